@@ -1,7 +1,7 @@
-"""The words in which operators are written: `fnop.patch(...)`, `fnop.get(...)`.
+"""The functions that build effects: `fnop.patch(...)`, `fnop.get(...)`.
 
-Each builds one effect value and does nothing.  Return it (alone or in a list),
-yield it, or await it for its answer.
+Each builds one effect value and does nothing. Return it (alone or in a list), yield it,
+or await it for its answer.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _Any = Any
 
 
 class _NotGiven:
-    """The default of an argument for which any value may be given."""
+    """The default of an argument that accepts any value."""
 
     def __repr__(self) -> str:
         return "<not given>"
@@ -86,10 +86,10 @@ R = TypeVar("R")
 def _named_after(
     places: int, example: str
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function take `places` positional arguments at most; others need names.
+    """Make a function take at most `places` positional arguments; others need names.
 
-    The `example` in the error shows how. It has places for arguments that name
-    something; any other may be a secret.
+    The `example` in the error shows the right call. It has placeholders for arguments
+    that are names; any other argument may be a secret.
     """
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
@@ -116,8 +116,8 @@ def _instead(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function take `places` positional arguments, and refuse some names.
 
-    `remedies` maps each refused name to a sentence that says what to write instead;
-    `otherwise` says it for too many arguments.
+    `remedies` maps each refused name to a sentence with the alternative; `otherwise` is
+    the sentence for too many arguments.
     """
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
@@ -157,9 +157,9 @@ def target(
 ) -> Target:
     """Address an object other than the handled one, for an effect on it.
 
-    `kind` names the kind as `kubectl` does: "pods", "Pod", "po", "deployments.apps".
+    `kind` names the kind as in `kubectl`: "pods", "Pod", "po", "deployments.apps".
     `name` is the object's name. `namespace` defaults to the handled object's own. With
-    a `uid` the effect is for that object alone: another object of the same name is a
+    a `uid`, the effect is for that object alone: another object of the same name is a
     conflict. Raises `ValueError` for a name or namespace that Kubernetes does not
     allow.
 
@@ -170,7 +170,7 @@ def target(
 
 
 def _target_of(where: _Targeted) -> Target:
-    """A target from a target, or from an object or manifest that names one."""
+    """Return a target from a target, or from an object or manifest that names one."""
     if isinstance(where, Target):
         return where
     try:
@@ -225,14 +225,17 @@ def patch(
 
     `where` is the other object: a target, a manifest, or an object that was read.
     `fields` are its top-level stanzas, such as `spec={...}` and `status={...}`, as a
-    JSON merge patch (RFC 7386): None removes a key, a list is replaced as a whole.
-    `labels` and `annotations` are added to those in `metadata=`; a None removes one.
+    JSON merge patch (RFC 7386). None removes a key; a list is replaced as a whole.
+    `labels` and `annotations` extend the ones in `metadata=`; a None removes one.
     `json` takes operations of a JSON patch (RFC 6902) instead of fields. `subresource`
     names an endpoint such as "scale"; the status needs none.
 
-    Awaited, it answers the patched object. Raises `ValueError` for a patch that changes
-    nothing, for one with both fields and `json`, for a label or annotation that is not
-    a text, and for one that is given two values.
+    When awaited, it returns the patched object. Raises `ValueError` for:
+
+    - a patch that changes nothing
+    - a patch with both fields and `json`
+    - a label or annotation that is not a text
+    - two values for one label or annotation
 
     >>> patch(status={"phase": "Ready"}).merge
     {'status': {'phase': 'Ready'}}
@@ -253,7 +256,7 @@ def patch(
 
 
 def _marked_with_texts(manifest: Any, where: str) -> dict[str, Any]:
-    """A copy of a manifest; raises `ValueError` for what no server takes."""
+    """Copy a manifest; raise `ValueError` for one that no server accepts."""
     check_made(manifest, where)
     return dict(manifest)
 
@@ -267,13 +270,13 @@ def apply(
 def apply(manifest: Any, *, force: bool = False) -> Any:
     """Apply a manifest by server-side apply, under this operator's field manager.
 
-    `manifest` has an `apiVersion`, a `kind` and a `metadata.name`; a model of a client
-    library will do. Several manifests make a list of effects, a plan to be returned.
-    With `force` fields that others manage are taken over; without it they are a
-    conflict.
+    `manifest` has an `apiVersion`, a `kind` and a `metadata.name`; models of client
+    libraries work, too. Several manifests make a list of effects, a plan to be
+    returned. With `force`, fields that others manage are taken over; without it they
+    are a conflict.
 
-    Awaited, it answers the object. Raises `ValueError` for an incomplete manifest and
-    for one with `generateName`.
+    When awaited, it returns the object. Raises `ValueError` for an incomplete manifest
+    and for one with `generateName`.
 
     >>> config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     >>> apply(config, force=True).force
@@ -293,13 +296,13 @@ def create(manifest: Iterable[Manifest]) -> builtins.list[Effect]: ...
 def create(manifest: Any) -> Any:
     """Create an object; it is a conflict if the name is taken.
 
-    `manifest` has an `apiVersion`, a `kind` and a `metadata.name` that is the same at
-    every run, so that a repeated handler finds its own object. Several manifests make a
-    list of effects, a plan to be returned. Without a namespace the object is created in
-    the handled object's own.
+    `manifest` has an `apiVersion`, a `kind` and a `metadata.name`. The name must be the
+    same at every run, so that a repeated handler finds its own object. Several
+    manifests make a list of effects, a plan to be returned. Without a namespace, the
+    object is created in the handled object's own.
 
-    Awaited, it answers the object. Raises `ValueError` for an incomplete manifest and
-    for one with `generateName`.
+    When awaited, it returns the object. Raises `ValueError` for an incomplete manifest
+    and for one with `generateName`.
 
     >>> config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     >>> create(config).manifest["metadata"]["name"]
@@ -327,11 +330,11 @@ def delete(
     `where` is a kind such as "pods", or a target, a manifest or an object that was
     read. `name` and `namespace` (the handled object's own by default) go with a kind.
     The object is deleted only if it still has this `uid` and this `resource_version`,
-    where they are given; else it is a conflict. `propagation` is "Background",
-    "Foreground" or "Orphan"; None leaves the choice to the API server.
+    if given; otherwise it is a conflict. `propagation` is "Background", "Foreground" or
+    "Orphan"; None leaves the choice to the API server.
 
-    Awaited, it answers whether there was such an object. Raises `TypeError` for a kind
-    without a name.
+    When awaited, it returns whether such an object existed. Raises `TypeError` for a
+    kind without a name.
 
     >>> delete("pods", name="web", propagation="Foreground").target.name
     'web'
@@ -351,9 +354,9 @@ def delete(
 def get(kind: str, *, name: str, namespace: str | None = None) -> Get:
     """Read an object from the API server.
 
-    `kind` names the kind as `kubectl` does; `namespace` defaults to the handled
-    object's own. Awaited, it answers the object of this `name`, or None if there is
-    none.
+    `kind` names the kind as in `kubectl`; `namespace` defaults to the handled object's
+    own. When awaited, it returns the object with this `name`, or None if it does not
+    exist.
 
     >>> str(get("secrets", name="password").target)
     'secrets password'
@@ -371,13 +374,13 @@ def list(
 ) -> List:
     """Read the objects of a kind from the API server.
 
-    `kind` names the kind as `kubectl` does. `namespace` defaults to the handled
-    object's own; "*" reads all namespaces. `labels` and `fields` select objects: a
-    mapping of what they must equal, or a selector's text. Give values from other
-    people's objects in a mapping: one that would select something else is refused there
-    with `ValueError`.
+    `kind` names the kind as in `kubectl`. `namespace` defaults to the handled object's
+    own; "*" reads all namespaces. `labels` and `fields` select objects: a mapping of
+    names to required values, or a selector's text. Pass values from other people's
+    objects in a mapping: it refuses a value that would select something else, with
+    `ValueError`.
 
-    Awaited, it answers a list of objects.
+    When awaited, it returns a list of objects.
 
     >>> list("pods", labels={"app": "web"}, namespace="*").label_selector
     'app=web'
@@ -423,17 +426,17 @@ def adopt(
     nested: str | Iterable[str] = (),
     labels: Iterable[str] | None = None,
 ) -> Any:
-    """Make sure that a child exists and is owned by the handled object.
+    """Ensure that a child exists and is owned by the handled object.
 
-    `child` is a manifest; one without a name gets a name that is the same at every run.
-    Several children make a list of effects, a plan to be returned. `role` tells
-    nameless children of one handler apart, where they are not always all there.
+    `child` is a manifest; a child without a name gets a name that is the same at every
+    run. Several children make a list of effects, a plan to be returned. `role`
+    distinguishes nameless children of one handler, if they do not always all exist.
     `nested` are dotted paths within the child, such as "spec.template", that get the
     owner's labels, too. `labels` are the names, or patterns, of the owner's labels that
-    the child gets; None leaves that to `Settings(inherited_labels=...)`.
+    the child gets. None leaves the choice to `Settings(inherited_labels=...)`.
 
-    A child that exists is left as it is; awaited, the effect answers it. Raises
-    `ValueError` for an incomplete manifest, for `generateName`, and for one role of
+    An existing child stays unchanged. When awaited, the effect returns it. Raises
+    `ValueError` for an incomplete manifest, for `generateName`, and for one role with
     several children.
 
     >>> [each.kind for each in adopt([{"apiVersion": "v1", "kind": "Pod"}])]
@@ -461,10 +464,10 @@ def event(
 ) -> Event:
     """Report a Kubernetes Event about the handled object; it never fails a handler.
 
-    `reason` is a word in CamelCase, of 128 bytes at most. `message` is a sentence; the
-    middle of one of more than 1024 bytes is left out. `type` is "Normal" or "Warning".
-    `about` is another object: a target, a manifest, or an object that was read. Raises
-    `ValueError` for an empty or long reason and another type.
+    `reason` is a word in CamelCase, of at most 128 bytes. `message` is a sentence; fnop
+    cuts the middle of a message of more than 1024 bytes. `type` is "Normal" or
+    "Warning". `about` is another object: a target, a manifest, or an object that was
+    read. Raises `ValueError` for an empty or long reason, and for another type.
 
     >>> event("Created", "the database is there").type
     'Normal'
@@ -506,9 +509,9 @@ def exception(
 ) -> Event:
     """Report a Kubernetes Event of the type Warning about an exception.
 
-    `exc` is the exception; by default it is the one that is being handled. `reason`
-    defaults to its class. `message` stands before its text. `about` is as for `event`.
-    Raises `ValueError` where there is no exception.
+    `exc` is the exception; by default it is the one being handled. `reason` defaults to
+    its class. `message` precedes its text. `about` is as for `event`. Raises
+    `ValueError` without an exception.
 
     >>> report = exception(message="no disk", exc=OSError("full"))
     >>> report.reason, report.message
@@ -522,16 +525,16 @@ def exception(
             "exc="
         )
     name = type(exc).__name__
-    # The text is not the author's: a name of a file may be no Unicode (PEP 383).
+    # The text is not the author's: the name of a file may be invalid Unicode (PEP 383).
     said = without_userinfo(str(exc)).encode(errors="replace").decode()
     text = ": ".join(part for part in (message, said) if part)
     return warn(reason or name, text or name, about=about)
 
 
 def sleep(seconds: float) -> Sleep:
-    """Wait for some `seconds`, from 0; awaiting it answers a fresh view of the object.
+    """Wait for some `seconds`, from 0; awaiting it returns a fresh view of the object.
 
-    In a list that is returned it delays the effects after it. Raises `ValueError` or
+    In a returned list it delays the effects after it. Raises `ValueError` or
     `TypeError` for anything but a number from 0 to ten years.
 
     >>> sleep(5).seconds
@@ -541,10 +544,10 @@ def sleep(seconds: float) -> Sleep:
 
 
 def wait(timeout: float | None = None) -> Wait:
-    """Wait until the daemon is to stop; awaiting it answers whether it is.
+    """Wait until the daemon is to stop; awaiting it returns whether it is.
 
-    `timeout` is the longest wait in seconds; None waits for as long as it takes. A
-    daemon calls it as `await stopped.wait(10)`.
+    `timeout` is the longest wait in seconds; None waits without a limit. A daemon calls
+    it as `await stopped.wait(10)`.
 
     >>> wait(10).seconds
     10
@@ -553,10 +556,10 @@ def wait(timeout: float | None = None) -> Wait:
 
 
 def again(after: float, because: str = "") -> Again:
-    """Call this handler again after some seconds; to be returned.
+    """Call this handler again after some seconds; the handler must return it.
 
-    `after` is the delay in seconds, from 0. `because` says what is waited for; the
-    object shows it in a condition. The wait is no failure: it counts towards the
+    `after` is the delay in seconds, from 0. `because` names the awaited event; the
+    object shows it in a condition. The wait is not a failure: it counts towards the
     handler's `timeout=`, not towards its `retries=`.
 
     >>> again(10, because="the disk is being made").after
@@ -566,10 +569,10 @@ def again(after: float, because: str = "") -> Again:
 
 
 def result(value: _Any) -> Return:
-    """Return a `value` as the handler's result, where it could be taken for a plan.
+    """Return a `value` as the handler's result, if it could be mistaken for a plan.
 
     A list needs it; other JSON values can be returned as they are. The result is
-    written to `status.<handler's id>`. Raises `TypeError` for what is not JSON.
+    written to `status.<handler's id>`. Raises `TypeError` for a value that is not JSON.
 
     >>> result([1, 2]).value
     [1, 2]
@@ -580,7 +583,7 @@ def result(value: _Any) -> Return:
 def function_name(function: _Any) -> str:
     """The importable name of a function, `module:name`.
 
-    Raises `ValueError` for what no other process could find by its name.
+    Raises `ValueError` for a function that other processes could not find by its name.
 
     >>> import json
     >>> function_name(json.dumps)
@@ -611,10 +614,10 @@ def _shown(function: _Any) -> str:
 
 
 def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:
-    """A limit for `fnop.call`: so many times `per` seconds, for all objects together.
+    """A limit for `fnop.call`: this many `times` per `per` seconds, for all objects.
 
     `burst` calls may come at once after a quiet time, by default as many as `times`.
-    Each process counts by itself. Raises `ValueError` for numbers that are none.
+    Each process counts by itself. Raises `ValueError` for invalid numbers.
 
     >>> rate(5, per=60)
     Rate(per_second=0.08333333333333333, burst=5)
@@ -635,17 +638,17 @@ def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:
 def call(
     function: _Any, /, *, limit: Rate | _Any = _NOT_GIVEN, **arguments: _Any
 ) -> Call:
-    """Run `function(**arguments)` outside of the handler, where it may touch the world.
+    """Run `function(**arguments)` outside of the handler, free to have side effects.
 
-    `function` stands at the top level of an importable module; a plain function runs in
-    a thread, a coroutine function on the event loop. `arguments` are JSON values.
-    Awaited, it answers what the function returned, or raises its `PermanentError` or
-    `TemporaryError`, and `CallFailed` for any other exception. A handler that is
-    repeated calls again: give the function a token that makes this harmless, such as
-    the object's `uid`. With `limit=fnop.rate(...)` calls of the function wait until
-    there is room for them; an argument `limit` that is no rate is the function's own.
-    Raises `ValueError` for a lambda or a nested function, and
-    `TypeError` for arguments that are not JSON.
+    `function` is at the top level of an importable module. A plain function runs in a
+    thread, a coroutine function on the event loop. `arguments` are JSON values. When
+    awaited, it returns the function's result, or raises its `PermanentError` or
+    `TemporaryError`. It raises `CallFailed` for any other exception. A repeated handler
+    calls again: pass the function a token that makes this harmless, such as the
+    object's `uid`. With `limit=fnop.rate(...)`, calls of the function wait for their
+    turn. An argument `limit` that is not a rate is passed to the function. Raises
+    `ValueError` for a lambda or a nested function, and `TypeError` for arguments that
+    are not JSON.
 
     >>> import json
     >>> call(json.dumps, obj=1).function
@@ -660,7 +663,7 @@ def call(
 
 
 def random(size: int, *, secret: bool = False) -> Random:
-    """Draw random bytes; awaiting it answers them.
+    """Draw random bytes; awaiting it returns them.
 
     `size` is the number of bytes, 1 to 1024. With `secret`, for passwords and keys, a
     recording does not hold them. A repeated handler gets other bytes: derive ids that
@@ -677,8 +680,8 @@ def log(level: str, message: str, **fields: _Any) -> Log:
     """Write a line about the handled object to the operator's log.
 
     `level` is "debug", "info", "warning" or "error"; `message` is the line; `fields`
-    are JSON values that `--log-format json` shows beside it. The argument `logger` does
-    the same. Raises `ValueError` for another level.
+    are JSON values that `--log-format json` shows next to it. The argument `logger`
+    does the same. Raises `ValueError` for another level.
 
     >>> log("info", "resized", size=3).fields
     {'size': 3}
@@ -702,11 +705,11 @@ def remember(**changes: _Any) -> Remember:
 def requeue(
     where: _Targeted | str, *, name: str = "", namespace: str | None = None
 ) -> Requeue:
-    """Call the reconcile handlers of another object again, though nothing has changed.
+    """Call the reconcilers of another object again, though nothing has changed.
 
-    `where` is a kind, with a `name` and a `namespace` (by default that of the handled
-    object); or an object that was read, or a target. Nothing is written. An object that
-    this operator does not know is left alone. Raises `ValueError` for a kind without a
+    `where` is a kind, with a `name` and a `namespace` (by default the handled
+    object's); or an object that was read, or a target. fnop writes nothing. It ignores
+    an object that this operator does not know. Raises `ValueError` for a kind without a
     name.
 
     >>> requeue("databases", name="x").target.name
@@ -722,8 +725,8 @@ def requeue(
 def freeze(reason: str) -> Freeze:
     """Stop the whole operator from serving, until a `resume`.
 
-    Watch streams are closed and daemons stop; the process stays. `reason` says why, for
-    the log.
+    fnop closes watch streams and stops daemons; the process stays. `reason` goes to the
+    log.
 
     >>> freeze("the database is being moved").reason
     'the database is being moved'

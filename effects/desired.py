@@ -1,8 +1,8 @@
-"""The answer of a `@fnop.reconcile` handler, as a value: the objects that should exist.
+"""The result of a `@fnop.reconcile` handler: the objects that should exist.
 
-`desired` names the children that an object should have, its conditions, and more of its
-status. It is no effect: which effects it takes depends on what exists already, and is
-decided in `fnop.core.children.synchronise`.
+`desired` names the children that an object should have, its conditions, and further
+fields of its status. It is not an effect: the effects that it needs depend on the
+existing objects, and `fnop.core.children.synchronise` decides on them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MESSAGE_LENGTH_MAX = 32_768
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A manifest of an object that should exist, and how it is to be kept.
+    """A manifest of an object that should exist, with options for keeping it.
 
     Built by `fnop.child`, which explains `manifest`, `after`, `keep`, `adopt`, `force`,
     `foreground` and `on_immutable`.
@@ -72,7 +72,7 @@ class Child:
 
     @property
     def label(self) -> str:
-        """`kind/name`, with the namespace where the manifest names one."""
+        """`kind/name`, with the namespace if the manifest names one."""
         return label_of(self.manifest)
 
 
@@ -105,7 +105,7 @@ class StatusCondition:
 
 
 class Unchanged(Enum):
-    """The children as they are, whatever they are: `fnop.desired(fnop.UNCHANGED)`."""
+    """The existing children, unchanged: `fnop.desired(fnop.UNCHANGED)`."""
 
     UNCHANGED = "unchanged"
 
@@ -127,9 +127,9 @@ Wanted: TypeAlias = Manifest | Child | None
 class Desired:
     """The objects that should exist, and more; built by `fnop.desired`.
 
-    `children` are manifests with options, `conditions` and `status` are merged into the
-    object's status, and the handler is called `again` after so many seconds. With
-    `unchanged` the children that there are stay as they are.
+    `children` are manifests with options. `conditions` and `status` are merged into the
+    object's status. The handler is called `again` after this many seconds. With
+    `unchanged` the existing children stay as they are.
 
     >>> Desired().children
     ()
@@ -141,7 +141,7 @@ class Desired:
     again: float | None = None
     unchanged: bool = False
 
-    # As effects have it, for messages about what is lost.
+    # As in effects, for messages about lost values.
     kind = "Desired"
 
     def __post_init__(self) -> None:
@@ -163,15 +163,20 @@ def child(
     """A child with options, for `fnop.desired`; a bare manifest has the defaults.
 
     `manifest` is the object as it should be, a mapping or a client library's model;
-    fields that are None are left out. `after` names children that are applied before
-    it, as `kind/name`: while one of them fails, this one waits. With `keep` it is let
-    go, and not deleted, when it is no longer desired or its owner is deleted. With
-    `adopt` an object of this name that nobody owns is taken over; without it, such an
-    object is an error. Without `force` fields that others manage stay theirs, and that
-    is an error which names them. With `foreground` it goes before its owner does
-    (`kubectl delete --cascade=foreground`), and its own dependents before it.
-    `on_immutable` says what becomes of it when a field changes that Kubernetes lets
-    nobody change: "fail", or "replace", which deletes it and makes it anew.
+    fields that are None are omitted.
+
+    - `after`: the children that are applied before it, as `kind/name`; while one of
+      them fails, this one waits.
+    - `keep`: fnop releases it, instead of deleting it, when it is not desired any
+      longer or its owner is deleted.
+    - `adopt`: an object of this name without an owner is taken over; without `adopt`,
+      such an object is an error.
+    - `force`: with False, fields that others manage stay theirs, and an error names
+      them.
+    - `foreground`: it is deleted before its owner (`kubectl delete
+      --cascade=foreground`), and its own dependents before it.
+    - `on_immutable`: the reaction to a change of an immutable field: "fail", or
+      "replace", which deletes the child and creates it again.
 
     Raises `ValueError` and `TypeError` for a manifest without a kind or a name.
 
@@ -203,11 +208,10 @@ def condition(
 
     `type` is its name, such as "Ready". `status` is True, False, or None for "Unknown".
     `reason` is one word in CamelCase, by default the type; `message` is for people, by
-    default the reason.
-    `lastTransitionTime` changes with the status alone, `observedGeneration` is that of
-    the object that the handler has seen.
+    default the reason. `lastTransitionTime` changes only with the status.
+    `observedGeneration` is the generation of the object that the handler has seen.
 
-    Raises `ValueError` for what Kubernetes does not allow (metav1.Condition).
+    Raises `ValueError` for values that Kubernetes does not allow (metav1.Condition).
 
     >>> condition("Ready", False, "Starting", "0 of 3")
     StatusCondition(type='Ready', status='False', reason='Starting', message='0 of 3')
@@ -247,16 +251,17 @@ def desired(
 ) -> Desired:
     """The objects that should exist: return it from a `@fnop.reconcile` handler.
 
-    `children` are manifests, or `fnop.child(...)`; None among them is left out. What
-    is there as desired is not touched, what is owned and not named any more is deleted.
-    With `fnop.UNCHANGED` the children are left as they are, as while an object is
-    paused, or its spec makes no sense.
-    `conditions` are merged into the object's by their type, `status` into its status;
-    it is a mapping, or an object of a class of yours, such as a dataclass. `again`
-    calls the handler again after so many seconds, without any change.
+    `children` are manifests, or `fnop.child(...)`; None among them is skipped. Existing
+    children that are as desired are not touched. Owned children that are not named any
+    longer are deleted. With `fnop.UNCHANGED` all children stay as they are, for example
+    while an object is paused, or its spec makes no sense.
 
-    Raises `TypeError` and `ValueError` for what cannot be desired, such as two children
-    of one kind and name.
+    `conditions` are merged into the object's by their type, and `status` into its
+    status. `status` is a mapping, or an object of your own class, such as a dataclass.
+    `again` calls the handler again after this many seconds, without any change.
+
+    Raises `TypeError` and `ValueError` for impossible values, such as two children of
+    one kind and name.
 
     >>> secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
     >>> len(desired([secret, None], conditions=condition("Ready", True)).children)

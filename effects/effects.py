@@ -1,9 +1,8 @@
-"""The vocabulary: what an operator can ask of the world, as values.
+"""The vocabulary: an operator's possible requests to the world, as values.
 
-An effect is frozen, JSON-able and validated when it is built.  It can be
-returned from a handler, yielded, or awaited for its answer; building one does
-nothing.  The lower-case functions in `fnop.effects.builders` are the usual way
-to build them.
+An effect is frozen, JSON-able and validated when it is built. It can be returned from a
+handler, yielded, or awaited for its answer; building one does nothing. The lower-case
+functions in `fnop.effects.builders` are the usual way to build them.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _is_own(module: dict[str, Any]) -> bool:
 
 
 def line_of(frame: FrameType) -> str:
-    """The line that a frame is at, as `file:line`."""
+    """The current line of a frame, as `file:line`."""
     file = frame.f_globals.get("__file__") or frame.f_code.co_filename
     return f"{file}:{frame.f_lineno}"
 
@@ -86,20 +85,20 @@ def _endless(effect: Any, where: str) -> BaseException:
 
 
 class Witness:
-    """Sees which effects are built while a handler is driven, and where.
+    """Record the effects that are built while a handler is driven, and their lines.
 
-    A handler that builds an effect and drops it has forgotten a `return`, a
-    `yield` or an `await`; nothing else can tell.  Threads beside the drive have
-    witnesses of their own.  `most` bounds how many it remembers, for what may run
-    for ever.
+    A handler that builds an effect and drops it has forgotten a `return`, a `yield` or
+    an `await`. Nothing else can detect that. Threads other than the drive's have
+    witnesses of their own. `most` limits how many it remembers, for code that may run
+    forever.
 
-    `refused` is what the handler was forbidden to do in the world, if anything: that
-    fails it, even if it catches the error.  `unasked` counts what was built since the
-    handler last asked for something: a loop that forgets its await never ends.
+    `refused` is the forbidden side effect of the handler, if any. It fails the handler,
+    even if the handler catches the error. `unasked` counts the effects that were built
+    since the handler's last request: a loop that forgets its await never ends.
 
-    In one that `is_driven`, a helper's coroutine that is dropped counts as well:
-    `dropped` is the error that the first of them is.  `made` are the settings that were
-    made of others, each with those and with its line.
+    If it `is_driven`, a dropped coroutine of a helper counts as well: `dropped` is the
+    error for the first one. `made` are the settings that were made from others, each
+    with those and with its line.
     """
 
     UNASKED_MAX: ClassVar[int] = 10_000
@@ -139,8 +138,8 @@ class Witness:
             return
         self.unasked += 1
         frame = sys._getframe(2)
-        # Leave the builders, and the __init__ that dataclasses generate.  By the names
-        # of modules: Python tells audit hooks of each look at a frame's code.
+        # Skip the builders, and the __init__ that dataclasses generate. By the names of
+        # modules: Python reports each look at a frame's code to audit hooks.
         while frame.f_back and _is_own(frame.f_globals):
             frame = frame.f_back
         where = line_of(frame)
@@ -150,11 +149,11 @@ class Witness:
         self.built.append((effect, where))
 
     def saw_made(self, made: Any, base: Any) -> None:
-        """Take note that the author has made other settings of these."""
+        """Note that the author has made other settings from these."""
         self.made.append((made, base, line_of(sys._getframe(2))))
 
     def saw_dropped(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
-        """Note a coroutine that can never be awaited any more."""
+        """Note a coroutine that can never be awaited now."""
         if self.dropped is None:
             self.dropped = TypeError(
                 f"{coroutine.__qualname__}(...){_made_at(coroutine)} was not awaited, "
@@ -163,7 +162,7 @@ class Witness:
 
 
 def _made_at(coroutine: CoroutineType[Any, Any, Any]) -> str:
-    """The place where a coroutine was created, if Python has kept it (`cr_origin`)."""
+    """The place of a coroutine's creation, if Python has kept it (`cr_origin`)."""
     origin = coroutine.cr_origin
     return f" at {origin[0][0]}:{origin[0][1]}" if origin else ""
 
@@ -220,7 +219,7 @@ class _Asking(_Effect):
         part = "items" if isinstance(key, int) else f"[{key!r}]"
         raise TypeError(_not_awaited(self, f"has no {part}"))
 
-    if not TYPE_CHECKING:  # a type checker knows what there is
+    if not TYPE_CHECKING:  # a type checker knows the attributes
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("__"):
@@ -229,7 +228,7 @@ class _Asking(_Effect):
 
 
 class _Question(_Asking):
-    """An effect that is built for its answer alone, such as a read."""
+    """An effect that is built only for its answer, such as a read."""
 
     __slots__ = ()
 
@@ -263,9 +262,9 @@ _BUILT_BY = {"Wait": "stopped.wait"}
 
 
 def unanswered(effect: Any) -> str | None:
-    """Explain why an effect cannot be part of a plan: nobody would get its answer.
+    """Explain why an effect cannot be part of a plan: its answer would be lost.
 
-    None for any other effect, which a plan may have.
+    None for any other effect, which a plan may contain.
     """
     if not isinstance(effect, _Question):
         return None
@@ -285,7 +284,7 @@ def _text(effect: object, name: str, *, optional: bool = False) -> None:
 
 
 def _plain(effect: object, *names: str) -> None:
-    """Make plain texts of some fields: `f"{Colour.RED}"` is no value of a `Colour`."""
+    """Convert some fields to plain texts: `f"{Colour.RED}"` is not a `Colour` value."""
     for name in names:
         value = getattr(effect, name)
         if value is not None and (type(value) is not str or not value.isascii()):
@@ -302,9 +301,9 @@ def _selector(effect: object, name: str) -> None:
 class Target:
     """The address of an object: its kind, its namespace, its name.
 
-    `resource` names the kind in any form that `kubectl` takes. `namespace` None means
-    the handled object's own, for namespaced kinds. With a `uid` an effect is for that
-    object alone: it is a conflict where another object has the `name`. Build it by
+    `resource` names the kind in any form that `kubectl` accepts. `namespace` None means
+    the handled object's own, for namespaced kinds. With a `uid`, an effect is for that
+    object alone: it is a conflict if another object has the `name`. Build it with
     `fnop.target`.
 
     >>> str(Target("pods", "web", "prod"))
@@ -328,10 +327,10 @@ class Target:
     def existing(
         cls, resource: str, name: str, namespace: str | None, uid: str | None = None
     ) -> Target:
-        """The address of an object that the API server has shown.
+        """The address of an object that the API server has returned.
 
-        Its name is not checked: some kinds may have names that few people write
-        (Kubernetes: IsValidPathSegmentName), and the object is there.
+        Its name is not checked: some kinds may have unusual names (Kubernetes:
+        IsValidPathSegmentName), and the object exists.
         """
         target: Target = object.__new__(cls)
         fields = (resource, name, namespace, uid)
@@ -348,8 +347,8 @@ class Target:
 class Patch(_Asking):
     """Change an object; without a target, the handled one.
 
-    `merge` is a JSON merge patch (RFC 7386), `json` a tuple of RFC 6902
-    operations.  Changes of the handled object are fused into one write.
+    `merge` is a JSON merge patch (RFC 7386), `json` a tuple of RFC 6902 operations.
+    Changes of the handled object are fused into one write.
     """
 
     target: Target | None = None
@@ -372,7 +371,7 @@ class Patch(_Asking):
 
     @classmethod
     def of_parts(cls, merge: dict[str, Any], subresource: str | None) -> Patch:
-        """A merge patch of the handled object, made of other effects and of objects.
+        """Return a merge patch of the handled object, made from effects and objects.
 
         Their values are known to be JSON: they are made read-only, and not checked.
 
@@ -416,7 +415,7 @@ _OPERATIONS = {
 
 
 def _wrong_operation(operation: Any) -> str:
-    """Why no server takes an operation of a JSON patch; "" if one may.
+    """The reason why no server accepts an operation of a JSON patch; "" if one may.
 
     >>> _wrong_operation({"op": "add", "path": "spec/x", "value": 1})
     "has the path 'spec/x', which does not begin with a /"
@@ -443,7 +442,7 @@ _NAME_CHECKS = (("name", check_name), ("namespace", check_namespace))
 
 
 def check_manifest(manifest: Any, label: str, *, named: bool) -> None:
-    """Raise `ValueError` for a manifest that no API server takes."""
+    """Raise `ValueError` for a manifest that no API server accepts."""
     for key in ("apiVersion", "kind"):
         if not isinstance(manifest.get(key), str) or not manifest[key]:
             raise ValueError(f"{label}: the manifest has no {key}")
@@ -454,14 +453,14 @@ def check_manifest(manifest: Any, label: str, *, named: bool) -> None:
         if not isinstance(metadata.get(key) or {}, Mapping):
             raise ValueError(f"{label}: metadata.{key} is not a mapping")
     for key, check in _NAME_CHECKS:
-        if metadata.get(key) not in (None, ""):  # which is the same in a manifest
+        if metadata.get(key) not in (None, ""):  # which has the same form in a manifest
             check(metadata[key], f"{label}: metadata.{key}")
     if named and not metadata.get("name"):
         raise ValueError(f"{label}: {_nameless(metadata)}")
 
 
 def _nameless(metadata: Mapping[str, Any]) -> str:
-    """Why a manifest without a name is refused; a handler may run more than once."""
+    """The reason to refuse a nameless manifest; a handler may run more than once."""
     if metadata.get("generateName"):
         return (
             "generateName would make a new object at every run; give metadata.name, "
@@ -496,7 +495,7 @@ class Create(_Asking):
 
 @dataclass(frozen=True, slots=True)
 class Delete(_Asking):
-    """Delete an object, if its uid and resourceVersion are still these."""
+    """Delete an object, if its uid and resourceVersion are still the given ones."""
 
     target: Target
     uid: str | None = None
@@ -525,7 +524,7 @@ class Get(_Question):
 class List(_Question):
     """Read a collection live.
 
-    `namespace` None is the handled object's namespace, `"*"` all of them.
+    `namespace` None is the handled object's namespace, `"*"` means all.
     """
 
     resource: str
@@ -565,12 +564,13 @@ def label_patterns(given: Any) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Adopt(_Asking):
-    """Make sure that a child of the handled object exists and is owned by it.
+    """Ensure that a child of the handled object exists and is owned by it.
 
-    A child without a name gets a deterministic one, from the owner's uid, the handler's
-    id and `role` (or the child's place among the handler's children). `nested` are
-    dotted paths within the child that get the owner's labels, too. `labels` are the
-    names, or patterns, of the labels that it gets; None leaves that to the settings.
+    A child without a name gets a deterministic one. It is made from the owner's uid,
+    the handler's id and `role` (or the child's place among the handler's children).
+    `nested` are dotted paths within the child that get the owner's labels, too.
+    `labels` are the names, or patterns, of the labels that it gets; None leaves the
+    choice to the settings.
     """
 
     child: Any
@@ -620,7 +620,7 @@ class Event(_Effect):
 
 
 def _shorten(message: str) -> str:
-    """Cut a message to what the API server takes, keeping its start and end."""
+    """Cut a message to the API server's limit, keeping its start and end."""
     raw = message.encode()
     if len(raw) <= EVENT_MESSAGE_LENGTH_MAX:
         return message
@@ -631,7 +631,7 @@ def _shorten(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sleep(_Asking):
-    """Go on with this conversation, or this plan, after some seconds."""
+    """Continue this conversation, or this plan, after some seconds."""
 
     seconds: float
 
@@ -641,9 +641,9 @@ class Sleep(_Asking):
 
 @dataclass(frozen=True, slots=True)
 class Wait(_Question):
-    """Wait until a daemon is to stop; answers whether it is.
+    """Wait until a daemon is to stop; return whether it is.
 
-    `seconds` is the longest wait; None waits for as long as it takes.
+    `seconds` is the longest wait; None waits without a limit.
     """
 
     seconds: float | None = None
@@ -659,7 +659,7 @@ def _seconds(effect: object, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Again(_Effect):
-    """Run this handler again later: it is waiting, which is no failure.
+    """Run this handler again later: it is waiting, which is not a failure.
 
     Counts towards the handler's `timeout`, not towards its `retries`.
     """
@@ -682,8 +682,8 @@ class Again(_Effect):
 class Execute(_Asking):
     """Run the sub-handlers that this handler has declared, by their own ids.
 
-    Answers a mapping of each id to how it has ended: `finished` is "success" or
-    "failure", and then `message` tells why.
+    Returns a mapping of each id to its end: `finished` is "success" or "failure", and
+    `message` explains a failure.
     """
 
     children: tuple[str, ...]
@@ -719,14 +719,14 @@ class Resume(_Effect):
 
 @dataclass(frozen=True, slots=True)
 class Call(_Asking):
-    """Run a function outside of the pure core: the one door to the world.
+    """Run a function outside of the pure core: the only way to have side effects.
 
-    `function` is its importable name, `module:qualified.name`; `arguments` are
-    keyword arguments in JSON, so that a log can show the call and a replay can
-    answer it.  `as_handler` says that the function is an impure handler: it gets a
-    handler's arguments, made of these, and may answer what a handler may.  With
-    `per_second` the function is called so often at most, for all objects together,
-    after the first `burst` calls, which may come at once.
+    `function` is its importable name, `module:qualified.name`; `arguments` are keyword
+    arguments in JSON, so that a log can show the call and a replay can answer it.
+    `as_handler` means that the function is an impure handler. It gets a handler's
+    arguments, made from these, and may return a handler's results. With `per_second`,
+    the function is called at most this often, for all objects together. Before that,
+    the first `burst` calls may come at once.
     """
 
     function: str
@@ -749,7 +749,8 @@ class Call(_Asking):
 class Rate:
     """A limit of calls, built by `fnop.rate`.
 
-    There are so many `per_second`, after the first `burst`, which may come at once.
+    There are this many calls `per_second`, after the first `burst`, which may come at
+    once.
 
     >>> Rate(per_second=2.0, burst=1).burst
     1
@@ -763,7 +764,7 @@ class Rate:
 class Random(_Question):
     """Fresh random bytes, as a recorded answer.
 
-    Those of a `secret` are not written into recordings: others stand for them there.
+    Bytes of a `secret` are not written into recordings: others replace them there.
     """
 
     size: int
@@ -783,7 +784,7 @@ class Random(_Question):
 class Log(_Effect):
     """Write a line to the operator's log, prefixed with the handled object.
 
-    The traceback of a live `exception` is shown: it is no part of the value.
+    The traceback of a live `exception` is shown; it is not part of the value.
     """
 
     level: str
@@ -803,7 +804,7 @@ class Log(_Effect):
 
 @dataclass(frozen=True, slots=True)
 class Requeue(_Effect):
-    """Call the reconcile handlers of an object again, though it has not changed."""
+    """Call the reconcilers of an object again, though it has not changed."""
 
     target: Target
 

@@ -1,4 +1,4 @@
-"""The types that authors write for fields, and what is said beside them."""
+"""The types that authors write for fields, and their accompanying marks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _QUALIFIERS = (Required, NotRequired, Final)
 
 
 class Unwrapped(NamedTuple):
-    """A type without what is said about it, and that: marks, qualifiers, aliases."""
+    """A type without its wrappers, and these: marks, qualifiers, aliases."""
 
     hint: Any
     marks: tuple[Any, ...]
@@ -55,7 +55,7 @@ def unwrapped(hint: Any) -> Unwrapped:
             if hint in aliases:
                 return Unwrapped(hint, marks, frozenset(qualifiers), aliases)
             aliases = (*aliases, hint)
-            # pydantic's type of any JSON is inside of itself.
+            # pydantic's type of any JSON contains itself.
             hint = Any if hint.__name__ == "JsonValue" else hint.__value__
         else:
             return Unwrapped(hint, marks, frozenset(qualifiers), aliases)
@@ -76,7 +76,7 @@ def admits_none(hint: Any) -> bool:
 
 
 def named(attribute: str, hint: Any) -> str:
-    """The name that a field has in objects: its mark's, such as `fnop.schema(name=)`.
+    """The name of a field in objects: its mark's, such as `fnop.schema(name=)`.
 
     A mark with a name has it as `renames`.
 

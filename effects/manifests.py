@@ -1,6 +1,6 @@
-"""Manifests as authors have them: mappings, and the models of client libraries.
+"""Manifests as authors write them: mappings, and models of client libraries.
 
-No client library is imported: a model is known by what it has.
+fnop imports no client library: it recognizes a model by its attributes.
 
 | library                              | a model has                        |
 |--------------------------------------|------------------------------------|
@@ -9,7 +9,7 @@ No client library is imported: a model is known by what it has.
 | kr8s                                 | `raw`                              |
 | pykube-ng                            | `obj`                              |
 
-So are objects of the author's classes (`fnop.effects.models`).
+Objects of the author's classes (`fnop.effects.models`) are accepted, too.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ Manifest: TypeAlias = (
 
 
 def manifest_of(value: Any) -> Mapping[str, Any]:
-    """The manifest that a mapping is, or that a model of a client library holds.
+    """Return the manifest of a mapping, or of a client library's model.
 
-    Dates of a model become texts as Kubernetes writes them; what it leaves open is
-    left out.  Raises `TypeError` for anything else.
+    Dates of a model become texts as Kubernetes writes them; unset fields are omitted.
+    Raises `TypeError` for anything else.
 
     >>> manifest_of({"kind": "Pod"})
     {'kind': 'Pod'}
@@ -79,10 +79,10 @@ def manifest_of(value: Any) -> Mapping[str, Any]:
 def each_manifest(
     values: Any, make: Callable[[Mapping[str, Any]], Any], *, flat: bool = False
 ) -> Any:
-    """Call `make` with each manifest: its answer for one, a list for an iterable.
+    """Call `make` with each manifest; return its result, or a list for an iterable.
 
-    Iterables may be nested, and then the lists are, unless they are to be `flat`.
-    Raises `TypeError` for anything that is not a manifest.
+    Iterables may be nested. Then the lists are nested, too, unless they are to be
+    `flat`. Raises `TypeError` for anything that is not a manifest.
 
     >>> pods = [{"kind": "Pod"}, ({"kind": "Job"},)]
     >>> each_manifest(pods, lambda one: one["kind"])
@@ -105,7 +105,7 @@ def each_manifest(
 
 
 def cannot_own(child: Mapping[str, Any], owner: Manifest, where: str) -> str:
-    """The sentence for a child `where` its owner, an object in a namespace, is not.
+    """The sentence for a child `where` its owner, a namespaced object, is not.
 
     The garbage collector looks for an owner in its dependent's own namespace, and
     deletes a dependent whose owner it does not find (Kubernetes: owners and
@@ -128,7 +128,7 @@ def _name(value: Any) -> str:
 
 
 def _read(value: Any) -> Mapping[str, Any] | None:
-    """The manifest, or None where there is none."""
+    """The manifest, or None without one."""
     if type(value) is dict:
         return value  # as nearly all are
     if isinstance(value, type):
@@ -148,7 +148,7 @@ def _read(value: Any) -> Mapping[str, Any] | None:
 
 
 def _of_model(value: Any) -> Mapping[str, Any] | None:
-    """The manifest of an author's object; the definition of its kind says which."""
+    """The manifest of an author's object; the definition of its kind names the kind."""
     found = plain_model(value, without_none=True)
     if not isinstance(found, dict):
         return None

@@ -1,8 +1,8 @@
 """Objects of an author's classes, written as JSON: dataclasses and models.
 
 A dataclass is written field by field, under the names that `fnop.schema(name=...)` may
-give them. A model of pydantic, or a Struct of msgspec, writes itself; no library is
-imported here.
+give them. A model of pydantic, or a Struct of msgspec, writes itself; this module
+imports no library.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def is_model(value: Any) -> bool:
 
 
 def definition_of_model(value: Any) -> Any:
-    """The definition of the kind whose object a value is (`fnop.definition`), or None.
+    """The definition of the kind of an object (`fnop.definition`), or None.
 
     It has an `api_version` and a `kind`.
     """
@@ -69,8 +69,8 @@ def definition_of_model(value: Any) -> Any:
 def plain_model(value: Any, *, without_none: bool = False) -> Any:
     """The JSON of such an object.
 
-    A field that is None is null, which removes it in a merge patch. In manifests it is
-    left out (`without_none`).
+    A field that is None becomes null, which removes it in a merge patch. In manifests
+    it is omitted (`without_none`).
 
     >>> @dataclasses.dataclass
     ... class Status:
@@ -85,7 +85,7 @@ def plain_model(value: Any, *, without_none: bool = False) -> Any:
             value, mode="json", by_alias=True, exclude_none=without_none
         )
     if hasattr(cls, "__struct_fields__"):
-        # The library's own module, which has made the class.
+        # The library module that defines the class.
         library: Any = inspect.getmodule(type(cls))
         return _plain(library.to_builtins(value), without_none)
     found = {
@@ -107,7 +107,7 @@ def _names_in(cls: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _plain(value: Any, without_none: bool) -> Any:
-    """A value inside of such an object."""
+    """Return a value inside of such an object, as JSON."""
     if isinstance(value, Mapping):
         found = {key: _plain(item, without_none) for key, item in value.items()}
         return _without_none(found) if without_none else found
@@ -123,9 +123,9 @@ def _plain(value: Any, without_none: bool) -> Any:
 def plain_scalar(value: Any) -> Any:
     """The JSON of a value that typed fields may have.
 
-    That is a member of an enumeration, a moment, a duration, bytes, a UUID, or a set.
-    Any other value is returned as it is. Raises `ValueError` for a moment or a duration
-    that Go cannot tell.
+    Such a value is a member of an enumeration, a moment, a duration, bytes, a UUID, or
+    a set. Any other value is returned as it is. Raises `ValueError` for a moment or a
+    duration that Go cannot represent.
 
     >>> plain_scalar(timedelta(minutes=90)), plain_scalar(b"a"), plain_scalar(1)
     ('1h30m', 'YQ==', 1)
@@ -152,12 +152,12 @@ def _without_none(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def moment_text(value: datetime) -> str:
-    """RFC 3339 with microseconds: what both metav1.Time and MicroTime read.
+    """RFC 3339 with microseconds, which both metav1.Time and MicroTime accept.
 
     >>> moment_text(datetime(2030, 1, 1, 12, tzinfo=UTC))
     '2030-01-01T12:00:00.000000Z'
 
-    Raises `ValueError` for one that is in no year from 1 to 9999 of UTC.
+    Raises `ValueError` for a moment outside of the years 1 to 9999 of UTC.
     """
     try:
         known = value if value.tzinfo is None else value.astimezone(UTC)
@@ -173,14 +173,14 @@ _UNITS = (("h", 3600 * 10**6), ("m", 60 * 10**6), ("s", 10**6), ("ms", 1000), ("
 
 
 def duration_text(value: timedelta) -> str:
-    """A duration as Go and the format `duration` of schemas read it.
+    """A duration as Go and the schema format `duration` read it.
 
     >>> duration_text(timedelta(minutes=90)), duration_text(timedelta(seconds=-0.25))
     ('1h30m', '-250ms')
     >>> duration_text(timedelta())
     '0s'
 
-    Raises `ValueError` for one that Go does not have.
+    Raises `ValueError` for a duration that Go cannot represent.
     """
     micro = (value.days * 86_400 + value.seconds) * 10**6 + value.microseconds
     left = abs(micro)

@@ -1,8 +1,8 @@
 """Names that effects may carry: they come from specs that other people write.
 
-A name becomes a part of a request's path, and a selector says what is listed.  What
-would lead a request elsewhere, or select more than is meant, is refused when the
-effect is built, so that it fails the handler that has built it.
+A name becomes part of a request's path, and a selector decides which objects are
+listed. A text that would lead a request elsewhere, or select more than intended, is
+refused when the effect is built. So it fails the handler that has built it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
     "label_selector",
 ]
 
-# Visible ASCII without / % ? # and \.  Kubernetes takes more for some kinds
+# Visible ASCII without / % ? # and \. Kubernetes accepts more for some kinds
 # (IsValidPathSegmentName), and at most 253 characters for most (DNS subdomains).
 _NAME = re.compile(r"(?!\.{1,2}\Z)[!\"$&-.0->@-\[\]-~]{1,253}")
-# DNS labels.  Kubernetes: ValidateNamespaceName.
+# DNS labels. Kubernetes: ValidateNamespaceName.
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBRESOURCE = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _LABEL = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -79,7 +79,7 @@ def check_subresource(value: Any, where: str) -> None:
 
 
 def check_label(key: Any, value: Any) -> None:
-    """Raise `ValueError` for a label to be looked for that no object can have."""
+    """Raise `ValueError` for a label to search for that no object can have."""
     if not _fits(_LABEL_KEY, key) or not _fits(_LABEL_VALUE, value):
         raise ValueError(
             f"labels: {shown(key)}: {shown(value)} cannot be a label, so no "
@@ -98,7 +98,7 @@ def is_label_name(value: Any) -> bool:
 
 
 def is_label_value(value: Any) -> bool:
-    """Whether a value can be that of a label (Kubernetes: IsValidLabelValue).
+    """Whether a value can be the value of a label (Kubernetes: IsValidLabelValue).
 
     >>> is_label_value("prod"), is_label_value(""), is_label_value("a b")
     (True, True, False)
@@ -106,7 +106,7 @@ def is_label_value(value: Any) -> bool:
     return _fits(_LABEL_VALUE, value)
 
 
-# A webhook is named <handler>.<configuration>: a domain of 253 characters at most, with
+# A webhook is named <handler>.<configuration>: a domain of at most 253 characters, with
 # three parts or more (IsFullyQualifiedName). The first part has up to 63.
 _WEBHOOKS_NAME = re.compile(rf"(?=.{{1,189}}\Z){_PART}(\.{_PART})+")
 
@@ -127,9 +127,9 @@ def check_webhooks_name(value: Any, where: str) -> None:
         )
 
 
-# The groups whose objects have names of DNS subdomains, all but Events (NameFn of each
-# kind's validation). Others may be as those of rbac.authorization.k8s.io, which have
-# any names, and an aggregated API has rules of its own.
+# The groups whose objects are named by DNS subdomains, all except Events (NameFn of
+# each kind's validation). Other groups may be like rbac.authorization.k8s.io, which
+# accepts any names. An aggregated API has its own rules.
 _STRICT_GROUPS = frozenset(
     (
         "",
@@ -144,7 +144,7 @@ _STRICT_GROUPS = frozenset(
     )
 )
 _SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_DOMAIN}")
-# Servers before 1.34 take no digit at the beginning of a Service's name (KEP-5311).
+# Servers before 1.34 accept no digit at the beginning of a Service's name (KEP-5311).
 _LABEL_FORM = "has at most 63 small letters and digits, with - between them"
 _OTHER_FORMS = {
     kind: (_NAMESPACE, f"a {kind} {_LABEL_FORM}") for kind in ("Service", "Namespace")
@@ -152,9 +152,9 @@ _OTHER_FORMS = {
 
 
 def check_made(manifest: Any, where: str) -> None:
-    """Raise `ValueError` for the name, a label or an annotation that no server takes.
+    """Raise `ValueError` for a name, label or annotation that no server accepts.
 
-    `manifest` is that of an object to be made. Names are checked of the kinds that are
+    `manifest` describes an object to create. Names are checked for the kinds that are
     known to be strict (RFC 1123).
 
     >>> meta = {"name": "my_app"}
@@ -179,9 +179,9 @@ def check_made(manifest: Any, where: str) -> None:
 
 
 def check_marks(metadata: Any, where: str) -> None:
-    """Raise `ValueError` for labels and annotations that no server takes.
+    """Raise `ValueError` for labels and annotations that no server accepts.
 
-    `metadata` is that of a manifest or of a patch, where None removes one.
+    `metadata` comes from a manifest, or from a patch, whose None values remove them.
 
     >>> check_marks({"labels": {"n": 5}}, "Patch")
     Traceback (most recent call last):
@@ -224,22 +224,23 @@ def _check_mark(name: str, key: Any, value: str | None, where: str) -> None:
 def label_selector(labels: Mapping[str, str]) -> str:
     """The selector of objects with all of these labels.
 
-    Raises `ValueError` for what cannot be a label: nothing escapes in a selector, and
-    a comma would begin another term.
+    Raises `ValueError` for an impossible label: selectors have no escapes, and a comma
+    would begin another term.
 
     >>> label_selector({"tier": "web", "app": "x"})
     'app=x,tier=web'
     """
     for key, value in labels.items():
         check_label(key, value)
-    # Joined and not formatted: an f-string has the name of a member of an enumeration.
+    # Joined and not formatted: an f-string would contain the name of an enumeration's
+    # member.
     return ",".join("=".join(each) for each in sorted(labels.items()))
 
 
 def field_selector(fields: Mapping[str, str]) -> str:
     r"""The selector of objects with all of these fields (Kubernetes: EscapeValue).
 
-    Raises `ValueError` for what is no field.
+    Raises `ValueError` for an impossible field.
 
     >>> field_selector({"metadata.name": "a,b=c"})
     'metadata.name=a\\,b\\=c'

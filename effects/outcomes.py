@@ -1,8 +1,8 @@
-"""The outcomes: all that performing an effect can answer.
+"""The outcomes: all possible answers of performing an effect.
 
-Faults are named by whose they are: `Conflict`, `Missing` and `Refused` are the
-API server's word, `Unreachable` and `Unknown` the network's, `Raised` the
-called function's.
+Faults are grouped by their source: `Conflict`, `Missing` and `Refused` come from the
+API server, `Unreachable` and `Unknown` from the network, `Raised` from the called
+function.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ __all__ = [
     "Unreachable",
 ]
 
-# The texts of API servers about requests that are too large: by their own limit, those
-# of etcd and of its client, and those of annotations, ConfigMaps and Secrets.
+# API servers' texts about requests that are too large: by their own limit, by the
+# limits of etcd and its client, and by the limits for annotations, ConfigMaps and
+# Secrets.
 TOO_LARGE = (
     "Request entity too large",
     "request is too large",
@@ -43,9 +44,9 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A value that is no object: of a call, a listing, of fresh randomness.
+    """A value that is not an object: from a call, a listing, or fresh randomness.
 
-    An impure handler that failed answers with the `exception`, too.
+    An impure handler that failed returns the `exception`, too.
     """
 
     value: Any = None
@@ -56,7 +57,7 @@ class Answer:
 class Conflict:
     """HTTP 409: another write came first, or the name is taken (see `reason`).
 
-    `managers` are those whose fields a server-side apply would change.
+    `managers` are the managers whose fields a server-side apply would change.
     """
 
     message: str
@@ -66,10 +67,10 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """404 or 410: there is no such object.
+    """404 or 410: the object does not exist.
 
-    `unserved` means that not even its kind is served, now: an API server that has just
-    started answers so for a moment, and it says nothing about the object.
+    `unserved` means that not even its kind is served now. An API server that has just
+    started answers like this for a moment, and it says nothing about the object.
     """
 
     message: str
@@ -78,7 +79,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The API server said no: invalid, forbidden, too large, …"""
+    """The API server refused: invalid, forbidden, too large, …"""
 
     status: int
     message: str
@@ -105,8 +106,8 @@ class Raised:
     """A called function raised.
 
     `type` is the class name; `delay_seconds` is set for a TemporaryError, and
-    `permanent` for a PermanentError.  The live `exception` is for a traceback: it is
-    no part of the value, and never recorded.
+    `permanent` for a PermanentError. The live `exception` is for a traceback: it is not
+    part of the value, and is never recorded.
     """
 
     type: str

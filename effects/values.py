@@ -1,10 +1,10 @@
-"""JSON values that cannot change: what effects carry and what handlers see.
+"""Immutable JSON values: the contents of effects and the inputs of handlers.
 
-A Kubernetes object is JSON.  Handlers receive it, and effects carry pieces of
-it, as `ReadOnlyDict` and `ReadOnlyList`: real `dict` and `list` subclasses, so
-that `isinstance`, `json.dumps` and `**spec` work, whose every mutator raises
-and names the way to change an object.  A deep copy is a plain, mutable one; a
-pickled one comes back as it was.
+A Kubernetes object is JSON. Handlers receive it, and effects carry pieces of it, as
+`ReadOnlyDict` and `ReadOnlyList`. These are real `dict` and `list` subclasses, so that
+`isinstance`, `json.dumps` and `**spec` work. Every mutator raises an error that names
+the way to change an object. A deep copy is a plain, mutable value; a pickled one comes
+back unchanged.
 """
 
 from __future__ import annotations
@@ -52,15 +52,16 @@ _REMEDY = (
 )
 
 
-# Python shows an object without a text of its own so: `<app.Client object at 0x7f…>`.
-# Numbers of fewer digits are of somebody else, such as a device's registers.
+# Python shows an object without a text of its own in this way: `<app.Client object at
+# 0x7f…>`. Shorter numbers have another origin, such as a device's registers.
 _ADDRESS = re.compile(r"(?<= at )0x[0-9A-Fa-f]{6,}")
 
 
 def without_addresses(text: str) -> str:
-    """A text without the addresses of objects, which differ each time.
+    """Return a text without the addresses of objects, which differ each time.
 
-    Texts are compared: to fold what repeats, to give up what fails for ever, to replay.
+    fnop compares texts: to fold repeated ones, to give up on permanent failures, to
+    replay.
 
     >>> without_addresses("bad <app.Client object at 0x7f3a51c0d9a0>, page at 0x40")
     'bad <app.Client object at 0x...>, page at 0x40'
@@ -68,8 +69,8 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("0x...", text) if " at 0x" in text else text
 
 
-# The user and the password that an address may begin with (RFC 3986: userinfo). What
-# follows a colon and is no port is a password, even if nobody has escaped a `/` in it.
+# The user and the password that an address may begin with (RFC 3986: userinfo). A text
+# after a colon that is not a port is a password, even if a `/` in it is not escaped.
 _USERINFO = re.compile(
     r"""\A (?: [^\s"<>/?\#]* | [^\s"<>/?\#:\[]* : (?!\d*[/?\#]) [^\s"]* ) @""",
     re.VERBOSE,
@@ -77,7 +78,7 @@ _USERINFO = re.compile(
 
 
 def without_userinfo(text: str) -> str:
-    """A text without the user names and passwords in its URLs.
+    """Return a text without the user names and passwords in its URLs.
 
     >>> without_userinfo("502, url='http://me:pass@proxy:3128', by a@b.c")
     "502, url='http://***@proxy:3128', by a@b.c"
@@ -101,9 +102,9 @@ _SHOWN = 60
 
 
 def shown(value: Any) -> str:
-    """A name, option or number, as an error quotes it; anything else by its type.
+    """A name, option or number, as errors quote it; for anything else, its type.
 
-    An author may have given the body of a Secret in its place.
+    An author may have passed the body of a Secret in its place.
 
     >>> shown("web"), shown(5), shown({"password": "x"})
     ("'web'", '5', 'dict')
@@ -114,15 +115,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-# Ten years: what is to be later than that will not be.
+# Ten years: an event that is planned for later will never come.
 SECONDS_MAX = 10 * 366 * 24 * 3600
 
 
 def check_seconds(value: Any, what: str, *, least: float = 0) -> None:
     """Refuse a value that is not a duration in seconds; `what` names it in the error.
 
-    Raises `TypeError` for what is not a number, `ValueError` for one that is less than
-    `least` or more than ten years.
+    Raises `TypeError` for a value that is not a number. Raises `ValueError` for one
+    that is less than `least` or more than ten years.
 
     >>> check_seconds(float("nan"), "delay")
     Traceback (most recent call last):
@@ -174,7 +175,7 @@ class ReadOnlyDict(dict[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self),)
 
-    if not TYPE_CHECKING:  # a type checker knows what there is
+    if not TYPE_CHECKING:  # a type checker knows the attributes
         __getattr__ = _no_attribute
 
 
@@ -204,7 +205,7 @@ class ReadOnlyList(list[Any]):
 
 
 def read_only(value: Any) -> Any:
-    """The same JSON value, read-only at every depth; trusts it to be JSON.
+    """Return the same JSON value, read-only at every depth; trusts it to be JSON.
 
     >>> read_only({"a": [1]})["a"].append(2)
     Traceback (most recent call last):
@@ -229,21 +230,21 @@ def read_only(value: Any) -> Any:
 _CONTAINERS = frozenset((dict, list))
 
 
-# The levels of an object: deeper ones are cut when they are read, wherever they stand,
-# and refused when they are written. That is far more than anybody writes; a serializer
-# goes 254 levels deep, and fnop puts some of its own around a value.
+# The maximum depth of an object: deeper levels are cut at any place when read, and
+# refused when written. That is far more than users need. A serializer goes 254 levels
+# deep, and fnop adds some of its own around a value.
 LEVELS_MAX = 200
 
 
 def freeze_json(value: Any, where: str) -> Any:
-    """A read-only deep copy of a JSON value given by a user.
+    """Return a read-only deep copy of a JSON value from a user.
 
-    It is as `json` writes and reads it back: members of enumerations become their
-    values, named tuples lists, and numbers as keys texts.
+    The copy is as `json` writes and reads it back. Members of enumerations become their
+    values, named tuples become lists, and numbers as keys become texts.
 
-    `where` names the place for the error.  Raises `TypeError` for what is not
-    JSON, and `ValueError` for numbers and texts that the API server would change, and
-    for values that are too deep.
+    `where` names the place for the error. Raises `TypeError` for values that are not
+    JSON. Raises `ValueError` for numbers and texts that the API server would change,
+    and for values that are too deep.
 
     >>> freeze_json({"a": (1, 2)}, "status")
     {'a': [1, 2]}
@@ -256,7 +257,7 @@ def freeze_json(value: Any, where: str) -> Any:
 
 
 def freeze_written(value: Any, where: str) -> Any:
-    """`freeze_json` of what a user writes to an object, with values of typed fields.
+    """Apply `freeze_json` to a user's write to an object, with typed field values.
 
     >>> freeze_written({"every": timedelta(minutes=5)}, "patch")
     {'every': '5m'}
@@ -272,7 +273,7 @@ def _checked(value: Any, where: str, plain: Callable[[Any], Any]) -> Any:
     try:
         found = _frozen(value, LEVELS_MAX)
         return _freeze(value, where, (), plain) if found is _UNUSUAL else found
-    except RecursionError:  # the author's own functions have left little of the stack
+    except RecursionError:  # the author's own functions have nearly used up the stack
         raise ValueError(f"{where}: it contains itself, or is too deep") from None
     except TypeError:
         _close_coroutines(value)
@@ -280,7 +281,7 @@ def _checked(value: Any, where: str, plain: Callable[[Any], Any]) -> Any:
 
 
 def _close_coroutines(value: Any) -> None:
-    """Close coroutines in a refused value, of which Python would warn besides."""
+    """Close coroutines in a refused value, since Python would warn about them, too."""
     left, seen = [value], set[int]()
     while left:
         each = left.pop()
@@ -296,7 +297,7 @@ _UNUSUAL: Any = object()
 
 
 def _frozen(value: Any, levels: int) -> Any:
-    """`freeze_json` of what nearly all values are; _UNUSUAL for all others."""
+    """Apply `freeze_json` to common values; return _UNUSUAL for all others."""
     kind = type(value)
     if kind is dict:
         return _frozen_mapping(value, levels - 1)
@@ -360,7 +361,7 @@ def _is_unicode(text: str) -> bool:
 def _freeze(
     value: Any, where: str, around: tuple[Any, ...], plain: Callable[[Any], Any]
 ) -> Any:
-    """`freeze_json` of any value, with those `around` it."""
+    """Apply `freeze_json` to any value, with the values `around` it."""
     try:
         value = plain(value)
     except ValueError as problem:
@@ -403,7 +404,7 @@ _USE = "use str, int, float, bool, None, dict or list"
 
 
 def _remedy(value: Any) -> str:
-    """Advice on what the author has probably forgotten."""
+    """Advice about the author's probable omission."""
     if isinstance(value, BaseException) or _is_error_class(value):
         return "it is an error: write `raise` before it, instead of `return`"
     if isinstance(value, type):
@@ -424,7 +425,7 @@ def _is_error_class(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
-# The form in JSON of values of other types, by the names of these.
+# The JSON forms of values of other types, by the names of these types.
 _PLAIN_FORMS = {
     **dict.fromkeys(("set", "frozenset"), "sorted(value)"),
     **dict.fromkeys(("date", "time"), "value.isoformat()"),
@@ -437,7 +438,7 @@ _PLAIN_FORMS = {
 
 
 def _plain_form(value: Any) -> str:
-    """An expression for a value that is none of JSON, or ""."""
+    """An expression for a value that is not JSON, or ""."""
     for each in type(value).__mro__:
         if form := _PLAIN_FORMS.get(each.__name__):
             return form
@@ -461,13 +462,13 @@ def plain_text(value: str, where: str) -> str:
 
 
 def _freeze_number(value: float, where: str) -> float:
-    """A plain number, if the API server keeps it: an int64 or a float64."""
+    """Return a plain number, if the API server keeps it: an int64 or a float64."""
     if isinstance(value, int):
         if -(2**63) <= value < 2**63:
             return int.__int__(value)
         bits = value.bit_length()
-        # Greater ones are floats for a server (apimachinery: util/json), which writes
-        # the digits that tell a float from others, and then zeros.
+        # Larger ones are floats for a server (apimachinery: util/json). It writes the
+        # digits that distinguish a float from others, and then zeros.
         if bits < sys.float_info.max_exp:
             found = float(value)
             if value in (int(found), int(Decimal(repr(found)))):
@@ -505,7 +506,7 @@ _WORDS = {True: "true", False: "false", None: "null"}
 
 
 def _freeze_key(key: Any, where: str) -> str:
-    """A key as `json` writes it: numbers, booleans and None are texts."""
+    """Return a key as `json` writes it: numbers, booleans and None become texts."""
     if isinstance(key, str):
         return plain_text(key, f"{where}: the key {shown(key)}")
     if key is None or isinstance(key, bool):
@@ -518,7 +519,7 @@ def _freeze_key(key: Any, where: str) -> str:
 
 
 def thaw_json(value: Any) -> Any:
-    """A plain, mutable deep copy.
+    """Return a plain, mutable deep copy.
 
     >>> type(thaw_json(read_only({"a": 1}))) is dict
     True
@@ -531,7 +532,7 @@ def thaw_json(value: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Canonical JSON: sorted keys, no spaces.  Order is visible nowhere else.
+    """Canonical JSON: sorted keys, no spaces. No other output depends on the order.
 
     >>> canonical({"b": 1, "a": [True, None]})
     b'{"a":[true,null],"b":1}'
@@ -539,7 +540,7 @@ def canonical(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-# A digest is the text of so many bytes, in hexadecimal digits.
+# A digest is the text of this many bytes, in hexadecimal digits.
 DIGEST_BYTES = 10
 
 
@@ -550,13 +551,13 @@ def digest(value: Any) -> str:
     (True, False)
     """
     raw = canonical(value)
-    if _has_whole_float(raw):  # it may stand in a text, too: no matter
+    if _has_whole_float(raw):  # it may be within a text, too: that is harmless
         raw = canonical(_integral(value))
     return hashlib.blake2b(raw, digest_size=DIGEST_BYTES).hexdigest()
 
 
 def digest_in_order(value: Any) -> str:
-    """A short digest of a JSON value, in which the order of keys counts.
+    """A short digest of a JSON value, which depends on the order of keys.
 
     >>> digest_in_order({"a": 1, "b": 2}) == digest_in_order({"b": 2, "a": 1})
     False
@@ -565,7 +566,7 @@ def digest_in_order(value: Any) -> str:
 
 
 _WHOLE_FLOAT = re.compile(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")
-# Its possible ends.  A pattern with a fixed first letter is some 20 times as fast.
+# Its possible ends. A pattern with a fixed first letter is some 20 times as fast.
 _POINT_ENDS = re.compile(rb"\.0(?:$|[\],}])")
 _EXPONENT_ENDS = re.compile(rb"e[+0-9][0-9]*(?:$|[\],}])")
 
@@ -577,7 +578,7 @@ def _has_whole_float(raw: bytes) -> bool:
 
 
 def _integral(value: Any) -> Any:
-    """The same value with whole numbers as integers, which JSON can write."""
+    """Return the same value with whole numbers as integers, which JSON can write."""
     if isinstance(value, dict):
         return {key: _integral(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Effects and outcomes as canonical JSON, and back.
 
-The one place where order becomes visible: keys are sorted, fields that have
-their default are left out, and a value is written in exactly one way.
+The only place that depends on order: keys are sorted, fields with their default are
+omitted, and a value is written in exactly one way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ __all__ = [
     "to_wire",
 ]
 
-# The module that an operator's file is loaded as (`fnop.adapters.common.loading`).
+# The module name under which an operator's file is loaded
+# (`fnop.adapters.common.loading`).
 _SCRIPT = re.compile(r"fnop_script_\w*:")
 
 _CLASSES: dict[str, type] = {
@@ -51,7 +52,7 @@ def _default(each: Field[Any]) -> Any:
 
 
 def to_wire(value: Effect | Outcome | Target) -> dict[str, Any]:
-    """The JSON form: the class under `is`, and the fields that say something.
+    """Return the JSON form: the class under `is`, and the fields that are set.
 
     >>> from fnop.effects import Sleep
     >>> to_wire(Sleep(5))
@@ -76,7 +77,7 @@ def to_wire(value: Effect | Outcome | Target) -> dict[str, Any]:
 
 
 def portable(function: str) -> str:
-    """The name of a called function, whatever the operator's file is called.
+    """Return a called function's name, independent of the operator's file name.
 
     >>> portable("fnop_script_new_operator:price_of"), portable("billing:charge")
     ('fnop_script:price_of', 'billing:charge')
@@ -114,7 +115,7 @@ def _from_wire(value: Any, name: str) -> Any:
 
 
 def desired_to_wire(desired: Desired) -> dict[str, Any]:
-    """The JSON form of what a reconcile handler desires, without what says nothing.
+    """The JSON form of a reconciler's desired objects, without empty parts.
 
     >>> from fnop.effects.desired import desired
     >>> desired_to_wire(desired(status={"a": 1}))
@@ -131,7 +132,7 @@ def desired_to_wire(desired: Desired) -> dict[str, Any]:
 
 
 def _set_fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that have not their defaults."""
+    """The fields of a dataclass that differ from their defaults."""
     known = _fields(cast(Hashable, type(value)))
     given = ((name, getattr(value, name), default) for name, default in known)
     return {
@@ -147,12 +148,12 @@ def encode(value: Effect | Outcome | Target) -> bytes:
 
 
 def decode(raw: bytes) -> Any:
-    """The value of `encode`'s bytes; `ValueError` if they are none."""
+    """Return the value of `encode`'s bytes; raise `ValueError` for other bytes."""
     import orjson
 
     return from_wire(orjson.loads(raw))
 
 
 def digest_of(value: Effect | Outcome | Target) -> str:
-    """The digest under which a journal knows an effect."""
+    """The digest that identifies an effect in a journal."""
     return digest(to_wire(value))

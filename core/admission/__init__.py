@@ -1,1 +1,1 @@
-"""Admission: what may be stored, decided before it is, by pure functions."""
+"""Admission: pure functions that decide whether a write may be stored."""

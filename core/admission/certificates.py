@@ -1,9 +1,9 @@
-"""Which certificate a webhook serves, and which authorities its clients trust.
+"""The certificate that a webhook serves, and the authorities its clients trust.
 
-The API server verifies a webhook by a bundle of authorities, which is in its
-configuration. It may use an older bundle for a while after a newer one was published.
-So an authority is published first, and signs what is served only after an overlap: then
-no call fails while certificates are renewed.
+The API server verifies a webhook with a bundle of authorities, which is in the
+webhook's configuration. It may use an older bundle for a while after a newer one was
+published. So fnop publishes an authority first. The authority signs served certificates
+only after an overlap. Then no call fails while certificates are renewed.
 
 All times are in Unix seconds.
 """
@@ -26,15 +26,15 @@ __all__ = [
 ]
 
 DAY_SECONDS = 86_400.0
-# The part of a certificate's life that is left when it is renewed (cert-manager's).
+# The remaining part of a certificate's life when it is renewed (cert-manager's).
 RENEWED_AT = 1 / 3
 
 
 class Authority(NamedTuple):
     """An authority, by the fingerprint of its certificate.
 
-    It has been in each bundle since it was first `published` by this process; None
-    stands for one that was in no bundle yet.
+    It has been in each bundle since this process first `published` it; None if it was
+    in no bundle yet.
     """
 
     id: str
@@ -44,7 +44,7 @@ class Authority(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A certificate to serve, and the names that it is for."""
+    """A certificate to serve, and the names that it covers."""
 
     authority: str
     begins: float
@@ -55,8 +55,8 @@ class Leaf(NamedTuple):
 class Lifetimes(NamedTuple):
     """The lives of own certificates, and the wait of a new authority, in seconds.
 
-    The overlap has to be longer than what it takes until each API server uses a new
-    bundle, and until each replica knows a new authority.
+    The overlap must be longer than the time until each API server uses a new bundle,
+    and until each replica knows a new authority.
     """
 
     authority: float = 365 * DAY_SECONDS
@@ -65,7 +65,7 @@ class Lifetimes(NamedTuple):
 
 
 class Due(NamedTuple):
-    """The certificates to make now; without a `signer` the leaf is kept."""
+    """The certificates to make now; without a `signer`, the leaf is kept."""
 
     new_authority: bool = False
     # The authority that signs a new leaf.
@@ -79,7 +79,7 @@ def due(
     now: float,
     lifetimes: Lifetimes,
 ) -> Due:
-    """Decide what is to be made; ask again when there is a new authority.
+    """Decide which certificates to make; call it again with a new authority.
 
     >>> due((), None, frozenset(), 0.0, Lifetimes())
     Due(new_authority=True, signer=None)
@@ -110,11 +110,11 @@ def trusted(authorities: Iterable[Authority], now: float) -> tuple[Authority, ..
 def signer_of(
     authorities: Iterable[Authority], now: float, overlap: float
 ) -> Authority | None:
-    """The authority that every client trusts by now; None where none is valid.
+    """The authority that every client trusts by now; None if none is valid.
 
-    It is the newest of those that were published an overlap ago. If there is none yet,
-    it is the one that was published first; of several the oldest, which bundles of
-    other processes have had for the longest time.
+    It is the newest of the authorities that were published at least an overlap ago.
+    Without such an authority, it is the one that was published first. Of several it is
+    the oldest, which bundles of other processes have had for the longest time.
     """
     valid = trusted(authorities, now)
     ripe = [
@@ -130,7 +130,7 @@ def signer_of(
 def published(
     authorities: Iterable[Authority], bundle: Collection[str], now: float
 ) -> tuple[Authority, ...]:
-    """The authorities after a bundle of these ids was published.
+    """Return the authorities after a bundle of these ids was published.
 
     >>> [known] = published([Authority("a", 0, 9)], ["a"], 2.0)
     >>> known.published

@@ -1,8 +1,7 @@
 """The webhooks of an operator, and the configurations that register them.
 
-Handlers with equal options share a webhook, so that one request asks all of them, and
-the user is told all that is wrong at once. The rules are those of
-admissionregistration.k8s.io/v1.
+Handlers with equal options share a webhook. So one request calls all of them, and the
+user sees all errors at once. The rules follow admissionregistration.k8s.io/v1.
 """
 
 from __future__ import annotations
@@ -59,7 +58,8 @@ CONFIGURATIONS: Mapping[Role, Resource] = {
 }
 # Since Kubernetes 1.21 each namespace has its name as a label.
 NAME_LABEL = "kubernetes.io/metadata.name"
-# Those in which the cluster mends itself; nodes are alive by the Leases of the second.
+# The cluster needs these namespaces to repair itself; nodes are alive by the Leases of
+# the second.
 SYSTEM = ("kube-system", "kube-node-lease")
 
 
@@ -86,10 +86,10 @@ class Group(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The last part of the webhook's path, which tells who is meant.
+        """The last part of the webhook's path, which identifies the webhook.
 
-        Where several share a webhook, another version of the operator may have the same
-        webhook with other handlers.
+        If several handlers share a webhook, another version of the operator may have
+        the same webhook with other handlers.
         """
         if len(self.handlers) == 1:
             return self.name
@@ -97,14 +97,15 @@ class Group(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """The facts for configurations that the handlers do not tell.
+    """The facts for configurations that do not come from the handlers.
 
-    `name` is that of the configurations. `client` is a `WebhookClientConfig`: a `url`,
-    or a `service`, and a `caBundle`; each webhook adds its own path. `account` is the
-    user as whom the operator writes, `manager` its field manager, and `namespace` the
-    one that it runs in; each is "" where it is not known. `namespaces` and `selector`
-    restrict what it serves. Namespaces are `labelled` with their names since Kubernetes
-    1.21; before, handlers are asked about all, and let others through.
+    `name` is the name of the configurations. `client` is a `WebhookClientConfig`: a
+    `url`, or a `service`, and a `caBundle`; each webhook adds its own path. `account`
+    is the user as whom the operator writes, `manager` is its field manager, and
+    `namespace` is the one that it runs in. Each is "" if unknown. `namespaces` and
+    `selector` restrict what it serves. Namespaces are `labelled` with their names since
+    Kubernetes 1.21. Before, handlers are called for all namespaces, and let others
+    through.
     """
 
     name: str
@@ -128,9 +129,10 @@ def labels_namespaces(version: Any) -> bool:
 
 
 def groups_of(handlers: Iterable[Handler]) -> tuple[Group, ...]:
-    """The webhooks of admission handlers, in the order in which they are asked.
+    """The webhooks of admission handlers, in the order of their calls.
 
-    A mutation sees what those before it have changed, so only neighbours share one.
+    A mutation sees the changes of the mutations before it, so only neighbours share a
+    webhook.
     """
     found: list[Group] = []
     for handler in handlers:
@@ -167,7 +169,7 @@ def _place(found: Sequence[Group], own: Group) -> int | None:
 
 
 def _named(groups: Iterable[Group]) -> Iterator[Group]:
-    """The groups with names: that of a handler that is alone, else the role's."""
+    """The groups with names: a single handler's own name, else the role's."""
     taken: set[str] = set()
     for each in groups:
         alone = len(each.handlers) == 1
@@ -181,7 +183,7 @@ def _named(groups: Iterable[Group]) -> Iterator[Group]:
 
 
 def _label(text: str) -> str:
-    """A DNS label (RFC 1123) that is like a text.
+    """A DNS label (RFC 1123) that resembles a text.
 
     >>> _label("Claims.shrinks_not/spec.size")
     'claims-shrinks-not-spec-size'
@@ -191,7 +193,7 @@ def _label(text: str) -> str:
 
 
 def _expressible(filters: Filters) -> Filters:
-    """The part of the filters that a configuration can say; the rest is the handler's.
+    """The filters that a configuration can express; handlers check the rest.
 
     They are labels with a value, present or absent, and a field.
     """
@@ -207,8 +209,8 @@ def _expressible(filters: Filters) -> Filters:
 def asked_by(groups: Iterable[Group], name: str) -> frozenset[str]:
     """The ids of the handlers behind the last part of a webhook's path.
 
-    That is the path of a group, or the id of one handler, as with Kopf. Raises
-    `UnknownWebhook` for a name that is neither.
+    This part is the path of a group, or the id of one handler, as in Kopf. Raises
+    `UnknownWebhook` for any other name.
     """
     groups = tuple(groups)
     for each in groups:  # configurations use paths of groups, so they come first
@@ -227,7 +229,7 @@ def configurations_of(
 ) -> dict[Role, dict[str, Any]]:
     """The manifests of both configurations, by role; one without webhooks is empty.
 
-    A group whose kinds nobody serves has no webhook.
+    A group whose kinds are not served has no webhook.
     """
     found: dict[Role, dict[str, Any]] = {}
     for role, resource in CONFIGURATIONS.items():
@@ -258,7 +260,7 @@ def persistent(
 def _spec(
     group: Group, catalogue: Catalogue, about: Registration
 ) -> dict[str, Any] | None:
-    """A webhook of a configuration; None where it has no rules."""
+    """A webhook of a configuration; None if it has no rules."""
     rules = _rules(group, catalogue)
     if not rules:
         return None
@@ -284,10 +286,10 @@ def _spec(
 
 
 def _side_effects(group: Group) -> str:
-    """The API server asks nobody in a dry run who may act in it.
+    """In a dry run, the API server calls no webhook that may have side effects.
 
-    An impure handler, and one that converses and so may call, is asked, and refuses if
-    it does not say what it does then.
+    An impure handler is called, and so is a conversation, which may make calls. It
+    refuses if it does not declare its behaviour in a dry run.
     """
     acts = group.webhook.side_effects or any(
         each.function or each.signature.form is not Form.PLAN for each in group.handlers
@@ -296,7 +298,7 @@ def _side_effects(group: Group) -> str:
 
 
 def _client(client: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The client configuration of one webhook: with its name at the end of the path."""
+    """The client configuration of one webhook, with its name at the end of the path."""
     found = dict(client)
     if (url := found.get("url")) is not None:
         found["url"] = f"{str(url).rstrip('/')}/{name}"
@@ -307,7 +309,7 @@ def _client(client: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
-    """The rules of a webhook; handlers of one version and operations share one."""
+    """The rules of a webhook; handlers of one version and operations share a rule."""
     found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for handler in group.handlers:
         assert handler.selector is not None, "they are about kinds"
@@ -334,12 +336,12 @@ def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
 
 
 def kinds_of(selector: Selector, catalogue: Catalogue) -> tuple[Resource, ...]:
-    """The served kinds that a handler is asked about.
+    """The served kinds whose requests lead to a handler's call.
 
-    One for all kinds is not asked about those that the API server does not store, such
-    as TokenReviews: while the operator is down, its failure policy would deny every
-    login. Nor is it asked about those with which nodes join a cluster, on one of which
-    the operator would have to run.
+    A handler for all kinds is not called for kinds that the API server does not store,
+    such as TokenReviews. Otherwise, while the operator is down, its failure policy
+    would deny every login. Neither is it called for the kinds that nodes need to join a
+    cluster: the operator itself would have to run on one of these nodes.
     """
     found = catalogue.find(selector)
     if not catalogue.is_broad(selector):
@@ -392,11 +394,11 @@ def _without_covered(resources: Collection[str]) -> Iterator[str]:
 
 
 def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]:
-    """The namespaces that the API server asks about.
+    """The namespaces whose requests lead to a call of the webhook.
 
     A webhook that is down and may not be ignored must not keep the cluster from
-    mending itself, nor the operator from starting: so the namespaces of the system and
-    the operator's own are left out, unless they are named.
+    repairing itself, nor the operator from starting. So the system's namespaces and the
+    operator's own are excluded, unless they are named.
     """
     if webhook.namespace_selector:
         return dict(webhook.namespace_selector)
@@ -414,8 +416,8 @@ def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]
 def is_asked(webhook: Webhook, about: Registration, request: Request) -> bool | None:
     """Whether the selectors of a webhook select a request.
 
-    None if that depends on what no request has: the labels of its namespace. The match
-    conditions of its author count as unknown, too.
+    None if that depends on facts that no request has: the labels of its namespace. The
+    author's match conditions count as unknown, too.
 
     >>> request = Request("1", "CREATE", "", "v1", "pods", "Pod", namespace="prod")
     >>> about = Registration("me", {}, namespaces=("prod",))
@@ -433,7 +435,7 @@ def is_asked(webhook: Webhook, about: Registration, request: Request) -> bool | 
 
 
 def _selects_object(webhook: Webhook, request: Request) -> bool:
-    """Whether the author's object selector meets the new or the old object."""
+    """Whether the author's object selector matches the new or the old object."""
     if not webhook.object_selector:
         return True
     objects = (each for each in (request.object, request.old) if each is not None)
@@ -444,9 +446,9 @@ def _selects_object(webhook: Webhook, request: Request) -> bool:
 
 
 def _selects_namespace(selector: Mapping[str, Any], request: Request) -> bool | None:
-    """Whether a namespace selector meets the namespace of a request, by its name.
+    """Whether a namespace selector matches the namespace of a request, by its name.
 
-    Objects without a namespace are never exempted, but for a Namespace itself.
+    Objects without a namespace are never exempt, except a Namespace itself.
     """
     is_one = (request.group, request.plural) == ("", "namespaces")
     name = request.name if is_one else request.namespace
@@ -468,14 +470,14 @@ def _expression(operator: str, values: Iterable[str]) -> dict[str, Any]:
 def _object_selector(
     webhook: Webhook, filters: Filters, selector: str
 ) -> dict[str, Any]:
-    """The labels of the objects that the API server asks about.
+    """The labels of the objects whose requests lead to a call of the webhook.
 
-    It asks if the new object has them, or the old one.
+    It calls it if the new object has them, or the old one.
     """
     found = {key: value for key, value in webhook.object_selector.items()}
     given = found.get("matchLabels", {})
     labels = {n: want for n, want in filters.labels if isinstance(want, str)}
-    # A label of both options has to have both values.
+    # A label of both options must have both values.
     twice = labels.keys() & given.keys()
     if labels:
         found["matchLabels"] = {**labels, **given}
@@ -492,7 +494,7 @@ def _object_selector(
         for name, want in filters.labels
         if isinstance(want, Presence)
     ]
-    # Manifests have no Gt and Lt: the core decides these alone.
+    # Manifests have no Gt and Lt: the core alone evaluates these.
     expressions += [
         {
             "key": e.key,
@@ -511,7 +513,7 @@ def _object_selector(
 
 
 def _match_conditions(group: Group, about: Registration) -> list[dict[str, str]]:
-    """The conditions under which the API server asks, in CEL (Kubernetes 1.27).
+    """The conditions for calls by the API server, in CEL (Kubernetes 1.27).
 
     An older server drops them; the handlers' filters decide the same.
     """
@@ -538,10 +540,10 @@ _NOT_ENDING = (
 
 
 def _namespace_condition(given: Iterable[str]) -> str:
-    """That the namespace is served; what is in none always is.
+    """The condition that the namespace is served; cluster-scoped objects always are.
 
-    A label selector knows no patterns. Without this, the failure policy would decide in
-    namespaces that the operator does not serve.
+    A label selector supports no patterns. Without this, the failure policy would decide
+    in namespaces that the operator does not serve.
 
     >>> for each in _namespace_condition(["!kube-*"]).split(" || "): print(each)
     !has(request.namespace)
@@ -570,15 +572,15 @@ def _namespace_fits(pattern: str) -> str:
 
 
 def _field_condition(filters: Filters) -> str:
-    """That the object has a field, and its value; "" where CEL does not say that.
+    """The condition that the object has a field and value; "" if CEL cannot say it.
 
-    If CEL cannot express a name or a value, or not briefly enough, the handler's filter
-    decides alone.
+    If CEL cannot express a name or a value, or not briefly enough, only the handler's
+    filter decides.
 
     In match conditions `object` and `oldObject` are of the type dyn, whatever the
     schema of their kind (apiserver: admission/plugin/cel/compile.go). They are maps
-    with the names of the JSON as keys. Escapes of typed schemas, such as `__slash__`,
-    do not apply to them.
+    with the JSON names as keys. Escapes of typed schemas, such as `__slash__`, do not
+    apply to them.
     """
     path = filters.field
     if not path or not all(map(is_sayable, path)):
@@ -591,9 +593,9 @@ def _field_condition(filters: Filters) -> str:
 
 
 def _field_fits(root: str, path: Path, value: Any) -> str:
-    """That an object has a field, and its value; never an error. "" as above.
+    """The condition that an object has a field and value; never an error. "" as above.
 
-    For the filter a null is absent. `has` and `in` fail if the parent is not a map.
+    For the filter, a null is absent. `has` and `in` fail if the parent is not a map.
 
     >>> _field_fits("object", ("spec", "a-b"), "x").split(" && ")[:2]
     ['has(object.spec)', 'type(object.spec) == map']

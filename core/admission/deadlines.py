@@ -1,4 +1,4 @@
-"""Deadlines of reviews: the API server gives up after a time that it names."""
+"""Deadlines of reviews: the API server gives up after a time that it states."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DURATION = re.compile(rf"\+?(?:{_PART})+")
 
 
 def timeout_of(text: str | None) -> float:
-    """The seconds after which the API server gives up, as its query names them.
+    """The seconds after which the API server gives up, as its query states them.
 
-    It is a duration of Go, of thirty seconds at most; for any other text it is the API
+    It is a Go duration of at most thirty seconds. For any other text it is the API
     server's default.
 
     >>> timeout_of("5s"), timeout_of("1m"), timeout_of("2h"), timeout_of(None)
@@ -38,7 +38,7 @@ def timeout_of(text: str | None) -> float:
 
 
 def answered_within(timeout: float) -> float:
-    """The seconds within which to answer somebody who waits for so many.
+    """The seconds within which to answer a client that waits for this many.
 
     >>> answered_within(10), answered_within(1), answered_within(0.2)
     (9.0, 0.5, 0.1)
@@ -47,7 +47,7 @@ def answered_within(timeout: float) -> float:
 
 
 def late(handler: str | None, seconds: float) -> str:
-    """A sentence about a handler that still waits after so many seconds.
+    """A sentence about a handler that still waits after this many seconds.
 
     >>> late("scans", 1.49996).partition(",")[0]
     'scans was not done within 1.5 s'
@@ -62,9 +62,9 @@ def late(handler: str | None, seconds: float) -> str:
 
 
 def crowded(handler: str | None, seconds: float, busy: Mapping[str, int]) -> str:
-    """A sentence about a call that has found no free thread in so many seconds.
+    """A sentence about a call that found no free thread in this many seconds.
 
-    `busy` are the calls that have the threads: how many there are, by their names.
+    `busy` are the calls that occupy the threads: their numbers, by their names.
 
     >>> crowded("scans", 9, {"scan.look": 32}).partition(";")[0]
     'scans was not begun within 9 s: calls of scan.look (32) hold all threads'
@@ -77,7 +77,7 @@ def crowded(handler: str | None, seconds: float, busy: Mapping[str, int]) -> str
     )
 
 
-# The most functions that a sentence names.
+# The maximum number of functions that a sentence names.
 _NAMED_MAX = 3
 
 

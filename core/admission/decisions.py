@@ -22,9 +22,10 @@ __all__ = ["Decision", "Denial", "Result", "denied_writes", "response_of"]
 
 Result = Literal["allowed", "denied", "error"]
 
-# Nobody is told more than that; the API server has no limit of its own.
+# Users see no more than this; the API server has no limit of its own.
 MESSAGE_LENGTH_MAX = 16_000
-# The most causes of a denial, and warnings; and the most characters of each.
+# The maximum number of causes of a denial, and of warnings; and the maximum length of
+# each.
 CAUSES_MAX = WARNINGS_MAX = 100
 CAUSE_LENGTH_MAX = 1_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
@@ -33,9 +34,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 class Denial(NamedTuple):
     """A handler's denial.
 
-    It is `meant` by the author, by `AdmissionError` or `PermanentError`; else the
-    handler gave no answer, and its failure policy denies. `place` is the author's file
-    and line.
+    It is `meant` by the author, with `AdmissionError` or `PermanentError`. Otherwise
+    the handler gave no answer, and its failure policy denies. `place` is the author's
+    file and line.
     """
 
     handler: str
@@ -44,16 +45,16 @@ class Denial(NamedTuple):
     code: int
     field: str = ""
     meant: bool = True
-    # An `AdmissionError`, which goes before others.
+    # An `AdmissionError`, which takes precedence.
     first: bool = False
 
 
 class Decision(NamedTuple):
     """The decision about one request.
 
-    `asked` are the handlers that were asked, by id. `object` is the new object as the
-    mutations leave it, None for a deletion. `lines` are for the log. `subject` is the
-    object of a write that is denied.
+    `asked` are the ids of the handlers that were called. `object` is the new object
+    after the mutations, None for a deletion. `lines` are for the log. `subject` is the
+    object of a denied write.
 
     >>> Decision(Request("1", "DELETE", "", "v1", "pods", "Pod")).allowed
     True
@@ -69,30 +70,30 @@ class Decision(NamedTuple):
 
     @property
     def allowed(self) -> bool:
-        """Whether the write may be done."""
+        """Whether the write is allowed."""
         return not self.denials
 
     @property
     def ranked(self) -> tuple[Denial, ...]:
-        """The denials: those by `AdmissionError` go first, else by declaration."""
+        """The denials: those with `AdmissionError` first, else by declaration."""
         return tuple(sorted(self.denials, key=lambda each: not each.first))
 
     @property
     def message(self) -> str:
-        """The texts of all denials, each once; "" where there is none."""
+        """The texts of all denials, each once; "" without any."""
         texts = dict.fromkeys(each.message for each in self.ranked)
         return "; ".join(texts)[:MESSAGE_LENGTH_MAX]
 
     @property
     def code(self) -> int:
-        """The HTTP status of the first denial; 200 where there is none."""
+        """The HTTP status of the first denial; 200 without any."""
         return self.ranked[0].code if self.denials else 200
 
     @property
     def results(self) -> dict[str, Result]:
-        """The result of each handler that was asked, by its id.
+        """The result of each handler that was called, by its id.
 
-        One that failed has given no answer, whatever its failure policy decided.
+        A failed handler has given no answer, whatever its failure policy decided.
         """
         found: dict[str, Result] = dict.fromkeys(self.asked, "allowed")
         for denial in self.denials:
@@ -104,7 +105,7 @@ class Decision(NamedTuple):
 
     @property
     def patch(self) -> tuple[dict[str, Any], ...]:
-        """The JSON patch of what the mutations have changed (RFC 6902)."""
+        """The JSON patch of the mutations' changes (RFC 6902)."""
         if self.denials or self.request.object is None:
             return ()
         return tuple(operations(self.request.object, self.object))
@@ -172,14 +173,14 @@ def _warnings(texts: Sequence[str]) -> list[str]:
 
 
 def _status(decision: Decision) -> Mapping[str, Any]:
-    """The status of a denial; one about fields is as those of the API server itself."""
+    """The status of a denial; a denial about fields resembles the API server's own."""
     status: dict[str, Any] = {"code": decision.code, "message": decision.message}
     if decision.code == 403:
         status["reason"] = "Forbidden"
     causes = [
         {
             "reason": "FieldValueInvalid",
-            # Who shows a cause shows its field before.
+            # Clients that show a cause show its field before it.
             "message": each.message.removeprefix(f"{each.field}: ")[:CAUSE_LENGTH_MAX],
             "field": each.field[:CAUSE_LENGTH_MAX],
         }

@@ -1,10 +1,10 @@
-"""Keeping the configurations of an operator's webhooks: what to write, and when.
+"""Maintain the webhook configurations of an operator: which writes, and when.
 
-Several processes of one operator may keep a configuration: replicas, and during a
-rollout two versions. Each lists itself in an annotation, and the newest one decides
-what the webhooks are. A listed process may have been killed: a process that doubts it
-takes it off the list, to which it returns if it is alive. Where each has an address of
-its own, one that does not answer is a reason to doubt. The last process that ends
+Several processes of one operator may maintain a configuration: replicas, and during a
+rollout two versions. Each lists itself in an annotation, and the newest one decides on
+the webhooks. A listed process may have been killed. A process that doubts it removes it
+from the list; if it is alive, it returns to the list. If each has an address of its
+own, an address that does not answer is a reason to doubt. The last process that ends
 empties the configuration.
 """
 
@@ -37,21 +37,21 @@ __all__ = [
     "unreached",
 ]
 
-# Who needs the rights to keep them.
+# The subject that needs the rights to maintain them.
 WEBHOOKS = Who("webhooks", is_handler=False)
 MANAGED_BY = "app.kubernetes.io/managed-by"
-# The annotations of a configuration that is kept: the operator, the namespace that it
+# The annotations of a maintained configuration: the operator, the namespace that it
 # runs in, and its processes.
 OWNER = "fnop.dev/operator"
 NAMESPACE = "fnop.dev/namespace"
 SERVED_BY = "fnop.dev/served-by"
 # The time between two looks at a configuration.
 LOOK_SECONDS = 3.0
-# A process that is alive has returned to the list after so long.
+# A living process has returned to the list after this time.
 RETURN_SECONDS = 2.5 * LOOK_SECONDS
-# One whose address does not answer, either, is not waited for longer.
+# fnop waits no longer than this for one whose address does not answer either.
 SILENT_SECONDS = 1.5 * LOOK_SECONDS
-# A process that returns to the list is doubted again after so long.
+# A process that returns to the list is doubted again after this time.
 DOUBT_SECONDS = 60.0
 
 Manifest: TypeAlias = Mapping[str, Any]
@@ -61,8 +61,8 @@ Webhooks: TypeAlias = Sequence[Manifest]
 class Written(NamedTuple):
     """Webhooks as they were written, and as the API server has stored them.
 
-    It adds defaults, and an older one drops fields that it does not know. `uid` is that
-    of the configuration.
+    The API server adds defaults, and an older one drops fields that it does not know.
+    `uid` is the configuration's uid.
     """
 
     asked: Webhooks
@@ -73,11 +73,12 @@ class Written(NamedTuple):
 class Move(NamedTuple):
     """The next move of a keeper: a request if there is one, and the state after it.
 
-    `problem` says why no webhook leads to this operator, `note` why they are not as
-    this process wants them; both are "" if all is well. They are as wanted after it if
-    it `agrees`. `mended` tells what somebody has done to the configuration, if the move
-    undoes it. After the `last` move of a process that ends nothing is left to do, and
-    the webhooks that are called `stays` are registered still.
+    `problem` is the reason why no webhook leads to this operator. `note` is the reason
+    why the webhooks differ from what this process wants. Both are "" if all is well.
+    They are as wanted after it if it `agrees`. `mended` describes another client's
+    change of the configuration, if the move undoes it. After the `last` move of a
+    process that ends, no work remains. The webhooks named in `stays` are still
+    registered.
     """
 
     keeper: Keeper
@@ -91,7 +92,7 @@ class Move(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """Whether it writes webhooks, and not its place on the list alone."""
+        """Whether it writes webhooks, and not only its place on the list."""
         match self.effect:
             case Create():
                 return True
@@ -102,14 +103,14 @@ class Move(NamedTuple):
 
 
 class Keeper(NamedTuple):
-    """One process of an `operator` that keeps one configuration.
+    """One process of an `operator` that maintains one configuration.
 
-    It runs in a `namespace`, "" if that is not known. The id of a newer `process` is
-    greater. `doubted` is when it has last taken others off the list, and `leaving` when
-    it has done so to end (monotonic seconds). `silent` is the newest of those that it
-    doubted as their address did not answer: if it has returned, that address is out of
-    reach for this process alone. It `leads` if the webhooks were its own when it has
-    last looked.
+    It runs in a `namespace`, "" if unknown. The id of a newer `process` is greater.
+    `doubted` is when it last removed others from the list, and `leaving` is when it did
+    so to end (monotonic seconds). `silent` is the newest process that it doubted
+    because its address did not answer. If that process has returned, its address is
+    only out of reach for this process. It `leads` if the webhooks were its own at its
+    last look.
     """
 
     operator: str
@@ -125,9 +126,10 @@ class Keeper(NamedTuple):
     def rival(
         self, wanted: Manifest, stored: Manifest | None, now: float
     ) -> Manifest | None:
-        """The client configuration by which to ask if a newer process is there.
+        """The client configuration for asking whether a newer process exists.
 
-        None if it leads nowhere else, or to a Service, behind which all of them are.
+        None if it leads nowhere else, or to a Service, which is in front of all of
+        them.
         """
         if stored is None or self.written is None or self._foreign(stored):
             return None
@@ -151,7 +153,7 @@ class Keeper(NamedTuple):
     ) -> Move:
         """Compare the wanted configuration with the one in the cluster.
 
-        Its rival `answers` unless it was asked in vain.
+        Its rival `answers` unless a request to it failed.
         """
         if answers and self.silent:
             return self._replace(silent="").look(wanted, stored, now)
@@ -164,7 +166,7 @@ class Keeper(NamedTuple):
             may_return = _listed(stored) or self._waits(now, RETURN_SECONDS)
             if may_return and _are_of_other_kinds(webhooks, stored):
                 return self._doubting(stored, now, is_asked=bool(webhooks))
-            # The list may name killed processes: those that are alive will return.
+            # The list may name killed processes: living ones will return.
             return self._write(webhooks, stored, ())
         listed = _listed(stored)
         newest = max(listed, default="")
@@ -185,11 +187,11 @@ class Keeper(NamedTuple):
         return overruled._replace(keeper=keeper, effect=patch)
 
     def _doubting(self, stored: Manifest, now: float, *, is_asked: bool) -> Move:
-        """The move if processes of another operator may keep the configuration.
+        """The move if processes of another operator may maintain the configuration.
 
-        That is a problem if this one is to be asked, too.
+        That is a problem if this operator is to be called, too.
 
-        A rollout changes handlers, and seldom all of their kinds. Those that are listed
+        A rollout changes handlers, and seldom all of their kinds. The listed processes
         may have been killed: living ones return.
         """
         problem = (
@@ -204,7 +206,7 @@ class Keeper(NamedTuple):
         return move._replace(keeper=keeper, effect=self._patch(stored, ()))
 
     def _waits(self, now: float, patience: float) -> bool:
-        """Whether those that it has doubted may still return."""
+        """Whether the processes that it has doubted may still return."""
         return self.doubted is not None and now - self.doubted < patience
 
     def _made(self, wanted: Manifest) -> Move:
@@ -226,7 +228,7 @@ class Keeper(NamedTuple):
         if is_written and self._agrees(self.written, webhooks, stored):
             return self._stay(stored)
         listed = _listed(stored)
-        if listed and waits:  # the newer one may be alive; one that ends empties it
+        if listed and waits:  # the newer one may be alive; an ending one empties it
             return self._overruled(webhooks, stored)
         move = self._write(webhooks, stored, listed)
         if not (is_written and self.leads):
@@ -256,7 +258,7 @@ class Keeper(NamedTuple):
         return Move(self, self._patch(stored, (*listed, self.process)))
 
     def wrote(self, wanted: Manifest, answer: Manifest) -> Keeper:
-        """The keeper after the API server's answer to a write of the webhooks."""
+        """Return the keeper after the API server's answer to a webhooks write."""
         asked, stored = wanted["webhooks"], answer.get("webhooks") or []
         uid = str(answer["metadata"].get("uid") or "")
         written = Written(thaw_json(asked), stored, uid)
@@ -293,10 +295,10 @@ class Keeper(NamedTuple):
         )
 
     def clear(self, stored: Manifest | None, now: float) -> Move:
-        """The move of a process without admission handlers, which the former one had.
+        """The move of a process without admission handlers, which its predecessor had.
 
-        Those would be asked, and their failure policy would decide. The webhooks of
-        other processes that are alive stay.
+        Otherwise their webhooks would be called, and their failure policy would decide.
+        The webhooks of other living processes stay.
         """
         if stored is None or self._foreign(stored) or not stored.get("webhooks"):
             return Move(self, last=True)
@@ -316,7 +318,7 @@ class Keeper(NamedTuple):
         listed: Iterable[str],
         webhooks: Webhooks | None = None,
     ) -> Patch:
-        """A change of the list, and of the webhooks, of this version of the object."""
+        """A change of the list, and of the webhooks, for this version of the object."""
         found = stored["metadata"]
         annotations = {**self._own, SERVED_BY: " ".join(sorted({*listed}))}
         metadata: dict[str, Any] = {
@@ -331,18 +333,18 @@ class Keeper(NamedTuple):
 
     @property
     def _own(self) -> dict[str, str]:
-        """The annotations of its configuration that tell whose it is."""
+        """The annotations of its configuration that identify its operator."""
         place = {NAMESPACE: self.namespace} if self.namespace else {}
         return {OWNER: self.operator, **place}
 
     def _foreign(self, stored: Manifest) -> str:
-        """Why a configuration is somebody else's; "" if it is this operator's."""
+        """The reason why a configuration belongs to another operator; "" if not."""
         if is_kept_by(self.operator, stored):
             return self._elsewhere(stored)
         owner = _annotations(stored).get(OWNER)
         uid = stored["metadata"].get("uid")
         if owner is None and self.written is not None and uid == self.written.uid:
-            return ""  # somebody has edited the operator's own
+            return ""  # another client has edited the operator's own
         label = _label(stored)
         if owner is None:
             return (
@@ -358,10 +360,11 @@ class Keeper(NamedTuple):
         )
 
     def _elsewhere(self, stored: Manifest) -> str:
-        """That another installation of the operator keeps a configuration, else "".
+        """The note that another installation maintains a configuration, else "".
 
-        A process on a developer's machine is another one than that in a namespace. An
-        empty configuration may be taken over: that installation has ended.
+        A process on a developer's machine is a different installation from one in a
+        namespace. An empty configuration may be taken over: that installation has
+        ended.
         """
         place = _annotations(stored).get(NAMESPACE)
         if place in (None, self.namespace) or not stored.get("webhooks"):
@@ -374,9 +377,9 @@ class Keeper(NamedTuple):
         )
 
     def _overruled(self, webhooks: Webhooks, stored: Manifest) -> Move:
-        """The move of a process whose webhooks are not those in the cluster.
+        """The move of a process whose webhooks differ from those in the cluster.
 
-        A replica may hear of a new authority later than the others: that passes.
+        A replica may learn about a new authority later than the others: that passes.
         """
         stay = self._stay(stored)
         keeper = stay.keeper._replace(leads=False)
@@ -400,7 +403,7 @@ class Keeper(NamedTuple):
 
 
 def farewell(unregistered: Iterable[str], stays: Iterable[str]) -> str:
-    """A sentence about the configurations, and the webhooks, of an operator that ends.
+    """A sentence about an ending operator's configurations and webhooks.
 
     >>> farewell(["ValidatingWebhookConfiguration a.dev"], [])
     'webhooks are unregistered: ValidatingWebhookConfiguration a.dev'
@@ -429,7 +432,7 @@ def is_kept_by(operator: str, stored: Manifest) -> bool:
 
 
 def secret_of(operator: str) -> str:
-    """The name of the Secret in which replicas share the authority of their webhooks.
+    """The name of the Secret that shares the webhooks' authority among replicas.
 
     >>> secret_of("billing")
     'fnop-webhooks-billing'
@@ -445,11 +448,11 @@ def needs_of_webhooks(
     *,
     reports: Iterable[str | None] = (),
 ) -> Iterator[Need]:
-    """The rights of an operator in a namespace that keeps configurations of a name.
+    """The rights in a namespace to maintain configurations of a name.
 
-    Both are looked at, as there may be one of former handlers. What is created has no
-    name yet, for RBAC. It `reports` denials as Kubernetes Events in these namespaces,
-    None being all.
+    It reads both configurations, as a former handler may have left one. For RBAC, an
+    object that is being created has no name yet. The operator `reports` denials as
+    Kubernetes Events in these namespaces; None means all.
     """
     who = WEBHOOKS
     roles = {each.role for each in groups}
@@ -463,7 +466,7 @@ def needs_of_webhooks(
             right = Right(verb, "", "secrets", name=secret_of(operator))
             yield Need(right, namespace, who)
         yield Need(Right("create", "", "secrets"), namespace, who)
-        # Who the operator is itself.
+        # The operator's own user.
         review = Right("create", "authentication.k8s.io", "selfsubjectreviews")
         yield Need(review, None, who)
     for place in reports if roles else ():
@@ -472,7 +475,7 @@ def needs_of_webhooks(
 
 
 def unreached(groups: Iterable[Group], catalogue: Catalogue) -> str:
-    """A sentence about the handlers that no webhook leads to; "" if there are none."""
+    """A sentence about the handlers that no webhook leads to; "" without any."""
     found: dict[str, bool] = {}
     for group in groups:
         for each in group.handlers:
@@ -504,9 +507,9 @@ def _listed(stored: Manifest) -> frozenset[str]:
 
 
 def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
-    """A webhook with the authority that somebody else has put in, such as cert-manager.
+    """Return a webhook with an authority that another client set (cert-manager).
 
-    One that names an authority itself is as it is.
+    A webhook that names an authority itself stays as it is.
     """
     client = webhook["clientConfig"]
     for each in stored.get("webhooks") or []:
@@ -517,7 +520,7 @@ def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
 
 
 def _are_of_other_kinds(webhooks: Webhooks, stored: Manifest) -> bool:
-    """Whether webhooks, and those of a configuration, have no kind in common.
+    """Whether webhooks have no kind in common with a configuration's.
 
     Versions of one operator in a rollout have one Service: these never count.
     """
@@ -531,13 +534,13 @@ def _are_of_other_kinds(webhooks: Webhooks, stored: Manifest) -> bool:
 
 
 def _services_in(webhooks: Webhooks) -> frozenset[tuple[str, str]]:
-    """The namespaces and names of the Services to which webhooks lead."""
+    """The namespaces and names of the Services that webhooks lead to."""
     found = (each["clientConfig"].get("service") for each in webhooks)
     return frozenset((each["namespace"], each["name"]) for each in found if each)
 
 
 def _kinds_in(webhooks: Webhooks) -> frozenset[tuple[str, str]]:
-    """The groups and plurals that webhooks are about."""
+    """The groups and plurals of the kinds of webhooks."""
     return frozenset(
         (group, resource.partition("/")[0])
         for each in webhooks
@@ -557,7 +560,7 @@ def _without_address(webhook: Manifest) -> Manifest:
 
 
 def _covers(stored: Any, asked: Any) -> bool:
-    """Whether the API server may have stored this for what it was asked.
+    """Whether the API server may have stored this after a request for that.
 
     It adds defaults; before 1.27 it drops match conditions.
     """

@@ -1,7 +1,7 @@
-"""The operator's own writes, about which its handlers are not asked.
+"""The operator's own writes, which its handlers do not review.
 
-A service account is the operator's alone. Another account may be that of a person who
-runs the operator on a machine: then the field manager tells the writes apart.
+A service account belongs to the operator alone. Another account may belong to a person
+who runs the operator on a machine. Then the field manager distinguishes the writes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fnop.core.values.cel import literal
 
 __all__ = ["condition", "is_own"]
 
-# Kubernetes: the users that service accounts are (serviceaccount.MakeUsername).
+# Kubernetes: the users of service accounts (serviceaccount.MakeUsername).
 SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
@@ -33,7 +33,7 @@ def is_own(request: Request, account: str, manager: str) -> bool:
 
 
 def condition(account: str, manager: str) -> str:
-    """The match condition that lets only requests of others through, in CEL."""
+    """The match condition that lets only others' requests through, in CEL."""
     of_others = f"request.userInfo.username != {literal(account)}"
     if account.startswith(SERVICE_ACCOUNT):
         return of_others

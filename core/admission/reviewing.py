@@ -1,8 +1,8 @@
-"""The review of one write: which handlers are asked, and what follows from each.
+"""The review of one write: the handlers that are called, and the consequences.
 
-It is beside `step`: a review waits in no queue, changes no state, and is decided in
-every phase of the operator's life. It is a conversation with whoever runs it: it yields
-what is to be performed, such as a `get`, and is sent the outcomes.
+It runs outside of `step`: a review waits in no queue, changes no state, and is decided
+in every phase of the operator's life. It is a conversation with its caller. It yields
+effects to perform, such as a `get`, and the caller sends it the outcomes.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ from fnop.effects.wire import digest_of
 
 __all__ = ["Review", "Reviewer", "is_excusable", "review", "reviewer_of"]
 
-# The conversation of a review: it asks for effects, is told when each was answered and
-# how, and ends with the decision.
+# The conversation of a review. It requests effects, receives the time and outcome of
+# each answer, and ends with the decision.
 Review: TypeAlias = Generator[Perform, tuple[Now, Outcome], Decision]
 
 
@@ -86,16 +86,16 @@ _Said: TypeAlias = tuple[str, tuple[str, ...]]
 _CALLER = frozenset(("userinfo", "sslpeer", "headers"))
 # The HTTP statuses of answers.
 _CODE_LEAST, _CODE_MOST = 200, 599
-# The most denials in one log line.
+# The maximum number of denials in one log line.
 _TOLD_MAX = 10
 
 
 class Reviewer(NamedTuple):
-    """The facts that a review depends on, beside its request.
+    """The facts that a review depends on, in addition to its request.
 
     The `indices` are not `filled` until all objects have been listed once. `memo_of`
-    gives the memo of an object by the key and the uid; `account` is the user as whom
-    the operator itself writes, "" if that is not known.
+    returns the memo of an object by the key and the uid. `account` is the user as whom
+    the operator itself writes, "" if unknown.
     """
 
     handlers: tuple[Handler, ...]
@@ -107,7 +107,7 @@ class Reviewer(NamedTuple):
     account: str = ""
 
     def resource_of(self, request: Request) -> Resource:
-        """The served kind of a request; made of the request where it is not known."""
+        """The served kind of a request; created from the request if unknown."""
         wanted = request.group, request.version, request.plural
         for each in self.catalogue.resources:
             if (each.group, each.version, each.plural) == wanted:
@@ -119,7 +119,7 @@ class Reviewer(NamedTuple):
     def situation(
         self, handler: Handler, request: Request, resource: Resource, now: Now
     ) -> Situation:
-        """The facts from which the arguments of a handler are computed.
+        """The facts for computing the arguments of a handler.
 
         `resource` is the kind of the request, as `resource_of` finds it.
         """
@@ -161,7 +161,7 @@ def reviewer_of(program: Program, state: State, account: str = "") -> Reviewer:
         return record.memo if record and is_known else state.lifecycle.memo
 
     life = state.lifecycle
-    is_new = life.phase is Phase.NEW  # it knows of no objects, as there is no cluster
+    is_new = life.phase is Phase.NEW  # it knows no objects without a cluster
     return Reviewer(
         program.handlers,
         settings_of(program, life),
@@ -178,9 +178,9 @@ def review(
 ) -> Review:
     """Decide about a request.
 
-    `asks` are the ids of the handlers to be asked; without them all are. Mutations go
-    first, in the order of their declaration, and each sees what those before it have
-    changed. Then all validations are asked about the result, whatever others say.
+    `asks` are the ids of the handlers to call; without them all are called. Mutations
+    go first, in the order of their declaration, and each sees the changes of those
+    before it. Then all validations are called for the result, whatever others decide.
     """
     course = _Course(reviewer, reviewer.resource_of(request), request, now, request)
     handlers = [
@@ -193,13 +193,13 @@ def review(
             if handler.rule.mutates is mutates:
                 yield from course.ask(handler)
         if course.denials:
-            break  # what is denied is not validated, as by the API server
+            break  # a denied object is not validated, as in the API server
     return course.decision()
 
 
 @dataclass(slots=True)
 class _Course:
-    """A review under way: the object as it is now, and what was said so far."""
+    """A review under way: the present object, and the answers so far."""
 
     reviewer: Reviewer
     # The kind of the request, which no mutation changes.
@@ -212,12 +212,12 @@ class _Course:
     denials: list[Denial] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     lines: list[Say] = field(default_factory=list)
-    # The outcomes of calls: an equal one is not made twice, as of the stored object.
+    # The outcomes of calls: an equal call is not made twice, as for the stored object.
     called: dict[str, Outcome] = field(default_factory=dict)
     serial: int = 0
 
     def decision(self) -> Decision:
-        """The decision, if nobody else is asked."""
+        """The decision, if no other handler is called."""
         return Decision(
             self.given,
             tuple(self.asked),
@@ -231,7 +231,7 @@ class _Course:
     # ------------------------------------------------------------- one handler
 
     def ask(self, handler: Handler) -> Generator[Perform, tuple[Now, Outcome], None]:
-        """Ask a handler, if the request is one that it is asked about."""
+        """Call a handler, if the request concerns it."""
         webhook = handler.webhook
         assert webhook is not None, "admission handlers have the options of a webhook"
         try:
@@ -258,9 +258,9 @@ class _Course:
             yield from self._weigh(handler, webhook, result)
 
     def _warn_of_unread(self, handler: Handler) -> None:
-        """Warn if a handler judges as if there was no old object, as it cannot read it.
+        """Warn if a handler judges without the old object, because it cannot read it.
 
-        Rules that compare with it do not hold then.
+        Rules that compare with the old object do not hold then.
         """
         if handler.typed is None or self.request.old is None:
             return
@@ -274,7 +274,7 @@ class _Course:
     def _weigh(
         self, handler: Handler, webhook: Webhook, failure: Failure
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
-        """Deny, warn, or let the failure policy decide, by what a failure means."""
+        """Deny, warn, or apply the failure policy, depending on a failure's meaning."""
         if failure.misfit and webhook.ratcheting and self._cannot_read_stored(failure):
             self._passes_by(handler, failure)
         elif meant := _meant(failure):
@@ -283,14 +283,14 @@ class _Course:
             self._fails(handler, webhook, failure)
 
     def _cannot_read_stored(self, failure: Failure) -> bool:
-        """Whether only the stored object does not fit, and not what would be stored.
+        """Whether only the stored object does not fit, but the new one does.
 
         A repair replaces that object, and a deletion removes it.
         """
         return failure.misfit == "former" or self.request.operation == "DELETE"
 
     def _passes_by(self, handler: Handler, failure: Failure) -> None:
-        """Admit a write without an answer of a handler that cannot read the object."""
+        """Admit a write without answer from a handler that cannot read the object."""
         text = f"{handler.id} is not asked, as it cannot read the stored object"
         self.warnings.append(f"{text}: {_words(failure)}")
         said = f"{handler.label} is not asked: {failure}"
@@ -299,7 +299,7 @@ class _Course:
     def _judge(
         self, handler: Handler, webhook: Webhook, meant: tuple[Failure, ...]
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
-        """Deny for what the write makes wrong, and warn of what was wrong before."""
+        """Deny new errors of the write, and warn about errors that existed before."""
         before: Counter[_Said] = Counter()
         is_misfit = all(each.misfit for each in meant)
         if is_excusable(handler) or (is_misfit and webhook.ratcheting):
@@ -322,7 +322,7 @@ class _Course:
     def _changes(self, field: str) -> bool:
         """Whether the write changes the field that a denial names.
 
-        Of a mapping or a list it is unknown which part is wrong. An element of a list
+        For a mapping or a list, it is unknown which part is wrong. An element of a list
         may have moved.
         """
         request = self.request
@@ -341,7 +341,7 @@ class _Course:
         return not are_alike and not same_json(was, now)
 
     def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
-        """Whether a handler is asked about the request; raises what a filter raises."""
+        """Whether a handler is called for the request; raises the error of a filter."""
         request = self.request
         return (
             webhook.is_about(request.operation, request.subresource)
@@ -355,7 +355,7 @@ class _Course:
     def _labels(self) -> Iterator[Mapping[str, Any]]:
         """The labels of the new object, and of the old one.
 
-        A webhook is asked if either is selected (Kubernetes: objectSelector).
+        A webhook is called if either is selected (Kubernetes: objectSelector).
         """
         for each in (self.request.object, self.request.old):
             if each is not None:
@@ -364,7 +364,7 @@ class _Course:
     def _is_served(self, webhook: Webhook) -> bool:
         """Whether the operator serves the namespace and the labels (`-n`, `-l`).
 
-        A namespace selector of the author's own takes the place of `-n`.
+        An author's own namespace selector replaces `-n`.
         """
         request, settings = self.request, self.reviewer.settings
         if settings.selector and not any(
@@ -392,7 +392,7 @@ class _Course:
     def _attempt(
         self, handler: Handler, request: Request
     ) -> Generator[Perform, tuple[Now, Outcome], Ending]:
-        """One attempt of a handler to answer, with all that it asks for."""
+        """One attempt of a handler to answer, with all its requests."""
         live, journal = LiveCache(), Journal()
         situation = self._situation(handler, request)
         while True:
@@ -409,7 +409,7 @@ class _Course:
     def _performed(
         self, handler: Handler, effect: Effect
     ) -> Generator[Perform, tuple[Now, Outcome], tuple[Now, Outcome]]:
-        """The outcome of an effect of a conversation, which reads alone."""
+        """Return the outcome of an effect of a conversation, which may only read."""
         if isinstance(effect, Log):
             self._tell(handler, (effect,))
             return self.now, Answer()
@@ -429,7 +429,7 @@ class _Course:
         return self.now, outcome
 
     def _is_dry(self, handler: Handler) -> bool:
-        """Whether the handler must not act: the API server has promised that."""
+        """Whether the handler must have no side effects: the API server promised it."""
         webhook = handler.webhook
         acts = webhook is not None and webhook.side_effects
         return self.request.dry_run and not acts
@@ -466,7 +466,7 @@ class _Course:
     def _result(
         self, handler: Handler, ending: Ending
     ) -> tuple[Failure | None, Request]:
-        """The failure of an attempt, else the request with the changed object."""
+        """Return an attempt's failure, else the request with the changed object."""
         if ending.failure is not None:
             return ending.failure, self.request
         changes: list[Patch | Transform] = [*ending.patches]
@@ -498,10 +498,10 @@ class _Course:
         return None, self.request._replace(object=after)
 
     def _warn_of_lost(self, handler: Handler, after: Mapping[str, Any]) -> None:
-        """Log that the API server will ignore a change, as it is of another endpoint.
+        """Log that the API server will ignore a change for another endpoint.
 
-        Where a kind has a status subresource, a write of the object keeps the status,
-        and a write of the status keeps the spec.
+        If a kind has a status subresource, a write of the object keeps the status, and
+        a write of the status keeps the spec.
         """
         found, subresource = self.request.object, self.request.subresource
         if found is None or not self.resource.has_status:
@@ -520,12 +520,13 @@ class _Course:
     def _said_before(
         self, handler: Handler, webhook: Webhook, *, always: bool
     ) -> Generator[Perform, tuple[Now, Outcome], Counter[_Said]]:
-        """The words in which an update to the stored object itself would be denied.
+        """The denial texts that an update to the stored object itself would get.
 
-        This change, or this deletion, did not cause them. Without this rule nobody
+        This change, or this deletion, did not cause them. Without this rule no user
         could update an object that breaks a new validation. If the handler's filters do
-        not select the stored object, there are none. A handler with side effects is
-        asked as in a dry run. It is `always` asked whether it can read the object.
+        not select the stored object, the result is empty. A handler with side effects
+        is called as in a dry run. It is `always` called to find out whether it can read
+        the object.
         """
         request = self.request
         is_about = webhook.is_about("UPDATE", request.subresource)
@@ -541,13 +542,13 @@ class _Course:
             return Counter(map(_said, _meant(failure) if failure.misfit else ()))
         said = len(self.lines)
         ending = yield from self._attempt(handler, same)
-        del self.lines[said:]  # it has said that already
+        del self.lines[said:]  # it has already logged that
         if ending.failure is None:
             return Counter()
         return Counter(map(_said, _meant(ending.failure)))
 
     def _fails(self, handler: Handler, webhook: Webhook, failure: Failure) -> None:
-        """A handler gave no answer: its failure policy decides."""
+        """A handler gave no answer: apply its failure policy."""
         self._complain(handler, failure)
         if webhook.ignore_failures:
             unchecked = f"{handler.id} gave no answer, so this write is not checked"
@@ -609,9 +610,10 @@ class _Course:
 
 
 def _may_change(handler: Handler, operation: str) -> bool:
-    """Whether the operation is one for a handler of its role.
+    """Whether a handler of this role may be called for the operation.
 
-    A mutation has nothing to change in a deletion, so it has to ask for these alone.
+    A mutation has nothing to change in a deletion. So it must explicitly ask for
+    deletions alone.
     """
     if not handler.rule.mutates or operation != "DELETE":
         return True
@@ -656,7 +658,7 @@ def _replaced(merge: Mapping[str, Any], found: Any, path: Path = ()) -> Iterator
 
 
 def _thawed(value: Any, found: Any) -> Any:
-    """A plain value; what has not changed is shared, so that it is not compared."""
+    """Return a plain value; unchanged parts are shared, to avoid comparing them."""
     if value is found:
         return value
     if isinstance(value, dict) and isinstance(found, dict):
@@ -665,14 +667,14 @@ def _thawed(value: Any, found: Any) -> Any:
 
 
 def _words(failure: Failure) -> str:
-    """The text of a failure for the user: the author's, where there is one."""
+    """The text of a failure for the user: the author's text, if there is one."""
     if failure.is_expected or failure.code is not None:
         return failure.message or failure.type
     return str(failure)
 
 
 def _told(failures: Sequence[Failure]) -> str:
-    """The messages of the first failures, and how many more there are."""
+    """The messages of the first failures, and the number of further ones."""
     texts = [*dict.fromkeys(map(_words, failures[:_TOLD_MAX]))]
     more = len(failures) - _TOLD_MAX
     return "; ".join([*texts, f"and {more} more"] if more > 0 else texts)
@@ -693,7 +695,7 @@ def is_excusable(handler: Handler) -> bool:
     """Whether a handler's denial is excused if the stored object is denied likewise.
 
     A mutation that has denied has not changed the object: to let that through would
-    store what no mutation has seen. Who may do something depends on the caller, and not
+    store an object that no mutation has seen. Permissions depend on the caller, and not
     on the stored object.
     """
     webhook = handler.webhook
@@ -702,10 +704,10 @@ def is_excusable(handler: Handler) -> bool:
 
 
 def _asks_who(handler: Handler) -> bool:
-    """Whether a handler asks for the caller, so that its denial may depend on that.
+    """Whether a handler takes the caller, so that its denial may depend on it.
 
-    It may find the caller in `**kwargs`: then its code has the argument's name as a
-    text.
+    It may find the caller in `**kwargs`: then its code contains the argument's name as
+    a text.
     """
     filters = handler.filters.callbacks
     wants = (handler.signature.wants, *(each.wants for each in filters))
@@ -736,7 +738,7 @@ def _denial(handler: Handler, failure: Failure) -> Denial:
 
 
 def _meant(failure: Failure) -> tuple[Failure, ...]:
-    """The denials that the author has meant; none if there are other errors."""
+    """The denials that the author intended; empty if there are other errors."""
     found = failure.parts or (failure,)
     return found if all(map(_is_meant, found)) else ()
 
@@ -747,7 +749,7 @@ def _is_meant(failure: Failure) -> bool:
 
 
 def _is_refusal(result: Any) -> bool:
-    """Whether the author probably meant this result as a denial."""
+    """Whether the author probably intended this result as a denial."""
     if isinstance(result, Mapping):
         return result.get("allowed") is False
     return result is False

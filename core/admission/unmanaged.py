@@ -1,4 +1,4 @@
-"""Configurations that somebody else has applied for an operator that only serves."""
+"""Configurations that a user has applied for an operator that only serves."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Manifest = Mapping[str, Any]
 def astray(
     stored: Manifest, groups: Iterable[Group], client: Manifest, *, labelled: bool
 ) -> str:
-    """A sentence about the webhooks that do not lead to a `client`, or ask nobody.
+    """A sentence about webhooks that do not lead to a `client`, or select nothing.
 
-    "" if there are none, or it cannot be seen: an address and a Service, and one of the
-    operator's own and another, may be of the same server. Namespaces are `labelled`
-    with their names since Kubernetes 1.21.
+    "" without any, or if it cannot be seen. An address and a Service may belong to the
+    same server; so may the operator's own address and another one. Namespaces are
+    `labelled` with their names since Kubernetes 1.21.
     """
     own = {each.name for each in groups}
     found = [
@@ -68,7 +68,7 @@ def _service(service: Manifest) -> tuple[str, str, int]:
 
 
 def _misses(webhook: Manifest, client: Manifest) -> bool:
-    """Whether a webhook leads to another address of the same sort."""
+    """Whether a webhook leads to another address of the same kind."""
     found = webhook["clientConfig"]
     url, service = found.get("url"), found.get("service")
     if url is not None and client.get("url") is not None:
@@ -81,7 +81,7 @@ def _misses(webhook: Manifest, client: Manifest) -> bool:
 def _is_elsewhere(url: str, own: str) -> bool:
     """Whether a URL does not begin with the operator's own.
 
-    One of the machine itself may have others, at which it is reached from outside.
+    An address of the machine itself may have others, which are reachable from outside.
 
     >>> _is_elsewhere("https://localhost:1/judge", "https://127.0.0.1:1")
     False

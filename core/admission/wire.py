@@ -1,6 +1,6 @@
-"""Reviews as JSON: the request, the answers that its handlers got, and the decision.
+"""Reviews as JSON: the request, the answers to its handlers, and the decision.
 
-Headers and the peer are left out: they hold credentials.
+Headers and the peer are omitted: they hold credentials.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = [
     "review_to_wire",
 ]
 
-# The mark of a recorded review, in the place of an input's.
+# The mark of a recorded review, in place of an input's.
 REVIEWED = "Reviewed"
 _LEFT_OUT = frozenset(("headers", "peer"))
 
 
 class Review(NamedTuple):
-    """A review that was decided: the facts beside the operator's state.
+    """A decided review: the facts in addition to the operator's state.
 
-    `asks` are the ids of the handlers, `account` is the operator's user, and `answers`
-    are those to what the handlers have asked for, each with its time.
+    `asks` are the ids of the handlers, and `account` is the operator's user. `answers`
+    are the answers to the handlers' requests, each with its time.
     """
 
     request: Request
@@ -67,7 +67,7 @@ def review_to_wire(
 
 
 def review_from_wire(wire: Mapping[str, Any]) -> Review:
-    """The review from its JSON form. Raises `ValueError` and the like for others."""
+    """Return a review from its JSON form; raise `ValueError` or similar for others."""
     answers = (
         (Now(each["wall"], each["mono"]), from_wire(each["outcome"]))
         for each in wire["answers"]
@@ -81,7 +81,7 @@ def review_from_wire(wire: Mapping[str, Any]) -> Review:
 
 
 def decision_to_wire(decision: Decision) -> dict[str, Any]:
-    """The JSON form of a decision; the object is told where a mutation changes it."""
+    """The JSON form of a decision; it contains the object if a mutation changed it."""
     found: dict[str, Any] = {
         "do": "Decided",
         "allowed": decision.allowed,

@@ -20,9 +20,8 @@ _LIKENESS = 0.75
 class Catalogue:
     """The kinds that the API server serves.
 
-    It is not `complete` where some documents of discovery could not be read. `missed`
-    are the kinds that discovery does not list any more, and since when (monotonic
-    seconds).
+    It is not `complete` if some documents of discovery could not be read. `missed` are
+    the kinds that discovery has stopped listing, and since when (monotonic seconds).
     """
 
     resources: tuple[Resource, ...] = ()
@@ -30,15 +29,15 @@ class Catalogue:
     missed: tuple[tuple[str, float], ...] = ()
 
     def find(self, selector: Selector) -> tuple[Resource, ...]:
-        """The resources that a selector means, as kubectl finds them.
+        """The resources that a selector matches, as kubectl finds them.
 
-        They are in their preferred version, unless it names another. Full names go
-        before short ones, and the core group before others. More than one resource
-        means that the selector is ambiguous, unless it `is_broad`.
+        They are in their preferred version, unless the selector names another. Full
+        names take precedence over short ones, and the core group over others. More than
+        one resource means that the selector is ambiguous, unless it `is_broad`.
         """
         if selector.predicate is not None:  # the author's: it may raise
             return tuple(each for each in self.resources if selector.matches(each))
-        # By identity: kept with the catalogue, so that no other one can have it.
+        # By identity: kept with the catalogue, so that no other catalogue can have it.
         key = object.__hash__(self), selector
         known = _FOUND.get(key)
         if known is None:
@@ -62,7 +61,7 @@ class Catalogue:
         return tuple(found)
 
     def is_broad(self, selector: Selector) -> bool:
-        """Whether a selector may mean several kinds: a pattern, or a category's name.
+        """Whether a selector may match several kinds: a pattern, or a category's name.
 
         >>> pods = Resource("", "v1", "pods", "Pod", categories=("all",))
         >>> names = Selector.of("all"), Selector.of("pods"), Selector.of("po*")
@@ -75,7 +74,7 @@ class Catalogue:
         return any(how is not None and how.by_category for how in named)
 
     def lookup(self, name: str) -> Resource | None:
-        """The one resource that a selector string means, or None."""
+        """The one resource that a selector string matches, or None."""
         try:
             found = self.find(_selector_of(name))
         except ValueError:
@@ -85,7 +84,7 @@ class Catalogue:
     def nearest(self, selector: Selector) -> str:
         """A suggestion for a mistyped kind, or a kind in a wrong group.
 
-        It is a label such as `deployments.apps`; "" where no kind is similar.
+        It is a label such as `deployments.apps`; "" if no kind is similar.
 
         >>> served = Catalogue((Resource("apps", "v1", "deployments", "Deployment"),))
         >>> served.nearest(Selector.of("deploymnet")), served.nearest(Selector.of("x"))
@@ -158,7 +157,7 @@ def _selector_of(name: str) -> Selector:
     return Selector.of(name)
 
 
-# The last results of `find`: a catalogue is asked the same again and again.
+# The last results of `find`: a catalogue gets the same queries again and again.
 _FOUND_MAX = 256
 _FOUND: dict[tuple[int, Selector], tuple[Catalogue, tuple[Resource, ...]]] = {}
 
@@ -196,7 +195,7 @@ def parse_aggregated(
 ) -> Iterable[Resource]:
     """The resources of one group version in an `APIGroupDiscoveryList`.
 
-    An entry that has subresources alone has no kind, and is left out.
+    An entry with subresources only has no kind, and is skipped.
 
     >>> pods = {"resource": "pods", "responseKind": {"kind": "Pod"}, "verbs": ["get"],
     ...         "scope": "Namespaced", "singularResource": "pod",

@@ -1,7 +1,7 @@
-"""Changes of the cluster itself: its version, its kinds, and whether it can be reached.
+"""Changes of the cluster itself: its version, its kinds, and its reachability.
 
-They are found by comparing one discovery with the next. What was there at the first one
-is no change.
+fnop finds them by comparing one discovery with the next. What the first one finds is
+not a change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class ServerVersion(NamedTuple):
-    """The version of an API server, as its `/version` tells it.
+    """The version of an API server, from its `/version`.
 
     >>> ServerVersion(1, 36, "v1.36.2") >= (1, 31)
     True
@@ -71,7 +71,7 @@ class ServedKind:
     """A kind that the API server serves.
 
     `resource` is its preferred version, `versions` are all of them, the preferred one
-    first. `schema` is a digest of the schemas of these; "" where they are unknown.
+    first. `schema` is a digest of their schemas; "" if unknown.
 
     >>> pods = Resource("", "v1", "pods", "Pod")
     >>> ServedKind(pods, ("v1",)).differs_from(ServedKind(pods, ("v1",), "4f3a"))
@@ -83,9 +83,9 @@ class ServedKind:
     schema: str = ""
 
     def differs_from(self, other: ServedKind) -> bool:
-        """Whether the kind has changed; what is unknown has not.
+        """Whether the kind has changed; an unknown part has not.
 
-        A definition that is terminating loses verbs: that is a part of its removal.
+        A definition that is terminating loses verbs: that is part of its removal.
         """
         was, now = (replace(each.resource, verbs=()) for each in (other, self))
         is_known = bool(self.schema and other.schema)
@@ -115,7 +115,7 @@ class KindAdded:
 
 @dataclass(frozen=True, slots=True)
 class KindRemoved:
-    """The API server does not serve a kind any more."""
+    """The API server has stopped serving a kind."""
 
     resource: Resource
     old: ServedKind

@@ -1,6 +1,6 @@
 """The marks that turn an author's classes into kinds (CustomResourceDefinitions).
 
-A class with a `Definition` is a kind: decorators of handlers take it as the name, and
+A class with a `Definition` is a kind: decorators of handlers accept it as the name, and
 `fnop crd` prints its CustomResourceDefinition. The other marks are parts of one. The
 translation of types is in `fnop.adapters.definitions.type_schemas`.
 """
@@ -43,7 +43,7 @@ __all__ = [
     "schema_marks",
 ]
 
-# pytest leaves these frames out of tracebacks, and shows the author's line.
+# pytest omits these frames from tracebacks, and shows the author's line.
 __tracebackhide__ = True
 
 Class = TypeVar("Class", bound=type)
@@ -74,12 +74,12 @@ def rule(
     field_path: str | None = None,
     optional_old_self: bool | None = None,
 ) -> Rule:
-    """A CEL rule, by which the API server (Kubernetes 1.25 and later) judges writes.
+    """A CEL rule for writes, which the API server checks (Kubernetes 1.25 and later).
 
-    `rule` is an expression about `self`, the value that has the rule; one that names
-    `oldSelf` is about changes, with `optional_old_self` about creations, too. `message`
-    tells a user what is wrong, `message_expression` computes such a text; `reason` and
-    `field_path` go into the refusal.
+    `rule` is an expression about `self`, the value that has the rule. A rule that names
+    `oldSelf` is about changes, with `optional_old_self` also about creations. `message`
+    explains the error to a user, `message_expression` computes such a text. `reason`
+    and `field_path` go into the refusal.
 
     >>> rule("self.low <= self.high", "low is not above high").message
     'low is not above high'
@@ -111,9 +111,9 @@ def column(
 ) -> Column:
     """A column of `kubectl get`.
 
-    `name` is its heading, `path` a JSON path in the object. `type` is that of the
-    values; a "date" is shown as an age. `description` is for people, `format` as in a
-    schema. Columns of a `priority` above 0 are shown by `-o wide` only.
+    `name` is its heading, `path` is a JSON path in the object. `type` is the type of
+    the values; a "date" is shown as an age. `description` is for people, `format` is as
+    in a schema. `kubectl` shows columns with a `priority` above 0 only with `-o wide`.
 
     >>> column("Age", ".metadata.creationTimestamp", type="date").type
     'date'
@@ -132,8 +132,9 @@ class Scale(NamedTuple):
 def scale(*, spec: str, status: str, selector: str | None = None) -> Scale:
     """The scale subresource, for `kubectl scale` and autoscalers.
 
-    `spec` is the path of the wanted number of replicas, `status` that of the present
-    one; `selector` is the path of a text that selects the pods, which autoscalers need.
+    `spec` is the path of the desired number of replicas, `status` is the path of the
+    present number. `selector` is the path of a text that selects the pods, which
+    autoscalers need.
 
     >>> scale(spec=".spec.replicas", status=".status.replicas").selector is None
     True
@@ -145,7 +146,7 @@ def scale(*, spec: str, status: str, selector: str | None = None) -> Scale:
 
 
 class Given:
-    """A value that was given; equal to itself only, so that a mark can be hashed."""
+    """A value that was passed; equal only to itself, so that a mark can be hashed."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -182,7 +183,7 @@ class SchemaOptions(TypedDict, total=False):
     embedded: bool
 
 
-# The keyword of a schema for each option that becomes one as it is.
+# The schema keyword for each option that becomes one unchanged.
 _KEYWORDS = {
     "description": "description",
     "format": "format",
@@ -211,7 +212,7 @@ OPTIONS = {keyword: option for option, keyword in reversed(_KEYWORDS.items())} |
 }
 """The option of `fnop.schema` for each keyword."""
 
-# OpenAPI 3.0: a limit, and a flag beside it that the limit itself is excluded.
+# OpenAPI 3.0: a limit, and an accompanying flag that excludes the limit itself.
 _FLAGS = {
     "exclusive_minimum": "exclusiveMinimum",
     "exclusive_maximum": "exclusiveMaximum",
@@ -232,7 +233,7 @@ class Schema(NamedTuple):
         return self.name
 
     def __call__(self, cls: Class) -> Class:
-        """Mark a class, of which all fields of this type then have the mark."""
+        """Mark a class; all fields of this type then have the mark."""
         if not isinstance(cls, type):
             raise RegistrationError(
                 f"@fnop.schema(...) decorates classes, and {cls!r:.60} is none; a "
@@ -255,9 +256,9 @@ _SAMPLES: dict[type, str] = {
 
 
 def _each_of(kind: type[Part], given: Sequence[Part], label: str) -> tuple[Part, ...]:
-    """The parts that were given; raises `RegistrationError` for others.
+    """Return the given parts; raise `RegistrationError` for others.
 
-    A text in the place of a list of texts would be one of letters.
+    A text in place of a list of texts would be a list of letters.
     """
     parts = None if isinstance(given, (str, kind)) else tuple(given)
     if parts is None or not all(isinstance(each, kind) for each in parts):
@@ -268,22 +269,22 @@ def _each_of(kind: type[Part], given: Sequence[Part], label: str) -> tuple[Part,
 
 
 def schema(**options: Unpack[SchemaOptions]) -> Schema:
-    """A mark that says more of a field than its type: limits, texts, rules.
+    """A mark that describes a field beyond its type: limits, texts, rules.
 
-    It stands in the type of a field, `Annotated[int, fnop.schema(minimum=1)]`, or
-    decorates the class of an object inside of others. The `options` are
+    It is in the type of a field, `Annotated[int, fnop.schema(minimum=1)]`, or decorates
+    the class of an object inside of others. The `options` are
 
-    - `name`: the field's name in objects, where Python cannot have it; `description`;
-      `default`, where the class has none to say it by; `rules`, of `fnop.rule`;
-    - `format`, such as "email"; `nullable`: null is a value, and stays;
+    - `name`: the field's name in objects, if Python does not allow it; `description`;
+      `default`, if the class cannot define it; `rules`, of `fnop.rule`;
+    - `format`, such as "email"; `nullable`: null is a valid value, and stays;
     - of numbers `minimum`, `maximum`, `exclusive_minimum`, `exclusive_maximum`,
       `multiple_of`;
     - of texts `pattern`, `min_length`, `max_length`;
     - of lists `min_items`, `max_items`; `list_type`: "atomic", "set", or "map" of
-      `list_keys`, so that several may write one list by server-side apply;
+      `list_keys`, so that several clients may write one list by server-side apply;
     - of objects `min_properties`, `max_properties`; `map_type`; `preserve_unknown`:
-      fields that the class does not name are kept; `embedded`: it is an object of
-      Kubernetes itself, with a kind and metadata.
+      unnamed fields are kept; `embedded`: it is itself a Kubernetes object, with a kind
+      and metadata.
 
     Raises `RegistrationError` for other options.
 
@@ -383,19 +384,19 @@ def definition(
 ) -> Callable[[Class], Class]:
     """Make a class a kind: a dataclass, a TypedDict, or a model of pydantic.
 
-    Decorators of handlers take the class in the place of the kind's name, and
-    `fnop crd` prints its CustomResourceDefinition (docs/definitions.md).
+    Decorators of handlers accept the class in place of the kind's name. `fnop crd`
+    prints its CustomResourceDefinition (docs/definitions.md).
 
     - `name` is plural, version and group: "databases.v1.example.com".
-    - `kind` is the class's name by default, `singular` the same in lower case;
+    - `kind` is the class's name by default, `singular` is the same in lower case;
       `short_names` and `categories` are for kubectl. `scope` is "Cluster" for objects
-      that are in no namespace.
-    - `columns` are those of `kubectl get` (`fnop.column`), `scale` is the scale
-      subresource (`fnop.scale`), `rules` are about whole objects (`fnop.rule`), and
+      without a namespace.
+    - `columns` are the columns of `kubectl get` (`fnop.column`). `scale` is the scale
+      subresource (`fnop.scale`). `rules` are about whole objects (`fnop.rule`).
       `selectable` are paths that field selectors may use (Kubernetes 1.30 and later).
     - `conditions`: the status has conditions of the standard form, one of each type.
-    - Of several classes with the same plural and group, its versions, `storage` marks
-      the one that is stored. A version that is not `served` is only kept for old
+    - Several classes with the same plural and group are versions of one kind; `storage`
+      marks the stored version. A version that is not `served` is only kept for old
       objects. `deprecated` makes the server warn, with this text if it is one.
 
     Raises `RegistrationError` for a name or a scope that no kind can have.
@@ -456,9 +457,9 @@ def definition_of(value: Any) -> Definition | None:
 
 
 def named(word: Any) -> Any:
-    """A word of a selector; in the place of a class that is a kind, its name.
+    """A word of a selector; for a class that is a kind, the name of the kind.
 
-    That is a class with a definition, or a resource of lightkube, which has it in
+    Such a class has a definition. Or it is a resource of lightkube, which has it in
     `_api_info`.
 
     >>> named(definition("databases.v1.example.com")(type("Database", (), {})))

@@ -1,13 +1,13 @@
-"""API discovery: which kinds the API server serves.
+"""API discovery: the kinds that the API server serves.
 
 Since Kubernetes 1.27 the two roots, `/api` and `/apis`, list all kinds (aggregated
-discovery, KEP-3352). Those of older servers list the groups and versions only; one
+discovery, KEP-3352). The roots of older servers list only the groups and versions; one
 document for each of these lists the kinds. A group version that cannot be read (an
-aggregated API that is down) is left out; the others are served.
+aggregated API that is down) is skipped; the others are served.
 
-Once the kinds are known, further documents tell the statuses of those that handlers
-name (fnop.core.api.statuses). Others tell the server's version, and which schemas have
-changed. Nothing is amiss where these cannot be read.
+Once the kinds are known, further documents describe the statuses of the kinds that
+handlers name (fnop.core.api.statuses). Others show the server's version, and which
+schemas have changed. It is not an error if these cannot be read.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ __all__ = [
 
 ROOTS = ("/api", "/apis")
 VERSION = "/version"
-# Lists the documents of schemas, each with a hash (OpenAPI v3; Kubernetes 1.24).
+# Lists the schema documents, each with a hash (OpenAPI v3; Kubernetes 1.24).
 SCHEMAS = "/openapi/v3"
 _PLAIN = "application/json"
 _AGGREGATED = "APIGroupDiscoveryList"
-# Servers answer in the first form that they know: v2 since 1.30, v2beta1 since 1.27.
+# Servers answer in the first form that they support: v2 since 1.30, v2beta1 since 1.27.
 _ACCEPT = ",".join(
     [
         *(
@@ -69,15 +69,16 @@ _ACCEPT = ",".join(
         _PLAIN,
     ]
 )
-# The time for which a kind that has disappeared from discovery counts as served.
+# The grace period of a kind that has disappeared from discovery: it still counts as
+# served.
 GRACE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of discovery, to be requested.
+    """One document of discovery to request.
 
-    Others tell of the statuses of the resources that they `describe`.
+    Some documents `describe` the statuses of resources.
     """
 
     path: str
@@ -88,7 +89,7 @@ class Document:
 
     @property
     def accept(self) -> str:
-        """The request's header Accept."""
+        """The request's Accept header."""
         return _ACCEPT if self.path in ROOTS else _PLAIN
 
 
@@ -110,15 +111,15 @@ class Contents(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """A round of discovery: requests that are pending, and resources found so far.
+    """A round of discovery: pending requests, and resources found so far.
 
     `parts` are the contents of each document. `problem` is the first error. `unread`
-    are the groups and versions that exist and could not be read. `advice_seconds` is
-    the server's advice (Retry-After). `statuses` are the statuses of kinds, None as
-    long as nobody has asked for them; `types` are those of the operator's conditions.
-    `schemas` are digests of schemas, by the keys of resources; `hashes` are those of
-    whole documents of schemas, by group and version, None where no server tells them.
-    `version` is the server's.
+    are the groups and versions that exist but could not be read. `advice_seconds` is
+    the server's advice (Retry-After). `statuses` are the statuses of kinds, None until
+    requested; `types` are the types of the operator's conditions. `schemas` are digests
+    of schemas, by the keys of resources. `hashes` are the hashes of whole schema
+    documents, by group and version, None if no server provides them. `version` is the
+    server's.
     """
 
     pending: Map[int, Document]
@@ -135,7 +136,7 @@ class Discovery:
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether the API server has answered nothing at all."""
+        """Whether the API server has not answered at all."""
         return self.problem is not None and not self.parts and not self.forbidden
 
     @property
@@ -150,7 +151,7 @@ class Discovery:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The resources found, in an order that does not depend on the answers'."""
+        """The found resources, in an order independent of the answers' order."""
         known = _CATALOGUES.get(key := tuple(map(id, self.parts)))
         if known is None:
             if len(_CATALOGUES) >= _KEPT_MAX:
@@ -159,11 +160,11 @@ class Discovery:
         return known[1]
 
     def after(self, before: Catalogue, now: float) -> Catalogue:
-        """The catalogue at the monotonic time `now`, by this round and the one before.
+        """The catalogue at the monotonic time `now`, from this round and the last.
 
-        Kinds of groups that could not be read stay as they were. So do, for
-        `GRACE_SECONDS`, kinds that have disappeared: an API server that has just
-        started does not know all of its kinds yet.
+        Kinds of groups that could not be read stay as they were. Kinds that have
+        disappeared stay for `GRACE_SECONDS`: an API server that has just started does
+        not know all of its kinds yet.
         """
         fresh = self.catalogue
         was_same = before.resources is fresh.resources or not before.resources
@@ -197,7 +198,7 @@ def _sorted(
 ) -> Catalogue:
     """The catalogue in its order, with one preferred version of each kind.
 
-    The resources of the keys `missed` have disappeared.
+    The resources with the keys `missed` have disappeared.
     """
     found = {each.key: each for each in resources}
     versions: dict[tuple[str, str], list[Resource]] = {}
@@ -214,9 +215,10 @@ def _ranked(
 ) -> Iterable[Resource]:
     """The versions of a kind, one of them preferred.
 
-    As in kubectl (client-go's restmapper), that is the group's preferred version, else
-    the first in the group's list that has the kind. A version that could not be read
-    and was not known before hides no other. One that has disappeared comes last.
+    As in kubectl (client-go's restmapper), the preferred version is the group's.
+    Otherwise it is the first in the group's list that has the kind. A version that
+    could not be read and was unknown before does not hide another. A version that has
+    disappeared comes last.
     """
 
     def place(each: Resource) -> tuple[Any, ...]:
@@ -243,7 +245,7 @@ _PATIENCE_SECONDS, _PATIENCE_MAX_SECONDS = 10.0, 60.0
 def patience_seconds(tries: int) -> float:
     """The timeout of a discovery request, after a number of failed rounds.
 
-    It grows, so that a slow server is read in the end.
+    It grows, so that even a slow server is eventually read.
 
     >>> [patience_seconds(tries) for tries in (0, 1, 2, 3, 10_000)]
     [10.0, 20.0, 40.0, 60.0, 60.0]
@@ -252,9 +254,9 @@ def patience_seconds(tries: int) -> float:
 
 
 def begun(pages: dict[int, Document], types: tuple[str, ...] = ()) -> Discovery:
-    """A round in which these documents, by request id, have been requested.
+    """A round that has requested these documents, by request id.
 
-    The operator tells of objects by conditions of these `types`.
+    The operator reports about objects with conditions of these `types`.
     """
     return Discovery(Map(pages), types)
 
@@ -262,7 +264,7 @@ def begun(pages: dict[int, Document], types: tuple[str, ...] = ()) -> Discovery:
 def describing(
     discovery: Discovery, resources: Iterable[Resource]
 ) -> tuple[Discovery, tuple[Document, ...]]:
-    """The round, and the documents that tell the statuses of these resources."""
+    """The round, and the documents that describe these resources' statuses."""
     groups: dict[tuple[str, str], list[Resource]] = {}
     for each in resources:
         groups.setdefault((each.group, each.version), []).append(each)
@@ -273,7 +275,7 @@ def describing(
 def answered(
     discovery: Discovery, id: int, outcome: Outcome
 ) -> tuple[Discovery, tuple[Document, ...]]:
-    """Add one answer to the round; returns it and the documents to request next."""
+    """Add one answer to the round; return it and the documents to request next."""
     page = discovery.pending[id]
     discovery = replace(discovery, pending=discovery.pending.delete(id))
     if page.describes:
@@ -290,12 +292,12 @@ def answered(
 
 
 def lists_kinds(path: str) -> bool:
-    """Whether the document of a path lists kinds; others tell of their statuses."""
+    """Whether a path's document lists kinds; others describe their statuses."""
     return path.startswith(ROOTS) and not path.startswith(DEFINITIONS)
 
 
 def trimmed(path: str, document: Any) -> Any:
-    """The document of a path, without what the operator does not read.
+    """Return the document of a path, without the parts that the operator never reads.
 
     >>> trimmed("/openapi/v3/apis/example.com/v1", {"openapi": "3.0.0", "info": {}})
     {'components': {'schemas': {}}}
@@ -305,11 +307,11 @@ def trimmed(path: str, document: Any) -> Any:
     try:
         return only_statuses(document)
     except (AttributeError, KeyError, TypeError):
-        return document  # of another shape, which nobody reads
+        return document  # malformed, so it is never read
 
 
 def _with_fact(discovery: Discovery, page: Document, outcome: Outcome) -> Discovery:
-    """Add the version, or the hashes of schemas, to the round, if they are told."""
+    """Add the version, or the hashes of schemas, to the round, if present."""
     told = outcome.object if isinstance(outcome, Applied) else None
     if page.path == VERSION:
         return replace(discovery, version=ServerVersion.of(told))
@@ -330,10 +332,10 @@ def _with_fact(discovery: Discovery, page: Document, outcome: Outcome) -> Discov
 def _described(
     discovery: Discovery, page: Document, outcome: Outcome
 ) -> tuple[Discovery, tuple[Document, ...]]:
-    """Add statuses to the round; of kinds that are missing the definitions tell them.
+    """Add statuses to the round; read definitions for kinds that are missing.
 
-    Servers before 1.24 have no such document, and others take a while until theirs has
-    a new kind. What no document tells is found out by trial.
+    Servers before 1.24 have no such document. Others take a while until theirs has a
+    new kind. If no document describes it, fnop finds out by trial.
     """
     found: Table[str, StatusSchema] = NOTHING
     schemas = discovery.schemas
@@ -384,7 +386,7 @@ def _unread(discovery: Discovery, page: Document, outcome: Outcome) -> Discovery
     )
 
 
-# The contents of read-only documents, and the catalogues made of them, by identity: a
+# The contents of read-only documents, and the catalogues made from them, by identity. A
 # simulated API server sends the same ones again and again.
 _KEPT_MAX = 8
 _TOLD: dict[tuple[int, Document], tuple[dict[str, Any], Contents]] = {}
@@ -392,14 +394,14 @@ _CATALOGUES: dict[tuple[int, ...], tuple[tuple[Contents, ...], Catalogue]] = {}
 
 
 def _told(page: Document, document: dict[str, Any]) -> Contents:
-    """The content of a document, which is read once if it cannot change."""
+    """The content of a document, which is parsed once if it cannot change."""
     if not isinstance(document, ReadOnlyDict):
         return _read(page, document)
     known = _TOLD.get(key := (id(document), page))
     if known is None:
         if len(_TOLD) >= _KEPT_MAX:
             _TOLD.clear()
-        # Kept with the document, so that no other one can have its identity.
+        # Kept with the document, so that no other document can have its identity.
         known = _TOLD[key] = document, _read(page, document)
     return known[1]
 
@@ -451,7 +453,7 @@ def _group_documents(document: dict[str, Any]) -> tuple[Document, ...]:
 
 
 def _listed(group: str, versions: Iterable[str]) -> tuple[Document, ...]:
-    """The documents of a group's versions, of which the first is preferred."""
+    """The documents of a group's versions; the first one is preferred."""
     return tuple(
         Document(
             "/" + "/".join(map(segment, (*group_parts(group), version))),

@@ -1,8 +1,8 @@
 """Manifests of children: owner references, labels, names, namespaces.
 
-Each function takes one manifest, or an iterable of them, however nested, and answers
-new ones; nothing is changed in place. Models of client libraries are manifests, too
-(`fnop.effects.manifests`). `fnop.adopt` does all of it for the handled object; these
+Each function takes one manifest, or an iterable of them, however nested, and returns
+new ones. It changes nothing in place. Models of client libraries are manifests, too
+(`fnop.effects.manifests`). `fnop.adopt` does all of this for the handled object; these
 functions are for objects that are created or applied in another way.
 """
 
@@ -78,11 +78,11 @@ def label(
     forced: bool = False,
     nested: Iterable[Any] | str = (),
 ) -> Any:
-    """Add labels to manifests; labels that are there stay, unless `forced`.
+    """Add labels to manifests; existing labels stay, unless `forced`.
 
-    `manifests` are one, or an iterable of them, and new ones are answered. `labels` is
-    a mapping of texts. `nested` are paths to parts of a manifest with labels of their
-    own, such as `"spec.template"`: they are labelled where they are there.
+    `manifests` are one, or an iterable of them; the function returns new ones. `labels`
+    is a mapping of texts. `nested` are paths to parts of a manifest with labels of
+    their own, such as `"spec.template"`: existing parts are labelled, too.
 
     >>> label({"kind": "Pod"}, {"app": "db"})
     {'kind': 'Pod', 'metadata': {'labels': {'app': 'db'}}}
@@ -144,10 +144,10 @@ def append_owner_reference(
     controller: bool = True,
     block_owner_deletion: bool = True,
 ) -> Any:
-    """Add a reference to an owner, unless there is one of its uid.
+    """Add a reference to an owner, unless one with its uid exists.
 
-    `manifests` are one child, or an iterable of them, and new ones are answered.
-    `owner` is an object that was read. `controller` says that the owner manages the
+    `manifests` are one child, or an iterable of them; the function returns new ones.
+    `owner` is an object that was read. `controller` means that the owner manages the
     child. `block_owner_deletion` lets a foreground deletion of the owner wait for the
     child (Kubernetes: garbage collection). Raises `ValueError` for a child in another
     namespace than its owner: the garbage collector would delete it.
@@ -178,15 +178,15 @@ def build_owner_reference(
 ) -> ObjectDict:
     """Build the entry of a child's `ownerReferences` that names an object.
 
-    `body` is the owner; fields that it does not have are left out. `controller` and
-    `block_owner_deletion` are as of `append_owner_reference`.
+    `body` is the owner; fields that it lacks are omitted. `controller` and
+    `block_owner_deletion` are as in `append_owner_reference`.
 
     >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
     >>> build_owner_reference(owner, controller=False)["controller"]
     False
     """
     found = build_object_reference(body)
-    found.pop("namespace", None)  # an owner is in its child's
+    found.pop("namespace", None)  # an owner is in its child's namespace
     return {
         **found,
         "controller": controller,
@@ -198,7 +198,7 @@ def build_object_reference(body: Manifest) -> ObjectDict:
     """Build a reference to an object, as Kubernetes writes it (core/v1
     ObjectReference).
 
-    Fields that the object, `body`, does not have are left out.
+    Fields that the object, `body`, lacks are omitted.
 
     >>> build_object_reference({"kind": "K", "metadata": {"name": "o"}})
     {'kind': 'K', 'name': 'o'}
@@ -220,7 +220,7 @@ def remove_owner_reference(
 def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
     """Remove the references to an owner, by its uid.
 
-    `manifests` are one child, or an iterable of them, and new ones are answered.
+    `manifests` are one child, or an iterable of them; the function returns new ones.
     `owner` is an object that was read.
 
     >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
@@ -253,10 +253,11 @@ def harmonize_naming(
 ) -> Any:
     """Give manifests a name, or the prefix of a generated one.
 
-    `manifests` are one, or an iterable of them, and new ones are answered. `name` is
-    the name (`strict`), or the prefix that the server completes. A manifest that has
-    either keeps it, unless `forced`. A generated name makes a new object each time that
-    it is sent; `fnop.adopt` makes stable ones. Raises `ValueError` for an empty name.
+    `manifests` are one, or an iterable of them; the function returns new ones. `name`
+    is the name (`strict`), or the prefix that the server completes. A manifest that has
+    either of them keeps it, unless `forced`. A generated name creates a new object each
+    time that it is sent; `fnop.adopt` makes stable ones. Raises `ValueError` for an
+    empty name.
 
     >>> harmonize_naming({}, "db")
     {'metadata': {'generateName': 'db-'}}
@@ -290,10 +291,10 @@ def adjust_namespace(
 def adjust_namespace(
     manifests: Any, namespace: str | None, *, forced: bool = False
 ) -> Any:
-    """Put manifests into a namespace; one that they name stays, unless `forced`.
+    """Put manifests into a namespace; an existing one stays, unless `forced`.
 
-    `manifests` are one, or an iterable of them, and new ones are answered. A
-    `namespace` of None, as of an owner that is in none, leaves them as they are.
+    `manifests` are one, or an iterable of them; the function returns new ones. A
+    `namespace` of None, as of a cluster-scoped owner, leaves them as they are.
 
     >>> adjust_namespace({}, "prod"), adjust_namespace({}, None)
     ({'metadata': {'namespace': 'prod'}}, {})
@@ -310,7 +311,7 @@ def adjust_namespace(
 
 
 def _each(manifests: Any, change: Callable[[ObjectDict], None]) -> Any:
-    """A changed copy of each manifest; raises `TypeError` for other values."""
+    """Return a changed copy of each manifest; raise `TypeError` for other values."""
 
     def changed(manifest: Mapping[str, Any]) -> ObjectDict:
         made: ObjectDict = thaw_json(dict(manifest))

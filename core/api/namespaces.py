@@ -1,8 +1,9 @@
 """Selection of the namespaces to serve: by names, patterns, and exclusions.
 
-`-n team-a` names one. `-n 'team-*'` is a pattern; `-n 'team-*,!team-*-test'` excludes
-some of them, and `-n '!kube-*'` is all others. Several `-n` add up. Where one is a
-pattern the namespaces of the cluster are watched; plain names do not need that right.
+`-n team-a` names one namespace. `-n 'team-*'` is a pattern; `-n 'team-*,!team-*-test'`
+excludes some of them, and `-n '!kube-*'` is all others. Several `-n` add up. If one of
+them is a pattern, fnop watches the namespaces of the cluster; plain names do not need
+that right.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PATTERN = re.compile(r"[-a-z0-9*?]{1,63}")
 
 
 def check_namespace(given: str) -> None:
-    """Raise `ValueError`, with the remedy, for a text that is no such selection."""
+    """Raise `ValueError`, with the remedy, for a text that is not such a selection."""
     for part in _parts(given):
         bare = part.removeprefix("!")
         valid = _PATTERN if is_pattern(bare) else _NAME
@@ -43,7 +44,7 @@ def has_patterns(given: Iterable[str]) -> bool:
 
 
 def served_namespaces(given: Iterable[str], present: Iterable[str]) -> tuple[str, ...]:
-    """The selected namespaces, of those that exist; plain names always are.
+    """The selected namespaces among the existing ones; plain names always count.
 
     >>> served_namespaces(["team-*,!*-test", "x"], ["team-a", "team-a-test", "default"])
     ('team-a', 'x')

@@ -78,12 +78,13 @@ def owned(
     """Make a child's manifest one of an owner: a new value, nothing is changed.
 
     `child` is a manifest, or an iterable of them; `owner` is an object that was read.
-    Adds the owner reference, the owner's namespace unless `namespaced` is False, and
-    the owner's labels that the child does not set itself; the labels also at the
-    `nested` paths, such as `"spec.template"`. `labels` are the names, or patterns of
-    names, of the labels that are taken over; None takes all but those by which other
-    tools track what they have applied (`TRACKING_LABELS`). Raises `ValueError` for a
-    child that is not in its owner's namespace: the garbage collector would delete it.
+    The result has the owner reference, and the owner's namespace unless `namespaced` is
+    False. It also has the owner's labels that the child does not set itself. The labels
+    are also added at the `nested` paths, such as `"spec.template"`. `labels` are the
+    names, or patterns of names, of the labels to inherit. None inherits all except the
+    labels that other tools use to track the objects that they have applied
+    (`TRACKING_LABELS`). Raises `ValueError` for a child outside of its owner's
+    namespace: the garbage collector would delete it.
 
     >>> owned({"kind": "Pod"}, {"kind": "K", "metadata": {"uid": "u", "name": "o"}})[
     ...     "metadata"]["ownerReferences"][0]["uid"]
@@ -104,8 +105,8 @@ def _refuse_global(child: Mapping[str, Any], owner: Manifest) -> NoReturn:
     raise ValueError(cannot_own(child, owner, "in no namespace"))
 
 
-# Labels by which tools track the objects that they have applied. On a child they would
-# be wrong, and a tool that prunes by them would delete it.
+# Labels that tools use to track the objects that they have applied. On a child they
+# would be wrong, and a tool that prunes with them would delete it.
 TRACKING_LABELS = (
     "app.kubernetes.io/instance",  # Argo CD, and the charts of Helm
     "app.kubernetes.io/managed-by",
@@ -128,7 +129,7 @@ TRACKING_LABELS = (
 def inherited(
     labels: Mapping[str, Any], wanted: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """The labels of an owner that its children get, too.
+    """The labels of an owner that its children inherit.
 
     >>> found = {"app": "db", "argocd.argoproj.io/instance": "prod"}
     >>> inherited(found), inherited(found, ["argocd*"]), inherited(found, ())
@@ -168,7 +169,7 @@ def call_token(marker: str, owner_uid: str, handler: str) -> str:
 
 
 def with_token(manifest: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """A manifest with a token, by which the created object is recognized.
+    """Return a manifest with a token that identifies the created object.
 
     >>> with_token({"kind": "Pod"}, "t")
     {'kind': 'Pod', 'metadata': {'annotations': {'fnop.dev/created-by': 't'}}}
@@ -190,7 +191,7 @@ def owner_of(body: Body, kinds: Collection[tuple[str, str]] | None) -> Target | 
     """The owner of an object: its first owner reference of one of these kinds.
 
     A kind is (group, kind); without kinds it is the controller. An owner is in its
-    dependent's namespace, or in none (Kubernetes: owners and dependents).
+    dependent's namespace, or cluster-scoped (Kubernetes: owners and dependents).
     """
     references = body.meta.get("ownerReferences")
     for each in references if isinstance(references, list) else ():

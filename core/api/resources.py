@@ -1,7 +1,7 @@
 """Kinds of the API server: resources, and the selectors that name them.
 
-The author writes a selector (`"pods"`, `"deployments.v1.apps"`); the server serves a
-`Resource`; a `Catalogue` finds the resources of a selector.
+The author writes a selector (`"pods"`, `"deployments.v1.apps"`). The server serves a
+`Resource`. A `Catalogue` finds the resources of a selector.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ EVERYTHING = Everything.EVERYTHING
 class Resource:
     """One served kind, as API discovery describes it (`APIResource`).
 
-    `group`, `version`, `plural` and `kind` name it, `group` "" is the core one;
-    `singular`, `shortcuts` and `categories` are its other names. `namespaced` tells
-    whether its objects are in namespaces; `verbs` and `subresources` are what the
-    server offers, `preferred` whether this is the kind's preferred version: that of its
-    group, or the newest one if the group's preferred version does not have the kind.
+    `group`, `version`, `plural` and `kind` name it; `group` "" is the core group;
+    `singular`, `shortcuts` and `categories` are its other names. `namespaced` is
+    whether its objects are in namespaces; `verbs` and `subresources` are the ones that
+    the server offers. `preferred` is whether this is the kind's preferred version: the
+    group's, or the newest one if the group's preferred version does not have the kind.
 
     >>> pods = Resource("", "v1", "pods", "Pod")
     >>> pods, tuple(pods)
@@ -92,7 +92,7 @@ class Resource:
     def is_built_in(self) -> bool:
         """Whether Kubernetes itself defines the kind: then its schema is closed.
 
-        Groups without a dot, and those under k8s.io, are reserved for Kubernetes.
+        Groups without a dot, and groups under k8s.io, are reserved for Kubernetes.
         """
         return "." not in self.group or self.group.endswith(".k8s.io")
 
@@ -113,9 +113,12 @@ class Resource:
         """The address of a collection, an object, or a subresource of an object.
 
         It is for code that sends requests itself; effects need no addresses. Without a
-        server it is the path. Raises `ValueError` for a subresource without a name, for
-        the name of a namespaced object without its namespace, for the namespace of a
-        cluster-scoped kind, and for names that cannot be in a path.
+        server the result is the path. Raises `ValueError` for:
+
+        - a subresource without a name
+        - the name of a namespaced object without its namespace
+        - the namespace of a cluster-scoped kind
+        - names that cannot be in a path
 
         >>> pods = Resource("", "v1", "pods", "Pod")
         >>> pods.get_url(namespace="prod", name="web", subresource="log")
@@ -193,8 +196,8 @@ def segment(name: str) -> str:
     >>> segment("system:node"), segment("a b?c")
     ('system:node', 'a%20b%3Fc')
 
-    Raises `ValueError` for names that no escape makes safe: servers take %2F for a
-    slash, and %2E%2E for two dots.
+    Raises `ValueError` for names that no escape makes safe: servers read %2F as a
+    slash, and %2E%2E as two dots.
     """
     if name in ("", ".", "..") or "/" in name:
         raise ValueError(f"{name!r} cannot stand in a path")
@@ -221,8 +224,8 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-# Events are left out of broad selectors: a handler of all kinds does not mean them, and
-# one that answers each with an Event would never end.
+# Broad selectors do not include Events: a handler of all kinds does not mean them, and
+# a handler that answers each with an Event would never end.
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
@@ -256,7 +259,7 @@ class Selector:
 
     @classmethod
     def of(cls, *words: Any, **named: str | None) -> Selector:
-        """Parse the forms that Kopf and kubectl have for kinds, and patterns.
+        """Parse the forms of Kopf and kubectl for kinds, and patterns.
 
         >>> Selector.of("deployments.v1.apps") == Selector.of("apps/v1", "deployments")
         True
@@ -265,7 +268,7 @@ class Selector:
         >>> Selector.of("*.example.com").group
         'example.com'
 
-        Raises `ValueError` for none, two, or unclear names.
+        Raises `ValueError` for no names, two names, or unclear names.
         """
         group, version = named.get("group"), named.get("version")
         if words == (EVERYTHING,) and not named.keys() - {"group", "version"}:
@@ -298,7 +301,7 @@ class Selector:
 
     @property
     def is_broad(self) -> bool:
-        """Whether it may mean several kinds, so that several matches are no error."""
+        """Whether it may match several kinds, so that several matches are valid."""
         texts = (self.any_name, self.kind, self.plural, self.singular, self.group)
         return (
             self.everything
@@ -308,14 +311,14 @@ class Selector:
         )
 
     def matches(self, resource: Resource) -> bool:
-        """Whether the selector may mean this resource, of a preferred version or not.
+        """Whether the selector may match this resource, of a preferred version or not.
 
-        `Catalogue.find` returns the resources that it means among all that are served.
+        `Catalogue.find` returns the resources that it matches among all served ones.
         """
         return self.nearness(resource) is not None
 
     def nearness(self, resource: Resource) -> Nearness | None:
-        """The way the selector names this resource; None if it does not."""
+        """The selector's way of naming this resource; None if it does not."""
         if self.is_broad and (resource.group, resource.plural) in EVENTS:
             return None
         if self.predicate is not None:
@@ -349,13 +352,13 @@ class Selector:
 
 
 class Nearness(NamedTuple):
-    """The way a text names a kind; less is nearer, and the nearest kinds are meant.
+    """A text's way of naming a kind; less is nearer, and the nearest kinds win.
 
-    kubectl looks for names before kinds, reads the first part of a group as a version
-    before it takes it for a part, and takes full names before short ones, and groups
-    before those that begin with them (client-go's restmapper, and cli-runtime's
-    `mappingFor`). A text that names no kind may name a category. Of `any_version` the
-    kind's preferred one is meant.
+    kubectl looks for names before kinds. It reads the first part of a group as a
+    version before it reads it as a part of the group. It prefers full names to short
+    ones, and groups to those that begin with them (client-go's restmapper, and
+    cli-runtime's `mappingFor`). A text that names no kind may name a category. With
+    `any_version`, the kind's preferred version is meant.
     """
 
     by_category: bool = False
@@ -396,7 +399,7 @@ class _Place(NamedTuple):
     begin: bool = False
 
     def fits(self, resource: Resource) -> bool:
-        """Whether the resource is there."""
+        """Whether the resource is in this place."""
         if self.begin:
             return resource.group.startswith(f"{self.group}.")
         return _fits(self.group, (resource.group,)) and _fits(
@@ -406,11 +409,11 @@ class _Place(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _readings(group: str | None, version: str | None) -> tuple[_Place, ...]:
-    """The places that a group and version may mean, in kubectl's order.
+    """The places that a group and version may refer to, in kubectl's order.
 
     `foo.example.com` is version foo of example.com, else a group; versions need not
-    begin with a v. Where kubectl takes any beginning of a group's name, here it ends at
-    a dot: an operator must not take example.com for its example.co.
+    begin with a v. kubectl accepts any prefix of a group's name; here a prefix must end
+    at a dot, since an operator must not take example.com for its example.co.
     """
     if not group:
         return (_Place(group, version),)
@@ -434,7 +437,7 @@ def dotted(
 ) -> tuple[str, str | None, str | None]:
     """Split `name`, `name.group`, `name.version.group` and `name.version.`.
 
-    The `version` and the `group` stand for those that the text lacks.
+    The `version` and the `group` replace those that the text lacks.
 
     >>> dotted("statefulsets.v1.apps"), dotted("events.events.k8s.io")
     (('statefulsets', 'v1', 'apps'), ('events', None, 'events.k8s.io'))

@@ -1,7 +1,7 @@
 """AdmissionReviews: the requests in them, and the answers to them.
 
 The API is admission.k8s.io/v1, and v1beta1 of API servers before 1.16. The rules for
-answers are those of `VerifyAdmissionResponse` in k8s.io/apiserver.
+answers follow `VerifyAdmissionResponse` in k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ VERSIONS = ("v1", "v1beta1")
 
 
 class MalformedReview(ValueError):
-    """A body that is no AdmissionReview with a request; the message says what it is."""
+    """A body that is not an AdmissionReview with a request, as the message says."""
 
 
 class Request(NamedTuple):
     """One write that waits for its admission (`AdmissionRequest`).
 
-    `group`, `version` and `plural` name the resource, `kind` is the word of the object:
-    that of a subresource may be another, such as Scale. `old` is the stored object,
-    None for a creation; `object` is what is to be stored, None for a deletion. `uid` is
-    that of the request. `headers` and `peer` are of the connection.
+    `group`, `version` and `plural` name the resource. `kind` is the object's kind: for
+    a subresource it may be another, such as Scale. `old` is the stored object, None for
+    a creation; `object` is the object to store, None for a deletion. `uid` is the
+    request's uid. `headers` and `peer` come from the connection.
     """
 
     uid: str
@@ -60,7 +60,7 @@ class Request(NamedTuple):
         return {} if found is None else found
 
     def about(self, body: dict[str, Any] | None) -> Request:
-        """The request about another object, which it leaves as it is.
+        """Return the request with another object, which it leaves as it is.
 
         >>> Request("1", "DELETE", "", "v1", "pods", "Pod").about({"kind": "Pod"}).old
         {'kind': 'Pod'}
@@ -72,14 +72,15 @@ class Request(NamedTuple):
 
     @property
     def user(self) -> str:
-        """The name of who asks; "" if it is not told."""
+        """The name of the requesting user; "" if it is missing."""
         return str(self.user_info.get("username") or "")
 
     @property
     def is_ending(self) -> bool:
         """Whether it changes an object that is being deleted.
 
-        So is a finalizer taken away: denied, it would keep the object for ever.
+        Removing a finalizer is such a change: if denied, it would keep the object
+        forever.
         """
         metadata = (self.old or {}).get("metadata")
         found = metadata if isinstance(metadata, dict) else {}
@@ -101,8 +102,7 @@ def request_in(
 ) -> Request:
     """The request in an AdmissionReview, a parsed JSON value.
 
-    Raises `MalformedReview` for a value that is none, and for versions of the API that
-    are not known.
+    Raises `MalformedReview` for other values, and for unknown versions of the API.
     """
     if not isinstance(review, dict):
         raise MalformedReview(

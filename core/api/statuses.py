@@ -1,9 +1,9 @@
-"""The place that a kind's status has for the operator's own words, by its schema.
+"""The room for the operator's own fields in a kind's status, by its schema.
 
 The schema comes from the API server's OpenAPI documents (v3; Kubernetes 1.24 and later,
-readable by whoever has logged in), else from the definition. So nothing is tried that
-the schema refuses, or drops (Kubernetes: structural schemas, field pruning). Rules that
-no schema shows, such as those in CEL, are found out by trial.
+readable by anyone who has logged in), else from the definition. So fnop does not try
+anything that the schema refuses, or drops (Kubernetes: structural schemas, field
+pruning). Rules that no schema shows, such as CEL rules, are found by trial.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
 
 Schema = Mapping[str, Any]
 
-# The fields of a condition (Kubernetes: metav1.Condition), and the longest texts of
-# fnop's own ones.
+# The fields of a condition (Kubernetes: metav1.Condition), and the maximum length of
+# fnop's texts in them.
 _FIELDS = frozenset(
     ("type", "status", "reason", "message", "lastTransitionTime", "observedGeneration")
 )
 _LONGEST = {"reason": 64, "message": 1024, "lastTransitionTime": 27}
-# Fields without which a condition tells nothing.
+# Fields without which a condition has no meaning.
 _TOLD = frozenset(("type", "status", "reason", "message"))
 _STATUSES = ("True", "False", "Unknown")
 _EXAMPLES = {
@@ -44,9 +44,9 @@ _EXAMPLES = {
     "lastTransitionTime": ("2000-01-31T23:59:59Z",),
 }
 _FORMATS = {"lastTransitionTime": "date-time"}
-# A list of conditions has room for those of the operator, and for some of others.
+# A list of conditions has room for the operator's, and for some of others.
 _ROOM = 8
-# A schema with one of these may refuse anything: it has to be tried.
+# A schema with one of these may refuse anything: it must be tried.
 _FURTHER = ("allOf", "anyOf", "oneOf", "not", "$ref")
 _KEEPS = "x-kubernetes-preserve-unknown-fields"
 _KINDS = "x-kubernetes-group-version-kind"
@@ -97,11 +97,11 @@ def definition_path(resource: Resource) -> str:
 
 
 def only_statuses(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Kinds, and the schemas of their statuses: all that is read in a document.
+    """Kinds, and the schemas of their statuses: all parts of a document that are read.
 
-    The result has the form of an OpenAPI document. The rest, which is nearly all, would
-    make up most of a recording. Raises `AttributeError`, `KeyError` or `TypeError` for
-    a document of another shape.
+    The result has the form of an OpenAPI document. The rest, which is nearly
+    everything, would be most of a recording. Raises `AttributeError`, `KeyError` or
+    `TypeError` for a document of another shape.
 
     >>> kinds = [{"group": "example.com", "version": "v1", "kind": "Thing"}]
     >>> thing = {"properties": {"spec": {}, "status": {}}, _KINDS: kinds}
@@ -125,7 +125,7 @@ def schemas_in(
 ) -> Table[str, str]:
     """The digests of the schemas of resources in a document, by their keys.
 
-    Texts for people do not count. The document, and what is raised, are as for
+    Texts for people do not count. The document, and the errors raised, are as for
     `statuses_in`.
     """
     found = _schemas_of(document, resources)
@@ -155,9 +155,9 @@ def statuses_in(
 ) -> Table[str, StatusSchema]:
     """The statuses of the resources that a document describes, by their keys.
 
-    The document is one of OpenAPI, or the definition of a kind. `types` are those of
-    the operator's own conditions. Raises `AttributeError`, `TypeError` or `ValueError`
-    for a document of another shape.
+    The document is an OpenAPI document, or the definition of a kind. `types` are the
+    types of the operator's own conditions. Raises `AttributeError`, `TypeError` or
+    `ValueError` for a document of another shape.
     """
     found = _schemas_of(document, resources)
     return Table({key: status_of(schema, types) for key, schema in found})
@@ -180,7 +180,7 @@ def _schemas_in(
     """The schemas in a document, by group, version and kind."""
     for schema in ((document.get("components") or {}).get("schemas") or {}).values():
         kinds: list[Mapping[str, str]] = schema.get(_KINDS) or []
-        if len(kinds) == 1:  # those of options have many
+        if len(kinds) == 1:  # schemas of options have many
             (each,) = kinds
             yield (each["group"], each["version"], each["kind"]), schema
     spec = document.get("spec") or {}
@@ -193,7 +193,7 @@ def _schemas_in(
 def status_of(schema: Schema, types: Collection[str]) -> StatusSchema:
     """The status in the schema of a kind.
 
-    `types` are those of the operator's own conditions.
+    `types` are the types of the operator's own conditions.
 
     >>> phase = {"type": "object", "properties": {"phase": {"type": "string"}}}
     >>> found = status_of({"properties": {"status": phase}}, ["Synced"])
@@ -222,7 +222,7 @@ def status_of(schema: Schema, types: Collection[str]) -> StatusSchema:
 
 
 def _tells(conditions: Schema | None, type: str) -> bool:
-    """Whether a list of conditions takes one of the standard shape and of this type."""
+    """Whether a list of conditions accepts one of the standard shape and this type."""
     if not conditions:
         return conditions is not None
     if conditions.get("type") != "array" or any(e in conditions for e in _FURTHER):
@@ -230,7 +230,7 @@ def _tells(conditions: Schema | None, type: str) -> bool:
     if conditions.get("maxItems", _ROOM) < _ROOM:
         return False
     if conditions.get("x-kubernetes-list-type", "map") == "set":
-        return False  # a change of one would be another one
+        return False  # a changed condition would be another one
     keys = conditions.get("x-kubernetes-list-map-keys") or ("type",)
     return [*keys] == ["type"] and _is_condition(conditions.get("items") or {}, type)
 
@@ -248,7 +248,7 @@ def _is_condition(item: Schema, type: str) -> bool:
 
 
 def _takes(name: str, schema: Schema, type: str) -> bool:
-    """Whether a field of a condition takes what the operator writes there."""
+    """Whether a field of a condition accepts what the operator writes there."""
     if any(each in schema for each in _FURTHER):
         return False
     if name == "observedGeneration":
@@ -278,4 +278,4 @@ def _matches(pattern: str | None, text: str) -> bool:
     try:
         return pattern is None or re.search(pattern, text) is not None
     except re.error:
-        return False  # of another dialect: nobody knows
+        return False  # of another dialect: unknown

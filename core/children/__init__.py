@@ -1,1 +1,1 @@
-"""The children of an object: what is desired, beside what is there."""
+"""The children of an object: the desired ones, compared with the existing ones."""

@@ -1,7 +1,7 @@
-"""Applying a child, unless it is as desired, or cannot be just now.
+"""Apply a child, unless it is as desired, or cannot be just now.
 
-What others have changed is repaired, and told; what belongs to others is left; what
-cannot be changed is replaced where that is asked for.
+Others' changes are repaired, and reported. Others' objects are left alone. A child that
+cannot be changed is replaced if the author asks for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S+: (?=[A-Z][a-z]+( value)?
 
 
 def is_immutable(message: str) -> bool:
-    """Whether an API server refuses a write since a field cannot be changed.
+    """Whether an API server refuses a write because a field cannot be changed.
 
     >>> is_immutable('Service "a" is invalid: spec.clusterIP: field is immutable')
     True
@@ -77,7 +77,7 @@ def settled(
         told.checked[planned.key] = _as_desired(planned, live, keeper)
         return
     lost = lost or []
-    # Whoever applies another manifest from now on undoes this one.
+    # Any client that applies another manifest from now on undoes this one.
     told.checked[planned.key] = AsDesired("", planned.applied, "")
     try:
         try:
@@ -95,13 +95,13 @@ def settled(
 def _may_be_made(
     planned: Planned, live: Body | None, owned: Owned, keeper: Keeper, told: Told
 ) -> Conversation[bool]:
-    """Whether what is no child may become one, or be made; else why not is noted."""
+    """Whether a non-child may become one, or be made; else note the reason."""
     label = planned.label
     if live is None:
         known = owned.checked.get(planned.key)
         if known is None or (yield from _is_owner_there(label, keeper, told)):
             return True
-        told.checked[planned.key] = known  # until then it is not made at any call
+        told.checked[planned.key] = known  # until then no call makes it
         if label not in told.failing:
             told.pending[label] = "is gone, and its owner is going, too"
         return False
@@ -114,10 +114,10 @@ def _may_be_made(
 
 
 def _is_owner_there(label: str, keeper: Keeper, told: Told) -> Conversation[bool]:
-    """Whether the owner is there still, by a live read; if that fails, it is noted.
+    """Whether the owner still exists, by a live read; a failed read is noted.
 
-    A child that was there is gone: somebody has deleted it, or the garbage collector
-    has, since the owner was deleted, and the watch is yet to show that.
+    An existing child is gone. A user has deleted it. Or the garbage collector has,
+    since the owner was deleted, and the watch has yet to show that.
     """
     if told.is_owner_there is None:
         place = keeper.key.namespace or None
@@ -137,7 +137,7 @@ def _is_owner_there(label: str, keeper: Keeper, told: Told) -> Conversation[bool
 def _still_as_desired(
     planned: Planned, live: Body, owned: Owned, keeper: Keeper
 ) -> AsDesired | None:
-    """The child as it is now, if the last call has found it as is desired now."""
+    """The child in its present form, if it is still as the last call left it."""
     known = owned.checked.get(planned.key)
     if known is None or known.applied != planned.applied:
         return None
@@ -145,7 +145,7 @@ def _still_as_desired(
 
 
 def as_known(known: AsDesired, live: Body, keeper: Keeper) -> AsDesired | None:
-    """The child as it is now, if nobody has changed what was applied."""
+    """The child in its present form, if others have not changed what was applied."""
     if not known.version:
         return None
     if known.version == live.version:
@@ -165,11 +165,11 @@ _ANEW = "is being deleted, and is made anew when it is gone"
 
 
 def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
-    """Why an object of the child's name may not be taken over; "" if it may.
+    """The reason why an object of the child's name may not be taken over; "" if it may.
 
-    One that was made by this handler for this owner, and names none any more, is its
-    own. What a former owner of this name has left against its will is not taken over:
-    it may hold what is no business of this one.
+    An object that this handler made for this owner, and that now names no owner, is its
+    own. Objects that a previous owner of this name left against its will are not taken
+    over: they may hold what does not concern this owner.
     """
     if live.is_deleting:
         return _ANEW
@@ -195,7 +195,7 @@ def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
 def _drift(
     planned: Planned, live: Body | None, owned: Owned, keeper: Keeper
 ) -> list[str] | None:
-    """The fields that others have changed; None where nothing is to be applied."""
+    """The fields that others have changed; None if nothing is to be applied."""
     if live is None:
         return []
     if applied_mark(live) != planned.applied:
@@ -238,10 +238,10 @@ def _unkept(
     keeper: Keeper,
     told: Told,
 ) -> list[str]:
-    """The fields that are not there though they have been applied just now.
+    """The fields that are missing although they have just been applied.
 
     The child is as desired then: to apply it again would change nothing. An empty
-    mapping is not the manager's where others have fields in it, and that is right.
+    mapping is not the manager's if others have fields in it, which is correct.
     """
     fields = lost_fields(manifest, after, keeper.manager)
     if fields:
@@ -254,7 +254,7 @@ def _unkept(
 
 
 def _value_at(manifest: Mapping[str, Any], path: str) -> Any:
-    """The value at a path of `lost_fields`, or the list in which it is."""
+    """The value at a path of `lost_fields`, or the list that contains it."""
     value: Any = manifest
     for name in names_in(path):
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -264,7 +264,7 @@ def _value_at(manifest: Mapping[str, Any], path: str) -> Any:
 def _change_noted(
     planned: Planned, live: Body | None, lost: list[str], owned: Owned, told: Told
 ) -> Conversation[None]:
-    """Note that a child was applied: for this handler, or for what others have done."""
+    """Note that a child was applied: for this handler, or to repair others' changes."""
     known = owned.checked.get(planned.key)
     if lost:
         return  # it was repaired
@@ -280,7 +280,7 @@ def _change_noted(
 
 
 def _repaired(planned: Planned, text: str, **more: Any) -> Conversation[None]:
-    """Tell in the log and in an Event what others have done to a child."""
+    """Report in the log and in an Event what others have done to a child."""
     yield Log("info", f"repaired {text}", {"repaired": planned.label, **more})
     yield Event("Repaired", text[:1000])
 
@@ -288,14 +288,14 @@ def _repaired(planned: Planned, text: str, **more: Any) -> Conversation[None]:
 def _folded(
     live: Body | None, manifest: Mapping[str, Any], keeper: Keeper
 ) -> list[dict[str, Any]] | None:
-    """The managed fields, where an apply would not do all that is meant by it."""
+    """The managed fields, if an apply alone would not have its full effect."""
     if live is None:
         return None
     return folded(live.data, keeper.manager, APPLIED_PATH, manifest)
 
 
 def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
-    """The lists of a manifest of which elements are lost, as a merge patch."""
+    """The lists of a manifest with lost elements, as a merge patch."""
     found: dict[str, Any] = {}
     for path in lost:
         value = _value_at(manifest, path)
@@ -314,10 +314,10 @@ def _rewritten(
     keeper: Keeper,
     told: Told,
 ) -> Conversation[None]:
-    """Set lists as a whole, and apply then.
+    """Set lists as a whole, and then apply.
 
-    Somebody has put elements into them beside which ours are not valid, such as another
-    port of the same name: an apply adds its elements, and removes those of no other.
+    Another client has added elements that conflict with ours, such as another port of
+    the same name. An apply adds its own elements, and does not remove others'.
     """
     after = yield Patch(target_of(planned.key, live), lists)
     yield from _applied(planned, Body(thaw_json(after)), [], keeper, told)
@@ -329,7 +329,7 @@ def _rewritten(
 def _refused(
     planned: Planned, live: Body | None, problem: Exception, told: Told
 ) -> Conversation[None]:
-    """Note why a child was refused; replace it where that is asked for."""
+    """Note the reason for a child's refusal; replace it if the author asks for it."""
     text = text_of(problem) or type(problem).__name__
     is_fixed = (
         isinstance(problem, Refused)

@@ -1,7 +1,7 @@
-"""The reconcile handlers of one object beside each other.
+"""Several reconcilers of one object.
 
-The condition `Synced` is one for all of them, so it tells of the one that is worst off.
-A child is of one handler alone: each would undo what the other one has applied.
+They share one condition `Synced`, so it reports the worst state among them. A child
+belongs to one handler alone: otherwise each would undo what the other has applied.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
     "not_selected",
 ]
 
-# The condition that tells whether all children are as desired.
+# The condition that reports whether all children are as desired.
 SYNCED = "Synced"
 MESSAGE_MAX = 1024
 # The reasons of a condition that is not True: the first one is the worst.
@@ -36,18 +36,18 @@ def as_desired() -> StatusCondition:
 
 
 def has_failed(why: str) -> StatusCondition:
-    """The verdict of a handler that has failed before it desired anything."""
+    """The verdict of a handler that failed before it desired anything."""
     return StatusCondition(SYNCED, "False", "HandlerFailed", why[:MESSAGE_MAX])
 
 
 def left_unchanged() -> StatusCondition:
-    """What a handler tells that leaves its children as they are."""
+    """The report of a handler that leaves its children as they are."""
     told = "the handler leaves its children as they are"
     return StatusCondition(SYNCED, "Unknown", "LeftUnchanged", told)
 
 
 def not_selected(handler: str) -> StatusCondition:
-    """What a handler with children tells that does not select its object any more."""
+    """The report of a handler with children that has stopped selecting its object."""
     told = (
         f"the object does not fit the filters of {handler} any more: its children "
         "stay as they are"
@@ -56,11 +56,11 @@ def not_selected(handler: str) -> StatusCondition:
 
 
 class Beside(NamedTuple):
-    """A handler, and what is known of the others of the same object.
+    """A handler, and the known facts about the others of the same object.
 
-    `verdicts` are what these have told last of their children, by their ids, and
-    `claims` the handlers by the children that they desire. With `awaits` one of them is
-    yet to be called for the object as it is now.
+    `verdicts` are their last reports about their children, by their ids, and `claims`
+    are the handlers by the children that they desire. With `awaits`, one of them is yet
+    to be called for the object as it is now.
     """
 
     handler: str = ""
@@ -69,9 +69,10 @@ class Beside(NamedTuple):
     awaits: bool = False
 
     def told(self, own: StatusCondition | None) -> StatusCondition | None:
-        """The condition of the object, with this handler's own part.
+        """The condition of the object, including this handler's own part.
 
-        None where nobody has told anything, or a handler that may fail is awaited.
+        None if no handler has reported anything, or if a handler that may fail is
+        awaited.
 
         >>> done, failed = as_desired(), has_failed("no size")
         >>> Beside("a").told(failed).message
@@ -101,7 +102,7 @@ class Beside(NamedTuple):
         return StatusCondition(SYNCED, worst.status, worst.reason, text)
 
     def claimed(self, key: Key) -> str:
-        """Why a child is not made, which another handler desires; "" if none does."""
+        """The reason not to make a child that another handler desires, or ""."""
         other = self.claims.get(key)
         if other is None:
             return ""

@@ -1,6 +1,6 @@
-"""The conditions in an object's status, as its reconcile handlers tell them.
+"""The conditions in an object's status, as its reconcilers report them.
 
-Others' conditions stay, and one that says the same already is no write.
+Others' conditions stay. A condition that already says the same is not written.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def telling(
 ) -> Callable[[dict[str, Any]], None] | None:
     """The change of an object whose handler has desired nothing.
 
-    `own` is what the handler tells, if anything. None where the object tells that
-    already, or shows no conditions.
+    `own` is the handler's report, if any. None if the object already shows it, or shows
+    no conditions.
     """
     status = keeper.owner.stanza("status")
     told = told_by_all(keeper, beside, own)
     if told is None and own is None and not beside.awaits:
-        # It may have failed before: then that is not so any more.
+        # It may have failed before: this is outdated then.
         told = as_desired() if _tells_failure(status) else None
     if told is None or not keeper.reports or is_told(told, keeper, status):
         return None
@@ -53,10 +53,10 @@ def telling(
 def told_by_all(
     keeper: Keeper, beside: Beside, own: StatusCondition | None
 ) -> StatusCondition | None:
-    """What the handlers of the object tell together, as far as it is known.
+    """The joint report of the object's handlers, as far as it is known.
 
-    None while others are awaited, as after a restart, and the object tells of this
-    generation already that something is wrong: that may be theirs.
+    None while others are awaited, for example after a restart, and the object already
+    reports a problem of this generation: that may be theirs.
     """
     told = beside.told(own)
     if told is None or not beside.awaits:
@@ -78,7 +78,7 @@ def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _tells_failure(status: Mapping[str, Any]) -> bool:
-    """Whether an object tells that a handler has failed before it desired anything."""
+    """Whether an object reports that a handler failed before it desired anything."""
     failed = {"type": SYNCED, "status": "False", "reason": has_failed("").reason}
     return any(failed.items() <= each.items() for each in _conditions(status))
 
@@ -97,7 +97,7 @@ def _merged(
 def is_told(
     condition: StatusCondition, keeper: Keeper, status: Mapping[str, Any]
 ) -> bool:
-    """Whether a status has a condition already: merging it would change nothing."""
+    """Whether a status already has a condition: merging it would change nothing."""
     for each in _conditions(status):
         if each.get("type") == condition.type:
             found = conditions_with(

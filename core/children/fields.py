@@ -1,10 +1,10 @@
-"""The fields of an object that a field manager has, read from `managedFields`.
+"""The fields of an object that a field manager owns, read from `managedFields`.
 
-Kubernetes (server-side apply, field management): each manager's fields are a tree whose
+Kubernetes (server-side apply, field management): each manager's fields are a tree. Its
 keys are `f:<name>` for a field, `k:<keys>` and `v:<value>` for an element of a list,
 and `.` for the item itself. A tree without keys is a field that is owned as a whole.
-Whoever else changes a field takes it away from those who had applied it, so a field
-that is not ours any more has drifted.
+Any other client that changes a field takes it from the managers that had applied it. So
+a field that has stopped being ours has drifted.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _METADATA = frozenset(("name", "namespace", "uid", "resourceVersion"))
 def lost_fields(
     manifest: Mapping[str, Any], live: Mapping[str, Any], manager: str
 ) -> list[str]:
-    """The fields of an applied manifest that its manager does not have any more.
+    """The fields of an applied manifest that its manager has lost.
 
-    They are paths such as `spec.ports[0].port`, in the manifest's order. A number that
-    has another value is lost, too: no server changes the form of a number, as it does
-    with quantities and times.
+    They are paths such as `spec.ports[0].port`, in the manifest's order. A number with
+    another value is lost, too: no server changes the form of a number, as it does with
+    quantities and times.
 
     >>> entry = {"manager": "me", "operation": "Apply",
     ...          "fieldsV1": {"f:spec": {"f:size": {}}}}
@@ -81,10 +81,10 @@ def _fields_of(live: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
 
 
 def fields_digest(live: Mapping[str, Any], manager: str) -> str:
-    """A digest of the fields that a manager has of the object itself, and of its spec.
+    """A digest of the fields that a manager owns in the object itself, and its spec.
 
     API servers before 1.22 let the scale subresource change a spec and leave the
-    managed fields as they are.
+    managed fields unchanged.
 
     >>> entry = {"manager": "me", "operation": "Apply", "fieldsV1": {"f:data": {}}}
     >>> live = {"metadata": {"managedFields": [entry, {"manager": "you"}]}}
@@ -124,10 +124,10 @@ def _differing(value: Any, live: Any, path: str) -> Iterator[str]:
 
 
 def lacking(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """The fields that are expected of an object and are not there so, as sentences.
+    """The fields that are expected in an object and missing or different, as sentences.
 
-    What is not expected does not matter; a list has as many items as are expected, and
-    null stands for no field.
+    Unexpected fields do not matter. A list must have as many items as expected. null
+    stands for an absent field.
 
     >>> lacking({"a": [{"b": 1}], "c": None}, {"a": [{"b": 2, "d": 3}], "e": 4})
     ['a[0].b is 2, expected 1']
@@ -157,7 +157,7 @@ def _text(value: Any) -> str:
 
 
 def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:
-    """Whether an entry is of a manager, and of the object itself."""
+    """Whether an entry belongs to a manager, and is about the object itself."""
     is_whole = not entry.get("subresource")
     found = entry.get("manager"), entry.get("operation")
     return is_whole and found == (manager, operation)
@@ -170,7 +170,7 @@ def _entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _joined(path: str, name: str) -> str:
-    """The path of a field, as Kubernetes writes it where a key has dots.
+    """The path of a field, as Kubernetes writes it for keys with dots.
 
     >>> _joined("data", "app.conf"), _joined("spec", "size")
     ('data[app.conf]', 'spec.size')
@@ -179,7 +179,7 @@ def _joined(path: str, name: str) -> str:
 
 
 def names_in(path: str) -> list[str]:
-    """The names of a path of `lost_fields`, up to the first list.
+    """The names in a path of `lost_fields`, up to the first list.
 
     >>> names_in("metadata.annotations[e.com/a]"), names_in("spec.ports[0].port")
     (['metadata', 'annotations', 'e.com/a'], ['spec', 'ports'])
@@ -196,7 +196,7 @@ _NAME = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def _below(trees: Iterable[Any], name: str) -> list[Any]:
-    """What some trees of fields have below a field."""
+    """The parts of some field trees below a field."""
     key = f"f:{name}"
     return [each[key] for each in trees if isinstance(each, Mapping) and key in each]
 
@@ -204,7 +204,7 @@ def _below(trees: Iterable[Any], name: str) -> list[Any]:
 def _lost(
     value: Any, owned: Any, live: Any, path: str, others: Sequence[Any] = ()
 ) -> Iterator[str]:
-    """The fields within a value that a tree of owned fields does not have.
+    """The fields within a value that a tree of owned fields lacks.
 
     `others` are the trees of other managers, for the same value.
     """
@@ -231,10 +231,10 @@ def _lost(
 def _taken(
     value: Mapping[str, Any], live: Any, path: str, others: Sequence[Any]
 ) -> Iterator[str]:
-    """The fields of a mapping that others have taken, or that are not there any more.
+    """The fields of a mapping that others have taken, or that are missing.
 
-    Its manager has the mapping as a whole; or only the mapping itself, of which the
-    last field was taken away: both are written as `{}`.
+    Its manager owns the mapping as a whole. Or it owns only the mapping itself, after
+    its last field was taken away. Both are written as `{}`.
     """
     for name, item in value.items():
         theirs, where = _below(others, name), _joined(path, name)
@@ -251,11 +251,12 @@ def _at(live: Any, name: str) -> Any:
 
 
 def _leaves(value: Any, live: Any, path: str, others: Sequence[Any]) -> Iterator[str]:
-    """The fields within mappings; a list is one field.
+    """Yield the fields within mappings; a list is one field.
 
-    Nobody has an empty mapping in which the API server has put defaults, such as a
-    Deployment's `strategy: {}`, or others have put fields: it is as it was applied. But
-    somebody who has it as a whole, such as a `podSelector`, has replaced it.
+    If the API server has put defaults into an empty mapping, such as a Deployment's
+    `strategy: {}`, no manager owns it. The same is true if others have put fields into
+    it. It is then as it was applied. But a manager that owns it as a whole, such as a
+    `podSelector`, has replaced it.
     """
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
@@ -268,12 +269,12 @@ def _leaves(value: Any, live: Any, path: str, others: Sequence[Any]) -> Iterator
 
 
 def _is_dropped(value: Any, live: Any) -> bool:
-    """Whether a value counts as none: the API server may drop what is empty."""
+    """Whether a value counts as absent: the API server may drop empty values."""
     return value is None or (value in ({}, []) and not live)
 
 
 def owned_element(item: Any, owned: Mapping[str, Any]) -> Any:
-    """The tree of the fields of a list's element; None where it is not owned.
+    """The tree of the fields of a list's element; None if it is not owned.
 
     >>> owned_element({"name": "x"}, {'k:{"name":"x"}': {"f:name": {}}})
     {'f:name': {}}
@@ -305,20 +306,20 @@ def folded(
     mark: Sequence[str] = (),
     manifest: Mapping[str, Any] = NOTHING,
 ) -> list[dict[str, Any]] | None:
-    """The managed fields, where what a manager has updated counts as applied by it.
+    """The managed fields, with a manager's updates counted as applied by it.
 
-    None where they are so already. A field that the same manager has both applied and
-    updated, for example by creating the object, would stay when it is no longer
-    applied (Kubernetes: "upgrading from client-side apply to server-side apply").
-    So would one that the manager has applied under a former name: whoever has applied
-    the field of the path `mark` counts as the same.
+    None if they are so already. Suppose the same manager has both applied and updated a
+    field, for example by creating the object. The field would then stay when it is not
+    applied any longer (Kubernetes: "upgrading from client-side apply to server-side
+    apply"). So would a field that the manager has applied under a former name: any
+    manager that has applied the field of the path `mark` counts as the same.
 
-    A child may be an object that the operator handles as well: the finalizer and the
-    state that it has put there are not applied, and stay.
+    A child may be an object that the operator also handles. The finalizer and the state
+    that it has put there are not applied, and stay.
 
-    Nobody else keeps a bare mapping of which the manifest has the fields: to whoever
-    does, API servers before 1.21 give all of them at the next update, so that they
-    would stay, too.
+    Other managers do not keep a bare mapping whose fields are in the manifest. API
+    servers before 1.21 would give such a manager all of the fields at the next update,
+    so that they would stay, too.
 
     >>> mine = {"manager": "me", "operation": "Update", "fieldsV1": {"f:data": {}}}
     >>> folded({"metadata": {"managedFields": [mine]}}, "me")
@@ -349,7 +350,7 @@ _Entry: TypeAlias = Mapping[str, Any]
 
 
 def _parted(entry: _Entry, manager: str) -> tuple[_Entry | None, _Entry | None]:
-    """An entry, and the state of the object that is in what the manager has updated.
+    """Split an entry: the rest, and the object's state that the manager has updated.
 
     >>> tree = {"f:data": {}, "f:metadata": {"f:finalizers": {".": {}}}}
     >>> entry = {"manager": "me", "operation": "Update", "fieldsV1": tree}
@@ -368,9 +369,9 @@ def _parted(entry: _Entry, manager: str) -> tuple[_Entry | None, _Entry | None]:
 
 
 def _state_of(tree: Mapping[str, Any], manager: str) -> dict[str, Any]:
-    """The status, the finalizers, and annotations of the operator's name.
+    """The status, the finalizers, and the annotations with the operator's name.
 
-    The status is a field like others where it is no subresource.
+    The status is an ordinary field if it is not a subresource.
     """
     meta, name = _at(tree, "f:metadata"), manager.rpartition("/")[2]
     notes = _at(meta, "f:annotations")
@@ -386,7 +387,7 @@ def _state_of(tree: Mapping[str, Any], manager: str) -> dict[str, Any]:
 
 
 def _rest_of(tree: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
-    """A tree without what is in another one, and without mappings left bare."""
+    """Return a tree without the fields of another one, nor mappings left bare."""
     found: dict[str, Any] = {}
     for key, inner in tree.items():
         if key not in taken:
@@ -400,7 +401,7 @@ def _rest_of(tree: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any
 def _without_bare(
     entry: Mapping[str, Any], mine: Any, manifest: Any, live: Any
 ) -> Mapping[str, Any]:
-    """The managed fields of another, without mappings whose last field we take away."""
+    """Another's managed fields, without mappings whose last field we take away."""
     tree = entry.get("fieldsV1")
     if entry.get("operation") != "Update" or not isinstance(tree, Mapping):
         return entry
@@ -428,7 +429,7 @@ def _freed(
 
 
 def _is_taken(key: str, inner: Any, wanted: Mapping[str, Any], live: Any) -> bool:
-    """Whether an apply takes a field from its manager, by another value."""
+    """Whether an apply takes a field from its manager, by setting another value."""
     name = key.removeprefix("f:")
     if key == "." or inner:
         return key == "."
@@ -448,7 +449,7 @@ def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
-    """The managers that have a field now, by a path of `lost_fields`, in no list.
+    """The managers that own a field now, by a path of `lost_fields`, in no list.
 
     >>> entry = {"manager": "kubectl", "operation": "Update",
     ...          "fieldsV1": {"f:spec": {"f:size": {}}}}
@@ -459,10 +460,10 @@ def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
 
 
 def managers_at(live: Mapping[str, Any], path: Iterable[Part]) -> list[str]:
-    """The managers that have a field now, by its path, which may lead into lists.
+    """The managers that own a field now, by its path, which may lead into lists.
 
-    Of an entry that has a mapping without its fields, only where nobody has the field
-    itself: it may have all of it, or nothing more of it.
+    An entry may have a mapping without its fields. It counts only if no manager owns
+    the field itself: it may own all of the mapping, or nothing more of it.
 
     >>> ready = {"type": "Ready", "status": "True"}
     >>> tree = {"f:conditions": {'k:{"type":"Ready"}': {"f:status": {}}}}
@@ -491,7 +492,7 @@ def managers_at(live: Mapping[str, Any], path: Iterable[Part]) -> list[str]:
 
 
 def _tree_of(item: Any, part: Part, whole: Any, tree: Any) -> Any:
-    """The fields of an item of a mapping or a list; None where they are not owned."""
+    """The fields of an item of a mapping or a list; None if they are not owned."""
     if not isinstance(tree, Mapping):
         return None
     return (
@@ -513,7 +514,7 @@ def manages(live: Mapping[str, Any], manager: str, names: Iterable[str]) -> bool
 def applied_with(
     live: Mapping[str, Any], names: Sequence[str]
 ) -> Mapping[str, Any] | None:
-    """The fields of whoever has applied the field of this path; None where nobody has.
+    """The fields of the manager that applied the field of this path; None without one.
 
     >>> mine = {"manager": "me", "operation": "Apply", "fieldsV1": {"f:data": {}}}
     >>> applied_with({"metadata": {"managedFields": [mine]}}, ["data"])

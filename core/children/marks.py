@@ -1,18 +1,18 @@
-"""The marks by which a child is found again: who has made it, for whom, and of what.
+"""The marks that identify a child: its handler, its owner, and its manifest.
 
-Whose child an object is, is told by its owner reference or annotation, both of which a
-copy of it has, too, and by these marks:
+The owner reference or annotation names a child's owner. A copy of the child has both,
+too. So fnop also uses these marks:
 
 - the label `fnop.dev/set`: `<operator>.<handler>`, digests of the two names
-- the annotation `fnop.dev/applied`: `<operator>.<handler>.<bond>.<manifest>`, where the
-  bond is a digest of the owner's uid and of the child's own kind, namespace and name
+- the annotation `fnop.dev/applied`: `<operator>.<handler>.<bond>.<manifest>`, with the
+  bond as a digest of the owner's uid and of the child's own kind, namespace and name
 
-So a copy under another name has no bond, nor has what was left for an owner of another
-uid. A child that has lost the annotation is known by the label, if it is in the
-operator's managed fields: whoever copies an object manages the copy's labels himself.
-One that names no owner any more is a stray: its owner is found by the bond, as long as
-the owner lives (the garbage collector takes references off before it lets go of an
-owner whose dependents are orphaned).
+So a copy under another name has no bond. Neither has an object that was left for an
+owner of another uid. A child that has lost the annotation is identified by the label,
+if the label is in the operator's managed fields: a client that copies an object manages
+the copy's labels itself. A child that names no owner now is a stray. Its owner is found
+by the bond, as long as the owner lives. (The garbage collector removes references
+before it releases an owner whose dependents are orphaned.)
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 SET_LABEL = "fnop.dev/set"
 APPLIED_ANNOTATION = "fnop.dev/applied"
-# The child is let go, and not deleted, when it is no longer desired.
+# The child is released, and not deleted, when it is not desired any longer.
 KEEP_ANNOTATION = "fnop.dev/keep"
 APPLIED_PATH = ("metadata", "annotations", APPLIED_ANNOTATION)
 _LABEL_PATH = ("metadata", "labels", SET_LABEL)
@@ -60,15 +60,15 @@ def set_of(marker: str, handler: str) -> str:
 
 @lru_cache(8192)
 def _bond(owner: str, key: Key) -> str:
-    """What ties a child to the owner of this uid."""
+    """The bond between a child and the owner of this uid."""
     return digest([owner, *key])[:8]
 
 
 class ChildSet(NamedTuple):
     """The children that one handler of an operator makes for one owner.
 
-    `manager` is the operator's name in managed fields, `owner` the uid of the owner,
-    and `place` its namespace, if it is in one.
+    `manager` is the operator's name in managed fields, `owner` is the owner's uid, and
+    `place` is the owner's namespace, if it has one.
     """
 
     manager: str
@@ -77,7 +77,7 @@ class ChildSet(NamedTuple):
     place: str = ""
 
     def mark(self, key: Key, manifest: str) -> str:
-        """The annotation of a child, for the digest of what is applied."""
+        """The annotation of a child, for the digest of the applied manifest."""
         return f"{self.label}.{_bond(self.owner, key)}.{manifest}"
 
     def made(self, key: Key, body: Body) -> bool:
@@ -85,7 +85,7 @@ class ChildSet(NamedTuple):
         return applied_mark(body).startswith(self.mark(key, ""))
 
     def has(self, key: Key, body: Body) -> bool:
-        """Whether an object that the owner owns is of this set."""
+        """Whether an object that the owner owns belongs to this set."""
         if self.made(key, body):
             return True
         is_labelled = body.mapping("labels").get(SET_LABEL) == self.label
@@ -94,7 +94,7 @@ class ChildSet(NamedTuple):
     def made_by_any(self, key: Key, body: Body) -> bool:
         """Whether any handler of the operator has made an object for the owner.
 
-        Also one of a former release, which was renamed or removed.
+        This includes handlers of an earlier release that were renamed or removed.
         """
         label, _, bond = applied_mark(body).rpartition(".")[0].rpartition(".")
         is_ours = label.partition(".")[0] == self.label.partition(".")[0]
@@ -102,13 +102,13 @@ class ChildSet(NamedTuple):
 
 
 def applied_mark(body: Body) -> str:
-    """What was applied last, as it stands on the child; else ""."""
+    """The last applied mark, as it is on the child, else ""."""
     found = body.mapping("annotations").get(APPLIED_ANNOTATION)
     return found if isinstance(found, str) else ""
 
 
 def stray_bond(body: Body | None) -> str:
-    """The bond of an object that was made for an owner and names none; else ""."""
+    """The bond of an object that was made for an owner and names none, else ""."""
     if body is None or owners_of(body):
         return ""
     parts = applied_mark(body).split(".")
@@ -116,7 +116,7 @@ def stray_bond(body: Body | None) -> str:
 
 
 def is_stray_of(owner: Body, key: Key, bond: str) -> bool:
-    """Whether this object with this bond was made for an owner, and is his still."""
+    """Whether this object with this bond was made for an owner, and still is its."""
     is_his = is_far(owner.namespace, key) or not owner.is_deleting
     return is_his and bond == _bond(owner.uid, key)
 
@@ -129,7 +129,7 @@ def is_far(place: str | None, key: Key) -> bool:
 def outside(bodies: Mapping[Key, Body], set: ChildSet) -> dict[Key, Body]:
     """The children that only the operator deletes with their owner.
 
-    Whichever handler has made them: with their owner they all go.
+    Regardless of the handler that made them: all are deleted with their owner.
     """
     return {
         key: body

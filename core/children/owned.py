@@ -1,9 +1,10 @@
-"""The children of an object at one moment: what it owns of the kinds in `owns=`.
+"""The children of an object at one moment: its objects of the kinds in `owns=`.
 
-A child belongs to the object whose uid is in its owner references. Kubernetes allows no
-such reference to an owner in another namespace, or in a namespace from a cluster-scoped
-child (owners and dependents): such a child names its owner in an annotation instead. So
-does one that is to outlive its owner, which the garbage collector would delete.
+A child belongs to the object whose uid is in its owner references. Kubernetes does not
+allow such a reference to an owner in another namespace. Neither does it allow one from
+a cluster-scoped child to an owner in a namespace (owners and dependents). Such a child
+names its owner in an annotation instead. So does a child that is to outlive its owner,
+since the garbage collector would delete it.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ __all__ = [
 
 T = TypeVar("T")
 
-# On a child without an owner reference: who owns it all the same.
+# On a child without an owner reference: the name of its owner.
 OWNER_ANNOTATION = "fnop.dev/owner"
 
 
 class Owner(NamedTuple):
-    """An owner as its child names it: its uid, its kind, and where it is."""
+    """An owner as its child names it: its uid, its kind, and its place."""
 
     uid: str
     group: str
@@ -46,7 +47,7 @@ class Owner(NamedTuple):
     name: str
 
     def is_of(self, resource: Resource) -> bool:
-        """Whether the owner is of a kind, in whatever version."""
+        """Whether the owner is of a kind, in any version."""
         return (self.group, self.kind) == (resource.group, resource.kind)
 
     def key(self, resource: Resource) -> Key:
@@ -58,7 +59,7 @@ class Owner(NamedTuple):
 def owners_of(body: Body) -> tuple[Owner, ...]:
     """The owners of an object, by its references and by fnop's annotation.
 
-    Malformed references are left out.
+    Malformed references are skipped.
 
     >>> reference = {"apiVersion": "e.com/v1", "kind": "K", "name": "o", "uid": "u"}
     >>> meta = {"namespace": "n", "ownerReferences": [reference]}
@@ -104,8 +105,8 @@ def names_its_owner(body: Body) -> bool:
 class AsDesired(NamedTuple):
     """A child that was as desired: its version, what was applied, and our fields then.
 
-    While `fields`, a digest, are the same, nobody has changed what was applied: whoever
-    changes a field takes it away from its manager.
+    While `fields`, a digest, is the same, no other client has changed the applied
+    fields. A client that changes a field takes it from its manager.
     """
 
     version: str
@@ -117,7 +118,7 @@ Checked: TypeAlias = Mapping[Key, AsDesired]
 
 
 class Views(Mapping[str, View]):
-    """Objects by name, each made a view when it is asked for."""
+    """Objects by name; each becomes a view when it is accessed."""
 
     __slots__ = ("_bodies", "_wall")
 
@@ -142,12 +143,12 @@ class Views(Mapping[str, View]):
 
 
 class Children(Mapping[str, Mapping[str, View]]):
-    """The argument `children`: what an object owns, by kind and by name.
+    """The argument `children`: the objects that an object owns, by kind and name.
 
     `children["services"]["web"]` is the Service web, as the store has it. The kinds are
-    those of `owns=`, in the same words, or by the plural alone where that is one kind;
-    one without objects is an empty mapping. The name of an object in another namespace
-    than its owner is `namespace/name`.
+    the ones in `owns=`, in the same words, or by the plural alone if that is
+    unambiguous. A kind without objects is an empty mapping. An object in another
+    namespace than its owner has the name `namespace/name`.
 
     `children[Service]` are objects of a class that is a kind, such as one with a
     definition, or a resource of lightkube.
@@ -193,9 +194,9 @@ class Children(Mapping[str, Mapping[str, View]]):
 
 
 class ReadOnes(Mapping[str, T]):
-    """Objects by their names, each read as a class when it is asked for.
+    """Objects by their names, each read as a class when it is accessed.
 
-    One that does not fit raises `Unfit`, with its name.
+    An object that does not fit raises `Unfit`, with its name.
     """
 
     __slots__ = ("_read", "_views")
@@ -217,7 +218,7 @@ class ReadOnes(Mapping[str, T]):
 
 
 def _may_mean_the_same(one: str, other: str) -> bool:
-    """Whether two words may name one kind, of which each may lack parts.
+    """Whether two words may name one kind; each of them may lack parts.
 
     >>> _may_mean_the_same("statefulsets.apps", "statefulsets.v1.apps")
     True
@@ -231,14 +232,14 @@ def _may_mean_the_same(one: str, other: str) -> bool:
 
 
 class Owned(NamedTuple):
-    """The children of an object: an immutable value, as of the beginning of an attempt.
+    """The children of an object: an immutable value, from the start of an attempt.
 
     `kinds` are the served kinds by the words of `owns=`; `bodies` the children by key;
-    `find` answers any object of these kinds, whoever owns it; `checked` are those that
-    the last call has found as desired, and `answer` is the digest of what it desired if
-    these were all. `unseen` tells why an object could not be known
-    though it is there, else ""; `is_blind` whether the API server refuses to show some
-    of these kinds.
+    `find` returns any object of these kinds, whichever owner it has. `checked` are the
+    children that the last call found as desired. `answer` is the digest of what it
+    desired if these were all. `unseen` is the reason why an object may be unknown
+    although it exists, else "". `is_blind` is whether the API server refuses to show
+    some of these kinds.
     """
 
     kinds: Mapping[str, Resource]
@@ -250,7 +251,7 @@ class Owned(NamedTuple):
     is_blind: Callable[[], bool] = lambda: False
 
     def resource_of(self, manifest: Mapping[str, Any]) -> Resource | None:
-        """The owned kind that a manifest is of."""
+        """The owned kind of a manifest."""
         for each in self.kinds.values():
             wanted = manifest.get("apiVersion"), manifest.get("kind")
             if (each.api_version, each.kind) == wanted:

@@ -1,6 +1,6 @@
-"""The desired children of an object, in order: what is applied, and by which marks.
+"""The desired children of an object, in order, with their manifests and marks.
 
-`fnop.core.children.marks` are those by which a child is found again.
+`fnop.core.children.marks` are the marks that identify a child later.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = [
     "rank_of",
 ]
 
-# Kinds that others need come first, as with Helm and kubectl apply --prune. Those that
-# are not named come with the workloads.
+# Kinds that others need come first, as with Helm and kubectl apply --prune. Unnamed
+# kinds come with the workloads.
 _ORDER = (
     ("Namespace",),
     ("CustomResourceDefinition", "PriorityClass", "StorageClass", "RuntimeClass"),
@@ -45,14 +45,15 @@ _RANKS = {kind: rank for rank, kinds in enumerate(_ORDER) for kind in kinds}
 
 
 class Keeper(NamedTuple):
-    """Who keeps a set of children: the handled object, and the handler.
+    """The keeper of a set of children: the handled object, and the handler.
 
     With `is_held` the operator's finalizer is on the object.
 
-    `set` tells the handler's children from others of the same owner. With `reports` the
-    condition `Synced` is written. `wall` is the time of the attempt (Unix seconds).
-    With `clears` the owner is being deleted, and all children that are given go before
-    it; with `orphans`, as `--cascade=orphan` asks for, they are let go.
+    `set` distinguishes the handler's children from others of the same owner. With
+    `reports`, the condition `Synced` is written. `wall` is the time of the attempt
+    (Unix seconds). With `clears`, the owner is being deleted, and all given children
+    are deleted before it. With `orphans`, as `--cascade=orphan` asks for, they are
+    released.
     """
 
     owner: Body
@@ -79,8 +80,8 @@ class Keeper(NamedTuple):
 class Planned(NamedTuple):
     """A desired child, with the key of its object.
 
-    `applied` is its set and the digest of what is desired, as it is kept on the object.
-    One that is `out_of_reach` cannot name its owner by a reference.
+    `applied` is its set and the digest of the desired manifest, as kept on the object.
+    A child that is `out_of_reach` cannot name its owner by a reference.
     """
 
     child: Child
@@ -92,16 +93,16 @@ class Planned(NamedTuple):
 
     @property
     def is_outside(self) -> bool:
-        """Whether nobody but this operator deletes it with its owner."""
+        """Whether only this operator deletes it with its owner."""
         return self.out_of_reach and not self.child.keep
 
 
 def planned_children(
     children: Iterable[Child], owned: Owned, keeper: Keeper
 ) -> tuple[list[Planned], dict[str, str]]:
-    """The children in the order in which they are applied.
+    """The children in the order of their application.
 
-    Also why some cannot be, by their labels.
+    The second result is the reason why some cannot be applied, by their labels.
     """
     found: list[Planned] = []
     problems: dict[str, str] = {}
@@ -140,7 +141,7 @@ def near(label: str) -> str:
 
 
 def _lacking(found: Iterable[Planned], problems: Mapping[str, str]) -> dict[str, str]:
-    """The children that name others in `after=` that are not desired."""
+    """The children whose `after=` names children that are not desired."""
     names = {name for each in found for name in (each.label, near(each.label))}
     lacking = {}
     for each in found:
@@ -151,14 +152,14 @@ def _lacking(found: Iterable[Planned], problems: Mapping[str, str]) -> dict[str,
 
 
 def rank_of(resource: Resource) -> int:
-    """The place of a kind in the order: those that others need come first."""
+    """The place of a kind in the order: the kinds that others need come first."""
     return _RANKS.get(resource.kind, len(_ORDER))
 
 
 def _after_others(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
-    """The same children, each after those that its `after=` names; else as they are.
+    """Return the children, each after those in its `after=`; else as they are.
 
-    Also the labels of those that wait for each other.
+    The second result is the labels of children that wait for each other.
     """
     found: list[Planned] = []
     left = list(planned)
@@ -173,7 +174,7 @@ def _after_others(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
 
 
 def _unknown(child: Child, owned: Owned) -> str:
-    """Why a manifest is of no kind in `owns=`."""
+    """The reason why a manifest matches no kind in `owns=`."""
     kind, version = child.manifest["kind"], child.manifest["apiVersion"]
     group = version.rpartition("/")[0]
     for each in owned.kinds.values():
@@ -191,7 +192,7 @@ def _unknown(child: Child, owned: Owned) -> str:
 def _misplaced(
     child: Child, resource: Resource | None, owned: Owned, keeper: Keeper
 ) -> str:
-    """Why a child cannot be where its manifest says; "" if it can."""
+    """The reason why a child cannot be in its manifest's place; "" if it can."""
     if resource is None:
         return _unknown(child, owned)
     place = child.manifest["metadata"].get("namespace")
@@ -216,7 +217,7 @@ def _addressed(child: Child, resource: Resource, keeper: Keeper) -> Planned:
 
 
 def manifest_for(planned: Planned, keeper: Keeper) -> dict[str, Any]:
-    """The manifest as it is applied: with its place, its owner, and fnop's marks."""
+    """The manifest to apply: with its place, its owner, and fnop's marks."""
     child = planned.child
     manifest = _plain(thaw_json(child.manifest))
     meta = manifest["metadata"]
@@ -235,7 +236,7 @@ def manifest_for(planned: Planned, keeper: Keeper) -> dict[str, Any]:
 
 
 def _without_none(value: Any) -> Any:
-    """A value without the fields that are None: those are left to others."""
+    """Return a value without the fields that are None: others may set those."""
     if isinstance(value, dict):
         return {k: _without_none(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):
@@ -244,7 +245,7 @@ def _without_none(value: Any) -> Any:
 
 
 def _plain(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest as the API server keeps it: `stringData` is for writing alone."""
+    """The manifest as the API server keeps it: `stringData` is only for writing."""
     manifest = _without_none(manifest)
     texts = manifest.get("stringData")
     if manifest.get("kind") != "Secret" or not isinstance(texts, Mapping):

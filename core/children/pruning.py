@@ -1,4 +1,4 @@
-"""Deleting children, and letting them go."""
+"""Delete children, or release them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def from_the_last(owned: Owned) -> Any:
 def pruned(
     key: Key, body: Body, owned: Owned, keeper: Keeper, told: Told
 ) -> Conversation[None]:
-    """Delete a child that is not desired any more, or let it go."""
+    """Delete a child that is not desired any longer, or release it."""
     if body.is_deleting or not (keeper.clears or keeper.set.has(key, body)):
-        return  # somebody else's; or it goes already
+        return  # another client's; or it is being deleted already
     if not owners_of(body) and not is_far(keeper.owner.namespace, key):
-        return  # somebody has taken it from its owner, perhaps to keep it
+        return  # another client has taken it from its owner, perhaps to keep it
     label = _label_of(key, owned, keeper)
     why = "whose owner is deleted" if keeper.clears else "which is no longer desired"
     if not (keeper.orphans or KEEP_ANNOTATION in body.mapping("annotations")):
@@ -51,7 +51,7 @@ def pruned(
 
 
 def _label_of(key: Key, owned: Owned, keeper: Keeper) -> str:
-    """`kind/name`, with the namespace where that is another one than the owner's."""
+    """`kind/name`, with the namespace if it differs from the owner's."""
     kinds = {each.key: each.kind.lower() for each in owned.kinds.values()}
     is_near = key.namespace in ("", keeper.owner.namespace or "")
     place = "" if is_near else f"{key.namespace}/"
@@ -75,10 +75,10 @@ def deleted(key: Key, body: Body, told: Told, label: str) -> Conversation[None]:
 
 
 def _is_gone(key: Key, body: Body, problem: Exception) -> Conversation[bool]:
-    """Whether a child that could not be changed does not exist any more.
+    """Whether a child that could not be changed has ceased to exist.
 
-    A 409 does not tell: another object may have its name (the uid was a precondition),
-    or something else was changed at the same time.  A live read does.
+    A 409 does not show it: another object may have its name (the uid was a
+    precondition), or another change came at the same time. A live read shows it.
     """
     if not isinstance(problem, Refused) or problem.status not in (404, 409):
         return False

@@ -1,9 +1,9 @@
-"""The manifest that was applied last, made anew from the object that it made.
+"""Restore the last applied manifest from the object that it made.
 
-The managed fields tell which fields were applied, and the annotation `fnop.dev/applied`
-has a digest of the manifest, which shows whether the result is right.  A recording
-needs it: where the contents of an object are replaced, the digest of what was applied
-has to be that of the replaced contents.
+The managed fields list the applied fields. The annotation `fnop.dev/applied` has a
+digest of the manifest, which shows whether the result is right. A recording needs it:
+if an object's contents are replaced, the digest of the applied manifest must match the
+replaced contents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKS = (APPLIED_ANNOTATION, KEEP_ANNOTATION, OWNER_ANNOTATION)
 
 
 def recorded_digest(live: Mapping[str, Any]) -> str:
-    """The digest of the manifest that was applied last; "" for no such object.
+    """The digest of the last applied manifest; "" without one.
 
     >>> notes = {"fnop.dev/applied": "52780133.87aa8ede.e0e83550.4b170ec32f01205f27a4"}
     >>> recorded_digest({"metadata": {"annotations": notes}})
@@ -46,16 +46,16 @@ def recorded_digest(live: Mapping[str, Any]) -> str:
 def applied_digests(live: Mapping[str, Any]) -> Sequence[str]:
     """The digests of all manifests that may have been applied, in a fixed order.
 
-    Authors may leave out the namespace, and write `stringData` for `data`.  The
-    elements of a list are restored in the order that they have there, and quantities
-    and times in the form that the API server gives them.
+    Authors may omit the namespace, and write `stringData` for `data`. The elements of a
+    list are restored in their order in the object. Quantities and times are restored in
+    the form that the API server gives them.
     """
     applied = applied_with(live, APPLIED_PATH)
     return () if applied is None else _digests(live, _picked(live, applied))
 
 
 def sent_digests(manifest: Mapping[str, Any]) -> Sequence[str]:
-    """As `applied_digests`, of a manifest that is sent to be applied."""
+    """As `applied_digests`, for a manifest that is sent to be applied."""
     return _digests(manifest, {**manifest})
 
 
@@ -82,7 +82,7 @@ def _without_marks(applied: Json, meta: Mapping[str, Any]) -> Json:
 
 
 def _forms(manifest: Json, meta: Mapping[str, Any]) -> Iterator[Json]:
-    """The forms in which an author may have written it."""
+    """Yield the forms in which an author may have written it."""
     placed = {**manifest["metadata"], "namespace": meta.get("namespace")}
     for named in (manifest, {**manifest, "metadata": placed}):
         yield named
@@ -94,7 +94,7 @@ def _forms(manifest: Json, meta: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def _texts(manifest: Json) -> Json | None:
-    """The contents of a Secret as `stringData`; None where they are no texts."""
+    """The contents of a Secret as `stringData`; None if they are not texts."""
     if manifest.get("kind") != "Secret":
         return None
     try:
@@ -116,7 +116,7 @@ def _picked(value: Any, fields: Any) -> Any:
     if not fields or not isinstance(fields, Mapping):
         return value
     if isinstance(value, Mapping):
-        # What is managed and not there was empty (`omitempty`): a text, most often.
+        # A managed but missing field was empty (`omitempty`): a text, most often.
         return {
             key[2:]: _picked(value.get(key[2:], ""), inner)
             for key, inner in fields.items()

@@ -1,11 +1,12 @@
-"""From what is desired to what is there: one conversation of effects.
+"""From the desired to the existing children: one conversation of effects.
 
-`synchronise` is a generator of effects, as a handler may be. It applies what differs,
-in an order that Kubernetes likes, deletes what is owned and not desired any more, and
-ends with the object's conditions and status. A child that fails stops no other one.
+`synchronise` is a generator of effects, as a handler may be. It applies the children
+that differ, in an order that suits Kubernetes. It deletes owned children that are not
+desired any longer. It ends with the object's conditions and status. A failing child
+does not stop the others.
 
-It asks for nothing where all is as desired: the digest of what was last applied is on
-each child, and `managedFields` tell whether its fields are still ours.
+It sends no request if all is as desired. The digest of the last applied manifest is on
+each child, and `managedFields` show whether its fields are still ours.
 """
 
 from __future__ import annotations
@@ -37,18 +38,19 @@ __all__ = ["ChildrenFailed", "Synchronised", "synchronise"]
 
 
 class ChildrenFailed(Exception):
-    """Some children could not be made as desired; the handler is tried again."""
+    """Some children could not be made as desired; the handler is retried."""
 
 
 class Synchronised(NamedTuple):
-    """The end: what the status lacks, further effects, and the failure if any.
+    """Result of a sync: status changes to write, further effects, and any failure.
 
-    `synced` is what this handler tells of its own children. `checked` are those that
-    were found as desired, `repaired` the fields that others had changed, `changed` what
-    was applied since another manifest is desired, and `unkept` what the API server does
-    not keep. The set of children `grows` if some were made, and no other one touched.
-    With `holds` the object has children that the garbage collector does not delete with
-    it: the finalizer has to keep it until they are gone.
+    `synced` is this handler's report about its own children. `checked` are the children
+    that were found as desired. `repaired` are the fields that others had changed.
+    `changed` are the children that were applied because the desired manifest has
+    changed. `unkept` are the fields that the API server does not keep. The set of
+    children `grows` if some were made, and no others were touched. With `holds`, the
+    object has children that the garbage collector does not delete with it. The
+    finalizer must keep the object until they are gone.
     """
 
     status: Mapping[str, Any]
@@ -62,7 +64,7 @@ class Synchronised(NamedTuple):
     unkept: tuple[Unkept, ...]
     grows: bool
     holds: bool
-    # An answer has told that something is gone, which the watch has yet to show.
+    # An answer has reported an object as gone, which the watch has yet to show.
     unshown: bool
     # The digest of what is desired, if all was as desired; else "".
     answer: str
@@ -75,10 +77,10 @@ class Synchronised(NamedTuple):
 def synchronise(
     desired: Desired, owned: Owned, keeper: Keeper, beside: Beside
 ) -> Conversation[Synchronised]:
-    """Make the children as desired; returns what is to be told about it.
+    """Make the children as desired; return the report about it.
 
     With `UNCHANGED` they are left as they are. Deletions come last, in the reverse
-    order. What is deleted is owned by the object's uid, and was applied by the same
+    order. A deleted child is owned by the object's uid, and was applied by the same
     handler.
     """
     planned: Sequence[Planned] = ()
@@ -90,7 +92,7 @@ def synchronise(
         own = _synced(told)
     left = outside(owned.bodies, keeper.set).items()
     holds = (
-        (keeper.is_held and owned.is_blind())  # there may be some
+        (keeper.is_held and owned.is_blind())  # some may exist
         or any(each.is_outside for each in planned)
         or any(not body.is_deleting and key not in told.deleted for key, body in left)
     )
@@ -98,9 +100,9 @@ def synchronise(
 
 
 def _claims(owned: Owned, keeper: Keeper) -> Checked:
-    """The children of a handler that leaves them as they are: no other one gets them.
+    """The children of a handler that leaves them alone: no other handler gets them.
 
-    After a restart only the marks tell which they are.
+    After a restart, only the marks identify them.
     """
     made = (key for key, body in owned.bodies.items() if keeper.set.has(key, body))
     return {**dict.fromkeys(made, AsDesired("", "", "")), **owned.checked}
@@ -109,7 +111,7 @@ def _claims(owned: Owned, keeper: Keeper) -> Checked:
 def _kept(
     children: tuple[Child, ...], owned: Owned, keeper: Keeper, beside: Beside
 ) -> Conversation[tuple[Sequence[Planned], Told]]:
-    """Apply the children that are desired, and delete or let go of all others."""
+    """Apply the children that are desired, and delete or release all others."""
     answer = _digest_of(children)
     checked = _all_as_before(answer, owned, keeper)
     if checked is not None:
@@ -119,7 +121,7 @@ def _kept(
     for each in planned:
         claimed = beside.claimed(each.key)
         if each.label in told.failing:
-            continue  # another one of the same name is desired, too
+            continue  # another child of the same name is desired, too
         if claimed:
             told.failing[each.label] = claimed
         elif each.is_outside and not keeper.is_held:
@@ -143,9 +145,9 @@ def _digest_of(children: Iterable[Child]) -> str:
 
 
 def _all_as_before(answer: str, owned: Owned, keeper: Keeper) -> Checked | None:
-    """The children, if they and what is desired are as at the last call; else None.
+    """The children, if they and the desired ones are as at the last call; else None.
 
-    All was as desired then. So most calls look at no child but the one that changed.
+    All was as desired then. So most calls look at no child but the changed one.
     """
     if answer != owned.answer or not owned.checked.keys() <= owned.bodies.keys():
         return None
@@ -166,9 +168,9 @@ def _all_as_before(answer: str, owned: Owned, keeper: Keeper) -> Checked | None:
 
 
 def _twins(planned: Iterable[Planned]) -> dict[str, str]:
-    """Why children are not made that are one object, by their labels.
+    """The reasons not to make children that are one and the same object, by label.
 
-    One may name the namespace that is the other one's by default.
+    One of them may name the namespace that the other one has by default.
     """
     labels: dict[Key, list[str]] = {}
     for each in planned:
@@ -183,7 +185,7 @@ def _twins(planned: Iterable[Planned]) -> dict[str, str]:
 
 
 def _unplanned(children: Iterable[Child], told: Told, owned: Owned) -> set[Key]:
-    """The children that exist and are desired, though nothing can be done for them."""
+    """The existing, desired children that cannot be planned."""
     names = {
         (each.manifest["kind"], each.manifest["metadata"]["name"])
         for each in (children if told.failing else ())

@@ -1,4 +1,4 @@
-"""What is found out about the children of an object in one conversation."""
+"""The findings about the children of an object in one conversation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Unkept(NamedTuple):
 
 
 class Told:
-    """What is found out about children on the way."""
+    """The findings about children during a sync."""
 
     def __init__(
         self, failing: dict[str, str], checked: Checked = NOTHING, answer: str = ""
@@ -53,7 +53,7 @@ class Told:
 
     @property
     def unshown(self) -> bool:
-        """Whether an answer has told that something is gone: the watch should follow.
+        """Whether an answer has reported a child as gone: the watch should follow.
 
         Such an answer may be wrong.
         """
@@ -61,12 +61,12 @@ class Told:
 
     @property
     def grows(self) -> bool:
-        """Whether new children were made, and nothing else was done."""
+        """Whether new children were made, and no other changes."""
         others = self.repaired or self.deleted or len(self.changed) > len(self.made)
         return bool(self.made and not others)
 
     def blocks(self, names: Iterable[str]) -> str:
-        """The first of these children that is not there yet; else ""."""
+        """The first of these children that does not exist yet; else ""."""
         names = tuple(names)
         if not names:
             return ""

@@ -1,1 +1,1 @@
-"""The author's side: declarations, filters, settings, and how a handler is called."""
+"""The author's side: declarations, filters, settings, and calls of handlers."""

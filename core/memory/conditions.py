@@ -1,11 +1,10 @@
 """The operator's condition in the status of a handled object.
 
-While handlers wait, or when one has failed for good, `status.conditions` has an entry
-of the operator's own type that says so. Other objects get none.
+While handlers wait, or when one has failed permanently, `status.conditions` has an
+entry of the operator's own type that reports it. Other objects get no such entry.
 
 Kubernetes API conventions (typical status properties): a condition's type is unique,
-`lastTransitionTime` changes with its status, and other writers' conditions are left
-alone.
+`lastTransitionTime` changes with its status. Writers leave others' conditions alone.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ MESSAGE_LENGTH_MAX = 1024
 class Condition:
     """A condition, written at `wall` (Unix seconds) about a `generation`.
 
-    Two of the same status, reason and message are equal, whenever they were written.
+    Two conditions with the same status, reason and message are equal, whenever they
+    were written.
     """
 
     status: str  # "True" or "False"
@@ -61,10 +61,10 @@ def condition_of(
     generation: int | None,
     wall: float,
 ) -> Condition | None:
-    """The condition that follows from the handlers' records; None where none is needed.
+    """The condition that follows from the handlers' records; None if not needed.
 
-    `what` is the reason that is handled, such as "create", of a `generation` of the
-    object. Failures go before waiting; a retry after an error is only logged.
+    `what` is the handled reason, such as "create", of a `generation` of the object.
+    Failures take precedence over waiting. A retry after an error is only logged.
     """
     what = what.capitalize()
     failed = {
@@ -88,13 +88,13 @@ def _text(records: Mapping[str, Progress]) -> str:
 
 
 def conditions_in(status: Any) -> list[Any]:
-    """The conditions in a status; none if they have another form than a list."""
+    """The conditions in a status; empty if they have another form than a list."""
     found = status.get("conditions") if isinstance(status, Mapping) else None
     return list(found) if isinstance(found, (list, tuple)) else []
 
 
 def is_of(condition: Any, *types: str) -> bool:
-    """Whether something is a condition of one of these types.
+    """Whether a value is a condition of one of these types.
 
     >>> is_of({"type": "Ready"}, "Synced", "Ready"), is_of("Ready", "Ready")
     (True, False)
@@ -103,7 +103,7 @@ def is_of(condition: Any, *types: str) -> bool:
 
 
 def condition_by(body: Body, type: str) -> Condition | None:
-    """The condition of a type that an object has; None where it has none."""
+    """The object's condition of a type; None without one."""
     for each in conditions_in(body.stanza("status")):
         if is_of(each, type):
             words = [str(each.get(k, "")) for k in ("status", "reason", "message")]
@@ -121,10 +121,10 @@ def _moment(condition: Mapping[str, Any]) -> float:
 
 
 def keeping(conditions: Any, body: Body, types: Collection[str]) -> Any:
-    """A patch's list of conditions, with those of `types` that the object has added.
+    """A patch's list of conditions, plus the object's conditions of `types`.
 
-    A merge patch replaces a list as a whole, and a handler that writes conditions of
-    its own does not mean to remove the operator's.
+    A merge patch replaces a list as a whole. A handler that writes its own conditions
+    does not intend to remove the operator's.
 
     >>> body = Body({"status": {"conditions": [{"type": "fnop", "status": "True"}]}})
     >>> [each["type"] for each in keeping([{"type": "Ready"}], body, ["fnop"])]

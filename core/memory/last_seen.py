@@ -1,7 +1,7 @@
-"""The stored state of a handled object, as it is written and read.
+"""The stored state of a handled object: its written and read form.
 
 It is one JSON text, versioned and bound to the object's uid. A text that cannot be
-read, or was written by a newer release, is kept untouched and means "handled before,
+read, or that a newer release wrote, is kept untouched. It means "handled before,
 details unknown".
 """
 
@@ -49,7 +49,7 @@ __all__ = [
 STATE_VERSION = 1
 
 # All annotations of an object together may hold 256 KiB (Kubernetes:
-# ValidateAnnotationsSize); the rest is left to others.
+# ValidateAnnotationsSize); fnop leaves the rest to others.
 STATE_LENGTH_MAX = 200 * 1024
 _COMPRESSED_FROM = 4 * 1024
 # Above the size of any object: etcd refuses requests of 1.5 MiB.
@@ -60,9 +60,9 @@ _UNPACKED_MAX = 16 * 1024 * 1024
 class Stored(NamedTuple):
     """The state of one object as this operator stores it.
 
-    `creating` marks that `seen` belongs to a creation which is not finished. `results`
-    are those for which the object's status has no place. After reading, `ignoring` are
-    the fields that were no part of the essence when the state was written.
+    `creating` means that `seen` belongs to a creation that has not finished. `results`
+    are the results that have no place in the object's status. After reading, `ignoring`
+    are the fields that were excluded from the essence when the state was written.
     """
 
     seen: Seen | None = None
@@ -78,10 +78,11 @@ _HANDLED = Stored(Seen({}))
 
 
 def shared(stored: Stored, before: Stored = UNSTORED) -> Stored:
-    """The state, or an equal one that is in memory already.
+    """The state, or an equal one that is already in memory.
 
-    That is the one `before`, or one of all objects whose states say nothing of
-    themselves.  Former values in another order are not the same: handlers see it.
+    That is the state `before`, or a shared one for all objects whose states hold
+    nothing of their own. Previous values in another order are not the same: handlers
+    see the order.
 
     >>> shared(Stored()) is UNSTORED
     True
@@ -95,9 +96,9 @@ def shared(stored: Stored, before: Stored = UNSTORED) -> Stored:
 
 
 def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> str:
-    """The JSON text of a state; raises `ValueError` if it is too long to be stored.
+    """Return the JSON text of a state; raise `ValueError` if it is too long to store.
 
-    `ignored` are the fields that are no part of the essence.
+    `ignored` are the fields that are excluded from the essence.
     """
     found: dict[str, Any] = {"v": STATE_VERSION, "uid": uid}
     if stored.seen is not None:
@@ -132,10 +133,10 @@ def _packed(values: Mapping[Scope, Any]) -> Any:
 
 
 def read_stored(text: Any, uid: str) -> Stored | Unreadable | None:
-    """The state from its text; None without a text, or with another object's.
+    """Return the state from its text; None without a text, or with another object's.
 
-    The text has the object's uid, for a patch that was meant for an object can reach
-    its re-created namesake.
+    The text contains the object's uid, because a patch for one object can reach its
+    re-created namesake.
     """
     if text is None or isinstance(text, Unreadable):
         return text
@@ -171,11 +172,11 @@ def _stored(found: dict[str, Any]) -> Stored:
 
 
 def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
-    """A stored state, converted to the fields that are ignored now.
+    """Return a stored state, converted to the fields that are ignored now.
 
-    An object is so not handled again because the settings have changed. It counts as
-    changed where it has changed by the former setting, or, where the old values are
-    stored, by both.
+    So fnop does not handle an object again because the settings have changed. It counts
+    as changed if it has changed under the previous setting. If the old values are
+    stored, it must have changed under both settings.
     """
     formerly = tuple(map(path_at, stored.ignoring))
     if formerly == observation.ignored:
@@ -205,7 +206,7 @@ def _with_essence(seen: Seen, essence: Any) -> Seen:
 
 
 def _record_restated(record: Progress, was: str, new: str) -> Progress:
-    """A record with the digest `was` of the object's state replaced by `new`."""
+    """Return a record with the digest `was` of the object's state replaced by `new`."""
     reason, _, observed = record.aim.partition(":")
     if observed == was:
         record = record._replace(aim=f"{reason}:{new}")
@@ -225,7 +226,7 @@ def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
 
 
 def _unpacked(text: str) -> bytes:
-    """The bytes from the text of `_packed`; others may have written another text."""
+    """Return the bytes of a `_packed` text; others may have written another text."""
     inflater = zlib.decompressobj()
     raw = inflater.decompress(base64.b64decode(text, validate=True), _UNPACKED_MAX)
     if not inflater.eof:

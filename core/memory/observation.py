@@ -1,10 +1,10 @@
 """The parts of an object that handlers observe across time, and their digests.
 
-The *essence* is everything but the identity, the status and bookkeeping annotations. A
-digest is stored for each observed scope (the essence, or a handler's `field=`); the
-values themselves only where a handler can ask for `old` or `diff`. So no secret is
-copied into an annotation without need, and a new handler does not change the causes of
-others.
+The *essence* is everything except the identity, the status and bookkeeping annotations.
+fnop stores a digest for each observed scope (the essence, or a handler's `field=`). It
+stores the values themselves only if a handler can ask for `old` or `diff`. So it does
+not copy secrets into an annotation without need, and a new handler does not change the
+causes of others.
 """
 
 from __future__ import annotations
@@ -70,11 +70,12 @@ Scope = str
 class Observation:
     """The fields that the handlers of a kind observe across time.
 
-    `scopes` are field paths, the empty one being the essence; `kept` are those whose
-    former values some handler asks for. `ignored` are fields that are no part of the
-    essence, and `own` those in which the operator itself keeps its state; `hidden` are
-    all that have to be removed from an essence.  Scopes may be entries of the present
-    `indices`, of an object of the kind `resource`; those of others are not observed.
+    `scopes` are field paths; the empty path is the essence. `kept` are those whose
+    previous values some handler needs. `ignored` are fields that are excluded from the
+    essence. `own` are the fields that keep the operator's own state. `hidden` are all
+    fields that must be removed from an essence. Scopes may be entries of the present
+    `indices`, for an object of the kind `resource`; entries of other kinds are not
+    observed.
     """
 
     scopes: tuple[Path, ...] = ()
@@ -84,18 +85,18 @@ class Observation:
     hidden: tuple[Path, ...] = ()
     resource: str = ""
     indices: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    # Whether any scope is of entries: asked for all the time.
+    # Whether any scope is about entries: read all the time.
     has_entries: bool = False
 
     def as_of(self, indices: Mapping[str, Any]) -> Observation:
-        """The same with the same indices, as they were at another time."""
+        """Return the same observation with the same indices, at another time."""
         if all(indices[name] is each for name, each in self.indices.items()):
             return self
         return replace(self, indices={name: indices[name] for name in self.indices})
 
 
 class FormerValues:
-    """The former values of scopes, kept as JSON text: it takes a fifth of the memory.
+    """Previous values of scopes, kept as JSON text: it takes a fifth of the memory.
 
     >>> FormerValues({"/spec": {"size": 1}}).parsed
     {'/spec': {'size': 1}}
@@ -104,16 +105,16 @@ class FormerValues:
     __slots__ = ("_like", "_values")
 
     def __init__(self, values: Mapping[Scope, Any]) -> None:
-        # A value that is nested deeper than the serializer goes is kept as it is.
+        # A value that is nested too deeply for the serializer is kept as it is.
         self._values: bytes | Mapping[Scope, Any] = values
         with suppress(TypeError):
-            # A copy of the exact size: the serializer leaves slack behind.
+            # A copy with the exact size: the serializer leaves slack at the end.
             self._values = bytes(memoryview(orjson.dumps(values)))
         self._like: Body | None = None
 
     @property
     def parsed(self) -> Mapping[Scope, Any]:
-        """The values, parsed anew."""
+        """The values, parsed again at each access."""
         text = self._text()
         if not isinstance(text, bytes):
             return text
@@ -127,17 +128,17 @@ class FormerValues:
         return text
 
     def pack(self, like: Body) -> None:
-        """Keep of the text what differs from that of the object as it is now.
+        """Keep only the differences from the text of the present object.
 
-        Most objects have not changed since they were handled: some dozen bytes are
-        left, and the object's text is kept in any case.
+        Most objects have not changed since they were handled. Then only some dozen
+        bytes remain, and the object's text is kept in any case.
         """
         text, packed = self._values, self._like is not None
         if isinstance(text, bytes) and not packed and like.can_be_packed:
             self._values, self._like = Packing(like.raw).packed(text), like
 
     def pack_as(self, other: FormerValues) -> None:
-        """Pack it as another one is, or leave it as it is."""
+        """Pack it in the same way as another value, or leave it as it is."""
         if other._like is not None:
             self.pack(other._like)
 
@@ -157,8 +158,8 @@ class FormerValues:
 class Seen:
     """The digests, and some values, of the observed scopes of a handled object.
 
-    Digests of this version are kept as bytes, and their scopes once for all objects:
-    together they take a quarter of the memory of a dict.
+    Digests of this version are kept as bytes, and their scopes are shared by all
+    objects. Together they take a quarter of the memory of a dict.
 
     >>> Seen({"/spec": digest_of(1)}).digests == {"/spec": digest_of(1)}
     True
@@ -224,9 +225,9 @@ def _shared(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
 
 
 def _packed_digests(digests: Iterable[str]) -> bytes | tuple[str, ...]:
-    """The bytes of digests; their texts where these are not as `digest_of` makes them.
+    """Return the bytes of digests, or their texts if `digest_of` did not make them.
 
-    The stored state may be that of another version, or written by hand.
+    The stored state may come from another version, or be written by hand.
     """
     texts = tuple(digests)
     if all(map(_PACKABLE.fullmatch, texts)):
@@ -278,7 +279,7 @@ _STATE = re.compile(r'\{.*"uid":"[^"]*","v":\d+[,}]', re.DOTALL)
 
 
 def is_state(annotation: Any) -> bool:
-    """Whether an annotation's value is the state of any operator of fnop."""
+    """Whether an annotation's value is the state of any fnop operator."""
     return (
         isinstance(annotation, str)
         and annotation[:1] == "{"
@@ -287,7 +288,7 @@ def is_state(annotation: Any) -> bool:
 
 
 def without(value: Any, paths: Iterable[Path]) -> Any:
-    """A JSON value without some fields, and without mappings that are then empty.
+    """Return a JSON value without some fields, nor mappings that are then empty.
 
     >>> without({"a": {"b": 1}, "c": {"d": 2, "e": 3}}, [("a", "b"), ("c", "d")])
     {'c': {'e': 3}}
@@ -311,7 +312,8 @@ def _without(value: Any, path: Path) -> Any:
 def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
     """A field as handlers observe it: without the operator's own state.
 
-    Of the whole metadata only labels and annotations count: each write changes more.
+    Of the whole metadata, only labels and annotations count: each write changes the
+    rest.
 
     >>> body = Body({"status": {"mine": "{...}"}})
     >>> observed_at(body, ("status",), (("status", "mine"),)) is None
@@ -346,10 +348,9 @@ METADATA = ANNOTATIONS[:1]
 
 
 def see(body: Body, observation: Observation) -> Seen:
-    """The digests and values to be stored for this state of the object.
+    """The digests and values to store for this state of the object.
 
-    They are computed once for a body, as a pass over an object needs them several
-    times.
+    They are computed once per body, as a pass over an object needs them several times.
     """
     if body.seen is None or body.seen[0] is not observation:
         body.seen = observation, _see(body, observation)
@@ -376,16 +377,16 @@ def _see(body: Body, observation: Observation) -> Seen:
         digests[scope] = digest_of(value)
         if values is None or path not in observation.kept:
             continue
-        # The value of a field is not stored again where the essence has it.
+        # A field's value is not stored again if the essence contains it.
         if not path or () not in observation.kept or resolve(essence, path) != value:
             values[scope] = value
     return Seen(digests or NOTHING, None if values is None else FormerValues(values))
 
 
 def hidden_of(ignored: tuple[Path, ...], own: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The fields to remove from an essence: `ignored`, and those of `own` that it has.
+    """The fields to remove from an essence: `ignored`, and those of `own` in it.
 
-    The state is mostly in fields that are no part of an essence anyway.
+    The state is mostly in fields that are outside of the essence anyway.
     """
     return (*ignored, *(path for path in own if _is_of_essence(path)))
 
@@ -406,7 +407,7 @@ ABSENT = digest_of(None)
 
 
 def completed(was: Seen, now: Seen) -> Seen:
-    """The stored digests, with the present ones of scopes that were not observed then.
+    """Return stored digests, plus the present ones of scopes not observed then.
 
     A later release of an operator may have handlers of other fields.
     """
@@ -414,7 +415,7 @@ def completed(was: Seen, now: Seen) -> Seen:
 
 
 def value_at(seen: Seen | None, path: Path) -> Any:
-    """The former value of a field; None when it was absent or is not known."""
+    """The previous value of a field; None if it was absent or is unknown."""
     if seen is None or seen.values is None:
         return None
     scope, values = scope_name(path), seen.values.parsed
@@ -422,6 +423,6 @@ def value_at(seen: Seen | None, path: Path) -> Any:
 
 
 def had_value(seen: Seen | None, path: Path) -> bool:
-    """Whether a field had a value, by its digest; False where that is not known."""
+    """Whether a field had a value, by its digest; False if unknown."""
     found = None if seen is None else seen.digest(scope_name(path))
     return found is not None and found != digest_of(None)

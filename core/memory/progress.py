@@ -1,9 +1,9 @@
 """The progress of a handler with one change: attempts, delays, and its end.
 
 A record is bound to one change: its `aim` is the reason and the digest of the fields
-that the handler observes. A record of another aim is ignored, so neither a success nor
-a counter is taken from one change to another. The `timeout` begins with the first
-attempt.
+that the handler observes. A record with another aim is ignored. So neither a success
+nor a counter carries over from one change to another. The `timeout` begins with the
+first attempt.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ __all__ = [
 ]
 
 
-# The object that does not fit: as it is, or as it was before its change; "": none.
+# The object that does not fit: the present one, or the one before its change; "" if
+# none.
 WhichObject: TypeAlias = Literal["", "present", "former"]
-# The most characters of an error's text that are stored: a response can be long.
+# The maximum length of an error's text that is stored: a response can be long.
 MESSAGE_LENGTH_MAX = 512
-# The shortest delay: other objects get their turn even before a retry at once.
+# The shortest delay, so that other objects get their turn even before an instant retry.
 DELAY_SECONDS_MIN = 0.05
-# The most by which clocks of two processes may differ, in seconds.  More means that a
-# clock was wrong when a time was stored, and has been set back since.
+# The maximum difference between the clocks of two processes, in seconds. If it is more,
+# a clock was wrong when a time was stored, and has been set back since.
 _CLOCK_SECONDS_OFF = 60.0
 # The tolerance of deadlines: clocks round, and a stored time has fewer digits.
 _DEADLINE_SECONDS_OFF = 0.001
@@ -58,14 +59,14 @@ _DEADLINE_SECONDS_OFF = 0.001
 class Progress(NamedTuple):
     """A handler's record; times are in wall-clock seconds.
 
-    `until` is the time of the next attempt; `due` the same on the monotonic clock,
-    known only to the process that set it; it is infinite after an error that no retry
-    mends. `delay` is the wait that `until` was set for. `acted` is the digest of the
-    state upon which the handler has acted last, though it may not be done with it, and
-    `seen` that state itself, known only to this process. `handled` is the digest of the
-    state with which it was done last, where that is not the object's last-handled one.
-    `delegated`, also of this process alone, means that the handler's own part is done,
-    and its sub-handlers are not.
+    `until` is the time of the next attempt. `due` is the same on the monotonic clock,
+    known only to the process that set it. It is infinite after an error that no retry
+    fixes. `delay` is the wait that `until` was set for. `acted` is the digest of the
+    state upon which the handler last acted, though it may not be done with it. `seen`
+    is that state itself, known only to this process. `handled` is the digest of the
+    state that it was last done with, if that is not the object's last-handled state.
+    `delegated`, also known only to this process, means that the handler's own part is
+    done, but its sub-handlers are not.
     """
 
     aim: str
@@ -93,13 +94,13 @@ class Progress(NamedTuple):
 
     @property
     def is_halted(self) -> bool:
-        """Whether this process tries it no more, but one with other code may."""
+        """Whether this process stops retrying it, but a process with other code may."""
         return self.due == math.inf
 
     def due_at(self, now: Now) -> float:
         """The time of the next attempt on the monotonic clock.
 
-        A stored time of a clock that has been set back since is not waited for.
+        fnop does not wait for a stored time from a clock that has been set back since.
         """
         if self.due is not None:
             return self.due
@@ -108,9 +109,9 @@ class Progress(NamedTuple):
         return now.mono + self.until - now.wall
 
     def _is_of_another_clock(self, now: Now) -> bool:
-        """Whether the next attempt is later than its delay has ever meant.
+        """Whether the next attempt is later than its delay could ever mean.
 
-        Releases up to 0.1 have stored no delay; the first attempt tells of these.
+        Releases up to 0.1 stored no delay; for these the first attempt shows it.
         """
         if _is_ahead(self.started, now):
             return True
@@ -122,15 +123,15 @@ FRESH = Progress("")
 
 
 def _is_ahead(stored: float | None, now: Now) -> bool:
-    """Whether a time at which something was stored is yet to come."""
+    """Whether a time when something was stored is in the future."""
     return stored is not None and stored - now.wall > _CLOCK_SECONDS_OFF
 
 
 def attempting(progress: Progress, now: Now) -> Progress:
-    """The record of a handler whose next attempt begins now.
+    """Return the record of a handler whose next attempt begins now.
 
-    The `timeout` begins with the first attempt; it begins again where that is yet to
-    come, after a clock was set back.
+    The `timeout` begins with the first attempt. It begins again if that lies in the
+    future, after a clock was set back.
 
     >>> attempting(Progress("", until=5.0), Now(100.0, 0.0)).started
     100.0
@@ -154,13 +155,13 @@ def started_at(progress: Progress, now: Now) -> float:
 class Failure:
     """The failure of an attempt.
 
-    `temporary` (a delay in seconds) and `permanent` are from the author's exception;
-    with neither, the handler's `errors` mode decides. `rejected` is a failure because
-    the API server refused an effect of the plan. A `misuse` of fnop is an error in the
-    author's code that no retry mends. A denial of an admission handler has an HTTP
-    `code`, and may be about a `field`. The exceptions of a group are its `parts`. With
-    `misfit`, an object does not fit the class of an argument: the present one, or the
-    one before its change.
+    `temporary` (a delay in seconds) and `permanent` come from the author's exception.
+    With neither, the handler's `errors` mode decides. `rejected` means that the API
+    server refused an effect of the plan. A `misuse` of fnop is an error in the author's
+    code that no retry fixes. A denial of an admission handler has an HTTP `code`, and
+    may be about a `field`. The exceptions of a group are its `parts`. With `misfit`, an
+    object does not fit the class of an argument: the present object, or the one before
+    its change.
     """
 
     type: str
@@ -184,7 +185,7 @@ class Failure:
         return f"{self.type}: {self.message}" if self.message else self.type
 
     def to_wire(self) -> dict[str, Any]:
-        """Its JSON form: what the author has decided with it.
+        """Its JSON form: the author's decision in it.
 
         >>> Failure("TemporaryError", "not yet", temporary=5).to_wire()
         {'type': 'TemporaryError', 'message': 'not yet', 'delay': 5}
@@ -199,7 +200,7 @@ class Failure:
 class Judgement:
     """The result of an attempt: the new record, its end, and a line for the log.
 
-    With `was_last` no attempt follows: the handler has ended, or waits for its
+    With `was_last`, no attempt follows: the handler has ended, or waits for its
     deadline.
     """
 
@@ -211,7 +212,7 @@ class Judgement:
 
 
 def succeeded(progress: Progress) -> Progress:
-    """The record after a success."""
+    """Return the record after a success."""
     return Progress(
         progress.aim,
         progress.retries + 1,
@@ -223,7 +224,7 @@ def succeeded(progress: Progress) -> Progress:
 
 
 def concluded(progress: Progress) -> Progress:
-    """The record after all sub-handlers have succeeded, and the handler with them."""
+    """Return the record after all sub-handlers, so the handler, have succeeded."""
     acted = _acted_by(progress.aim, "success") or progress.acted
     seen = progress.seen if acted == progress.acted else None
     return progress._replace(
@@ -232,7 +233,7 @@ def concluded(progress: Progress) -> Progress:
 
 
 def anew(progress: Progress | None, aim: str) -> Progress:
-    """A new record for an aim, with the digests of the former one."""
+    """Return a new record for an aim, with the digests of the previous record."""
     if progress is None:
         return Progress(aim)
     return Progress(
@@ -249,9 +250,9 @@ def _acted_by(aim: str, finished: str | None) -> str:
 def judge_again(
     progress: Progress, now: Now, *, after: float, because: str, timeout: float | None
 ) -> Judgement:
-    """Judge an attempt that wants to be called again after some seconds.
+    """Judge an attempt that asks to be called again after some seconds.
 
-    Waiting is no failure: it counts towards the timeout alone (R5), and ends at the
+    Waiting is not a failure. It counts only towards the timeout (R5), and ends at the
     deadline at the latest.
     """
     left = seconds_left(progress, timeout, now)
@@ -265,7 +266,7 @@ def judge_again(
         soon = f"times out in {round(left, 1):g} s"
         line = f"{soon}, before it goes on in {after:g} s{reason}"
         return Judgement(waiting, "warning", line, ended, was_last=True)
-    # The same reason as before is repeated at the level debug.
+    # The same reason as before is logged again at the level debug.
     level = "debug" if progress.waits and progress.message == because else "info"
     return Judgement(waiting, level, f"goes on in {after:g} s{reason}", ended)
 
@@ -282,13 +283,13 @@ def judge_failure(
     jitter: float = 0.0,
     halts: bool = False,
 ) -> Judgement:
-    """Judge a failed attempt, by the author's exception and then by the `errors` mode.
+    """Judge a failed attempt by the author's exception, then by the `errors` mode.
 
-    A handler whose next attempt would come after its deadline waits for the deadline:
-    a timeout is a promise to wait as long. `jitter`, from 0 to 1, is for a `Backoff`; a
-    constant wait, in seconds, has none. A misuse of fnop is for good; or, if the
-    handler `halts`, it is not done with the change, but tried again only by a process
-    that may have other code.
+    If a handler's next attempt would come after its deadline, it waits for the
+    deadline: a timeout is a promise to wait that long. `jitter`, from 0 to 1, is for a
+    `Backoff`; a constant wait, in seconds, has none. A misuse of fnop is permanent. But
+    if the handler `halts`, it is not done with the change: only a process that may have
+    other code retries it.
     """
     counted = progress._replace(
         retries=progress.retries + 1, waits=False, delegated=False
@@ -318,7 +319,7 @@ def judge_failure(
 
 
 def _when_again(delay: float, left: float) -> str:
-    """The words for the next attempt, or for the deadline, if that is earlier."""
+    """The words for the next attempt, or for the deadline if that is earlier."""
     if delay < left:
         return f"again in {delay:g} s"
     if math.isinf(left):
@@ -332,7 +333,7 @@ def _when_again(delay: float, left: float) -> str:
 def _delay(
     failure: Failure, backoff: float | Backoff, tries: int, jitter: float
 ) -> float:
-    """The seconds to the next attempt: from the exception, or else by the backoff."""
+    """The seconds to the next attempt: from the exception, or from the backoff."""
     if failure.temporary is not None:
         return failure.temporary
     if failure.misuse:
@@ -362,13 +363,13 @@ def deadline_of(progress: Progress, timeout: float | None, now: Now) -> float | 
 
 
 def time_out(progress: Progress, timeout: float, why: str) -> Judgement:
-    """Judge a handler at its deadline; `why` is the last reason of its waiting."""
+    """Judge a handler at its deadline; `why` is its last reason for waiting."""
     line = f"has timed out after {timeout:g} s: {why}"
     return _final(progress, "error", line, AttemptEnded("timeout"))
 
 
 def abandoned(progress: Progress, why: str) -> Progress:
-    """The record of a handler that is given up before its own end."""
+    """Return the record of a handler that is given up before its own end."""
     return _final(progress, "info", why, AttemptEnded("cancelled")).progress
 
 
@@ -423,7 +424,7 @@ def progress_to_json(progress: Progress) -> dict[str, Any]:
 
 
 def progress_from_json(found: Any) -> Progress:
-    """The record from its stored form; raises `ValueError` for anything else."""
+    """Return the record from its stored form; raise `ValueError` for anything else."""
     if not isinstance(found, dict) or not isinstance(found.get("aim"), str):
         raise ValueError("a progress record without an aim")
     if found.get("finished") not in (None, "success", "failure"):
@@ -463,7 +464,7 @@ _UNVERSIONED = re.compile("[0-9a-f]{20}")
 
 
 def _versioned(digest: str) -> str:
-    """A digest in its present form; releases up to 0.1 left the version out of some.
+    """Return a digest in its present form; releases up to 0.1 omitted some versions.
 
     >>> _versioned("fff04cd409d10063969b"), _versioned("1:fff0"), _versioned("?")
     ('1:fff04cd409d10063969b', '1:fff0', '?')

@@ -1,10 +1,10 @@
 """Signatures of stored states, so that other writers of an object cannot forge them.
 
-A user who may change an object may change its annotations, and its status where that
-has no endpoint of its own. A sealed state is the same JSON text with a keyed digest of
-it in front, and is accepted only with it. The text has the object's uid, and the key is
-derived from this operator's name: a state that was written for another object, or by
-another operator, is not accepted.
+A user who may change an object may change its annotations. The user may also change its
+status, if the status has no endpoint of its own. A sealed state is the same JSON text
+with a keyed digest of it in front, and is accepted only with the digest. The text
+contains the object's uid, and the key is derived from this operator's name. So fnop
+does not accept a state that was written for another object, or by another operator.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 __all__ = ["UNSIGNED", "Seal", "is_sealed", "seal_of", "without_seals"]
 
-# In the place of a key: states without a signature are accepted, too.
+# Instead of a key: states without a signature are accepted, too.
 UNSIGNED = "unsigned"
 KEY_LENGTH_MIN = 32
 _SEALED = re.compile(r'\{"sig":"([A-Za-z0-9_-]{43})",(.*)', re.DOTALL)
@@ -49,7 +49,7 @@ class Seal:
         return any(_is_by(key, *parts) for key in self._keys)
 
     def is_due(self, text: Any) -> bool:
-        """Whether an accepted state still has to be signed with the first key."""
+        """Whether an accepted state must still be signed with the first key."""
         if len(self._keys) == 1 and not self._takes_unsigned:
             return False
         parts = _parts(text)
@@ -57,7 +57,7 @@ class Seal:
 
 
 def _parts(text: Any) -> tuple[str, str] | None:
-    """The signature of a sealed text, and the text without it; None without one."""
+    """The signature of a sealed text, and the text without it; None if unsigned."""
     found = _SEALED.fullmatch(text) if isinstance(text, str) else None
     return None if found is None else (found[1], "{" + found[2])
 
@@ -72,7 +72,7 @@ def _signature(key: bytes, text: str) -> str:
 
 
 def is_sealed(text: Any) -> bool:
-    """Whether a text has a signature, by whatever key.
+    """Whether a text has a signature, with any key.
 
     >>> is_sealed('{"uid":"0","v":1}')
     False
@@ -103,16 +103,16 @@ def seal_of(keys: Iterable[str], operator: str) -> Seal | None:
         )
     if not secret:
         return None
-    # Derived from the name: signatures of other operators with the same key differ.
+    # Derived from the name: other operators' signatures with the same key differ.
     name = f"fnop.dev/{operator}".encode()
     made = tuple(hmac.digest(key.encode(), name, "sha256") for key in secret)
     return Seal(made, takes_unsigned=UNSIGNED in given)
 
 
 def without_seals(line: bytes) -> bytes:
-    r"""A line of JSON without the signatures of the states in it.
+    r"""Return a line of JSON without the signatures of the states in it.
 
-    A recorded run can so be replayed without the keys.
+    So a recorded run can be replayed without the keys.
 
     >>> state = Seal((b"k",), takes_unsigned=False).sealed('{"uid":"0","v":1}')
     >>> import orjson

@@ -1,15 +1,16 @@
-"""The places on objects where an operator keeps its state (decision 0001).
+"""The places of an operator's state on objects (decision 0001).
 
-The state is one JSON text. A storage is a value in the settings that gives the place
-alone; the time of the writes, and the content, are decided elsewhere. For an operator
-of some name a storage becomes `Places`: the place where the text is written, the one
-for kinds that do not keep it there, and former ones.
+The state is one JSON text. A storage is a value in the settings that defines only the
+place. The time of the writes, and the content, are decided elsewhere. For an operator
+with a given name, a storage becomes `Places`: the place for the text, the place for
+kinds that do not keep it there, and former places.
 
-Annotations are copied.  The deployment controller copies those of a Deployment to its
-ReplicaSets, and a rollback copies them back (`copyDeploymentAnnotationsToReplicaSet` in
-kubernetes/pkg/controller/deployment/util); others restore what a manifest has.  So a
-text is believed on the object alone whose uid is in it, and where another text has
-taken the place, the object's own one is in an annotation whose name is made of the uid.
+Annotations are copied. The deployment controller copies a Deployment's annotations to
+its ReplicaSets, and a rollback copies them back
+(`copyDeploymentAnnotationsToReplicaSet` in kubernetes/pkg/controller/deployment/util).
+Others restore the contents of a manifest. So fnop believes a text only on the object
+whose uid is in it. If another text has taken the place, the object's own text is in an
+annotation whose name contains the uid.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ _RESERVED = re.compile(r"(.*\.)?(kubernetes|k8s)\.io")
 class AutoStorage:
     """Keep the state in `status`, under `fnop.dev/<operator>`, or in an annotation.
 
-    The annotation has the same name. It is used for Kubernetes' own kinds, for those
-    without a status subresource, and where the schema has no room in the status.
+    The annotation has the same name. It is used for built-in kinds, for kinds without a
+    status subresource, and if the schema has no room in the status.
 
     >>> AutoStorage()
     AutoStorage()
@@ -76,8 +77,8 @@ class AnnotationStorage:
         ...
     ValueError: the prefix 'Example.com' must be a domain in lower case, such as ...
 
-    Raises `ValueError` for a prefix that no annotation can have, and for one that
-    Kubernetes keeps for itself.
+    Raises `ValueError` for a prefix that is impossible for annotations, and for one
+    that Kubernetes reserves.
     """
 
     prefix: str = PREFIX
@@ -105,9 +106,9 @@ class AnnotationStorage:
 class StatusStorage:
     """Keep the state in a field of the status, such as `status.example.state`.
 
-    `field` is a dotted path, or a list of its keys. Kinds that do not keep it, as
-    Kubernetes' own, get the annotation `fnop.dev/<operator>`. Operators that serve one
-    kind need a field each.
+    `field` is a dotted path, or a list of its keys. Kinds that do not keep it, such as
+    built-in kinds, get the annotation `fnop.dev/<operator>`. Operators that serve the
+    same kind need one field each.
 
     >>> StatusStorage("spec.state")
     Traceback (most recent call last):
@@ -136,10 +137,10 @@ class StatusStorage:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Keep the state in a place of one's own, by two pure functions.
+    """Keep the state in a custom place, by two pure functions.
 
-    `read` is given an object, and answers the text or None; `write` is given the text,
-    or None to remove it, and answers a merge patch: of the status alone, or without it.
+    `read` gets an object, and returns the text or None. `write` gets the text, or None
+    to remove it. It returns a merge patch: of the status alone, or without the status.
 
     >>> state = Storage(
     ...     read=lambda body: body.get("state"), write=lambda text: {"state": text}
@@ -164,7 +165,7 @@ class Unreadable:
 
 
 class StorageFailed(Exception):
-    """A storage of the author's own has failed to write; the text has the reason."""
+    """An author's storage has failed to write; the text has the reason."""
 
 
 class Place(Protocol):
@@ -175,15 +176,15 @@ class Place(Protocol):
 
     @property
     def in_status(self) -> bool:
-        """Whether it is written by the status endpoint, where there is one."""
+        """Whether it is written by the status endpoint, if there is one."""
         ...
 
     def read(self, body: Body) -> Any:
-        """The text, or any other value that is there; None for none."""
+        """Return the text, or any other value in its place; None without one."""
         ...
 
     def write(self, text: str | None) -> dict[str, Any]:
-        """The merge patch that writes the text, or with None removes it.
+        """Return the merge patch that writes the text, or with None removes it.
 
         Raises `StorageFailed`.
         """
@@ -192,7 +193,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """The text as it is, in one field of the object."""
+    """The text, unchanged, in one field of the object."""
 
     path: Path
 
@@ -216,7 +217,7 @@ class _Field:
 
 
 def _apart(place: Place, uid: str) -> Place | None:
-    """The annotation beside another one that belongs to one object alone."""
+    """The annotation next to another one that belongs to one object alone."""
     if not isinstance(place, _Field) or place.path[:2] != ANNOTATIONS:
         return None
     return _Field((*ANNOTATIONS, f"{place.path[2]}.{digest(uid)[:_UID_DIGITS]}"))
@@ -243,7 +244,7 @@ def _is_copied_to(body: Body) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A place that is read and written by an author's functions."""
+    """A place that an author's functions read and write."""
 
     storage: Storage
     paths: tuple[Path, ...]
@@ -275,10 +276,10 @@ def _is_kept(place: Place, status: StatusSchema) -> bool:
 class Places:
     """The places of one operator's state.
 
-    It is written to the `first`, or on kinds that do not keep it there to the
-    `fallback`, and read from these and the `former` places; `paths` are the fields of
-    them all. With `quietly` the use of the fallback is not logged. With a `seal` the
-    text is signed, and is not accepted without a signature.
+    It is written to the `first` place, or to the `fallback` on kinds that do not keep
+    it there. It is read from these and the `former` places; `paths` are the fields of
+    them all. With `quietly`, fnop does not log the use of the fallback. With a `seal`,
+    fnop signs the text, and does not accept it without a signature.
     """
 
     first: Place
@@ -290,18 +291,18 @@ class Places:
 
     @property
     def present(self) -> tuple[Place, ...]:
-        """The places where it is written now."""
+        """The places that it is written to now."""
         return (self.first,) if self.fallback is None else (self.first, self.fallback)
 
     def on(
         self, resource: Resource, *, status: StatusSchema = UNDESCRIBED, refused: bool
     ) -> Place:
-        """The place where it is written on objects of a kind (R25).
+        """The place that it is written to on objects of a kind (R25).
 
-        `refused` means that the kind did not keep it before. Kubernetes' own kinds have
-        closed schemas, and others may have, as far as their `status` is known: the
-        server then answers 200, and drops the fields that it does not know. An object
-        whose status lacks a required field could not be written at all.
+        `refused` means that the kind did not keep it before. Built-in kinds have closed
+        schemas, and others may have, as far as their `status` is known. The server then
+        answers 200, and drops the fields that it does not know. An object whose status
+        lacks a required field could not be written at all.
         """
         if self.fallback is None:
             return self.first
@@ -313,7 +314,7 @@ class Places:
         return self.fallback if refused or closed else self.first
 
     def for_object(self, place: Place, body: Body) -> Place:
-        """The place on one object: one of its own, where others write into `place`."""
+        """The place on one object: its own place, if others write into `place`."""
         own = _apart(place, body.uid)
         if own is None:
             return place
@@ -323,7 +324,7 @@ class Places:
         return place
 
     def text(self, body: Body) -> Any:
-        """The stored state of an object; None if there is none."""
+        """The stored state of an object; None without one."""
         found = self._found(body)
         if self.seal is None or found is None or isinstance(found, Unreadable):
             return found
@@ -332,7 +333,7 @@ class Places:
         return found
 
     def of_object(self, body: Body) -> Iterator[Place]:
-        """All places where the state of this very object may be, the best first."""
+        """Yield all possible places of this very object's state, the best first."""
         if body.meta.get("annotations"):
             for each in self.present:
                 own = _apart(each, body.uid)
@@ -351,23 +352,23 @@ class Places:
     def written(
         self, text: str, body: Body, to: Place, *, split: bool
     ) -> Iterator[dict[str, Any]]:
-        """The merge patches that write the text to a place, and remove it from others.
+        """Yield merge patches that write the text to a place, and remove it elsewhere.
 
-        It is removed in the same request, or after the new place has it: nothing is
-        lost where only one of two requests succeeds. `split` means that the status has
-        an endpoint of its own.
+        It is removed in the same request, or after the new place has it. So nothing is
+        lost if only one of two requests succeeds. `split` means that the status has an
+        endpoint of its own.
         """
         moved = () if to in self.present else self.present
         for each in (*moved, *self.former):
             if _is_of_another(each.read(body), body.uid):
-                continue  # whoever has copied it there would copy it again
+                continue  # the client that copied it there would copy it again
             together = not split or each.in_status == to.in_status
             if together or to.read(body) is not None:
                 yield _removal(each, body)
         yield to.write(text if self.seal is None else self.seal.sealed(text))
 
     def lingers(self, body: Body) -> bool:
-        """Whether the state has to be written again though its content is the same.
+        """Whether the state must be written again though its content is the same.
 
         It is still in a former place, or is signed with a former key.
         """
@@ -380,7 +381,7 @@ class Places:
         )
 
     def removals(self, body: Body) -> Iterator[dict[str, Any]]:
-        """The merge patches that remove the text from all places, and copies of it."""
+        """Yield merge patches that remove the text, and its copies, from all places."""
         for each in (*self.present, *self.former):
             yield _removal(each, body)
             if isinstance(each, _Field) and each.path[:2] == ANNOTATIONS:
@@ -393,7 +394,7 @@ _COPY = re.compile(rf"\.[0-9a-f]{{{_UID_DIGITS}}}")
 
 
 def _removal(place: Place, body: Body) -> dict[str, Any]:
-    """The merge patch that removes the text; empty where it would change nothing."""
+    """The merge patch that removes the text; empty if it would change nothing."""
     if place.read(body) is None:
         return {}
     try:
@@ -410,8 +411,8 @@ def places_of(
 ) -> Places:
     """The places of an operator's state, from the present storage and former ones.
 
-    Raises `TypeError` for values that are no storage, and `ValueError` for one of the
-    author's own that does not read the text that it writes.
+    Raises `TypeError` for values that are not a storage. Raises `ValueError` for an
+    author's storage that does not read the text that it writes.
     """
     first, fallback = _places(storage, operator)
     before = dict.fromkeys(
@@ -427,7 +428,7 @@ def places_of(
 
 
 def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
-    """The place of the text, and the one for kinds that do not keep it there."""
+    """The place of the text, and the place for kinds that do not keep it there."""
     match storage:
         case AutoStorage():
             name = f"{PREFIX}/{operator}"

@@ -2,12 +2,12 @@
 
 An operator that was written with Kopf leaves on each object its last-handled
 configuration, the progress of its handlers, and a finalizer. Its successor reads the
-first two, so that no creation is handled a second time, and replaces Kopf's finalizer
-by its own. The annotations stay, so that one can go back.
+first two, so that it does not handle a creation a second time. It replaces Kopf's
+finalizer with its own. The annotations stay, so that a user can go back.
 
-The rules are those of Kopf 1.44's storages: annotations under one prefix, or a field of
-the status. An object with that operator's finalizer was handled by it. Where there is
-no record of that, the object is not new, and its state counts as unreadable.
+The rules follow Kopf 1.44's storages: annotations under one prefix, or a field of the
+status. An object with that operator's finalizer was handled by it. If the object has no
+record of that, it is not new, and its state counts as unreadable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Predecessor(NamedTuple):
     """The places of a Kopf operator's state on objects, and its finalizer.
 
     Annotations are `prefix`/`key` for the last-handled configuration and
-    `prefix`/(handler) for progress; both may be under the path `field` instead, as
+    `prefix`/(handler) for progress. Both may be under the path `field` instead, as
     `key` and `progress`.
     """
 
@@ -52,8 +52,8 @@ def taken_over(
 ) -> Stored | Unreadable | None:
     """The state that Kopf has stored on an object, for handlers of these ids.
 
-    None where Kopf has never handled the object, `Unreadable` where it has and there
-    is no record of it.
+    None if Kopf has never handled the object. `Unreadable` if it has, but left no
+    record.
 
     >>> kopf = Predecessor("kopf.zalando.org", "kopf.zalando.org/KopfFinalizerMarker")
     >>> body = Body({"metadata": {"annotations": {
@@ -89,7 +89,7 @@ def taken_over(
 
 
 def _is_under_way(annotations: Mapping[str, Any], kopf: Predecessor, kept: Any) -> bool:
-    """Whether a creation has begun in which no handler has succeeded yet."""
+    """Whether a creation has begun, but no handler of it has succeeded yet."""
     records = [
         _json(v) for k, v in annotations.items() if k.startswith(f"{kopf.prefix}/")
     ]
@@ -107,7 +107,7 @@ def _json(text: Any) -> dict[str, Any] | None:
 
 
 def _has_created(annotations: Mapping[str, Any], prefix: str, handler: str) -> bool:
-    """Whether a handler of an unfinished creation has succeeded already."""
+    """Whether a handler of an unfinished creation has already succeeded."""
     for name in annotation_names(prefix, handler):
         record = _json(annotations.get(name))
         if record is not None:

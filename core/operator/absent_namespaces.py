@@ -1,7 +1,7 @@
-"""Namespaces that the operator is to serve, and that may not be there.
+"""Namespaces that the operator should serve, and that may not exist.
 
-The API server lists no objects of a namespace that does not exist, as of an empty one.
-A mistyped name would go unnoticed, so the operator asks for those that look empty.
+For a namespace that does not exist, the API server returns an empty list. A mistyped
+name would go unnoticed. So the operator requests the namespaces that look empty.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
 def look_for_namespaces(turn: Turn) -> None:
-    """Ask for the named namespaces in which nothing was found.
+    """Request the named namespaces without any found objects.
 
-    A Role in the namespace may grant that, but need not: the answer is for a warning.
+    A Role in the namespace may grant that, but need not: the answer is only for a
+    warning.
     """
     if has_patterns(turn.settings.namespaces or ()):
         return
@@ -38,7 +39,7 @@ def look_for_namespaces(turn: Turn) -> None:
 
 
 def on_namespace(turn: Turn, name: str, outcome: Outcome) -> None:
-    """Warn of a namespace that is not there; whoever may not know that says nothing."""
+    """Warn about a missing namespace; without the right to know, say nothing."""
     if isinstance(outcome, Missing):
         turn.say(
             "warning",

@@ -1,7 +1,7 @@
-"""The handlers of changes of the cluster itself: when they are called.
+"""The handlers of changes of the cluster itself, and when they are called.
 
-Each discovery is compared with the one before. For this, discovery asks for documents
-that nobody needs otherwise, as far as there are such handlers.
+fnop compares each discovery with the previous one. For this, discovery fetches
+additional documents, as far as such handlers exist.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
     "until_heard",
 ]
 
-# The seconds until an API server that does not answer is asked again, and those until
-# one is asked of which no stream tells that it is away.
+# The seconds until a silent API server is asked again. Then the seconds until it is
+# asked when no stream shows that it is unavailable.
 _SILENCE_SECONDS, _HEAR_SECONDS = 5.0, 10.0
 _ROLES = {
     Upgraded: Role.UPGRADED,
@@ -55,7 +55,7 @@ _ROLES = {
 
 
 def facts_for(turn: Turn) -> Iterator[str]:
-    """The documents that handlers of the cluster need, beside those of the kinds."""
+    """Yield documents that handlers of the cluster need, in addition to the kinds'."""
     if turn.program.activity(Role.UPGRADED):
         yield VERSION
     if turn.program.activity(Role.KIND_CHANGED):
@@ -63,9 +63,9 @@ def facts_for(turn: Turn) -> Iterator[str]:
 
 
 def outdated(turn: Turn, found: Discovery, catalogue: Catalogue) -> frozenset[Resource]:
-    """The kinds that handlers compare, and whose schemas are unknown or have changed.
+    """The kinds that handlers compare, with unknown or changed schemas.
 
-    Kubernetes' own schemas change with its version alone.
+    The schemas of built-in kinds change only with the server's version.
     """
     hashes, known = found.hashes, turn.survey
     return frozenset(
@@ -83,9 +83,9 @@ def outdated(turn: Turn, found: Discovery, catalogue: Catalogue) -> frozenset[Re
 
 
 def compare(turn: Turn, found: Discovery, catalogue: Catalogue) -> None:
-    """Tell handlers what has changed since the discovery before this one.
+    """Call handlers for the changes since the previous discovery.
 
-    The first one has nothing to be compared with.
+    The first discovery has no previous one.
     """
     if not turn.program.hears_of_cluster:
         return
@@ -93,7 +93,7 @@ def compare(turn: Turn, found: Discovery, catalogue: Catalogue) -> None:
     served = {each.key for each in catalogue.resources}
     told = {**before.schemas, **found.schemas}
     schemas = Table({key: each for key, each in told.items() if key in served})
-    # The next discovery reads the schemas that this one could not.
+    # The next discovery reads the schemas that this one could not read.
     unread = {
         (each.group, each.version)
         for each in outdated(turn, found, catalogue)
@@ -119,7 +119,7 @@ def compare(turn: Turn, found: Discovery, catalogue: Catalogue) -> None:
 
 
 def listen(turn: Turn, found: Discovery) -> None:
-    """Note whether the API server has answered, and tell handlers if that is news."""
+    """Note whether the API server has answered; call handlers if that is news."""
     now, survey = turn.now.mono, turn.survey
     if not is_listening(turn):
         return
@@ -139,13 +139,13 @@ def listen(turn: Turn, found: Discovery) -> None:
 
 
 def is_listening(turn: Turn) -> bool:
-    """Whether there are handlers to which it matters that the API server is silent."""
+    """Whether any handlers depend on whether the API server is silent."""
     roles = (Role.UNREACHABLE, Role.REACHED, Role.UPGRADED)
     return any(map(turn.program.activity, roles))
 
 
 def until_heard(turn: Turn) -> float:
-    """The seconds until it matters to handlers whether the API server answers."""
+    """The seconds until handlers depend on whether the API server answers."""
     if turn.survey.silent_since is not None:
         return _SILENCE_SECONDS
     if is_listening(turn) and not turn.streams.numbers:
@@ -154,15 +154,15 @@ def until_heard(turn: Turn) -> float:
 
 
 def asks_for_kinds(turn: Turn) -> bool:
-    """Whether there are handlers for kinds that come, go or change."""
+    """Whether there are handlers for kinds that are added, removed or changed."""
     roles = (Role.KIND_ADDED, Role.KIND_REMOVED, Role.KIND_CHANGED)
     return any(map(turn.program.activity, roles))
 
 
 def lost_contact(turn: Turn) -> None:
-    """A stream has broken: look whether the API server answers, if that is asked for.
+    """A stream broke: check whether the API server answers, if handlers need it.
 
-    It may be silent from now on, or have restarted with another version.
+    It may be silent from now on, or may have restarted with another version.
     """
     if is_listening(turn) and turn.survey.silent_since is None:
         soon = looking_by(turn.survey, turn.now.mono + 1.0)
@@ -172,10 +172,10 @@ def lost_contact(turn: Turn) -> None:
 def _tell(
     turn: Turn, change: ClusterChange, least: float = -1.0, most: float = 0.0
 ) -> None:
-    """Let the handlers of a change act upon it.
+    """Call the handlers of a change.
 
-    A replica that stands by tells none: the one that leads does. Of handlers for times
-    without an API server, it is those whose `after` is beyond `least` seconds.
+    A replica that stands by calls none: the leader does. Of handlers for an unreachable
+    API server, only those whose `after` exceeds `least` seconds are called.
     """
     handlers = [
         each

@@ -1,7 +1,8 @@
 """Peering and leader election within the life of this operator.
 
-`fnop.core.peers.peering` and `fnop.core.peers.election` decide.  Here their requests
-are sent, they get the answers and watched objects, and their verdicts become the phase:
+`fnop.core.peers.peering` and `fnop.core.peers.election` decide. This module sends their
+requests, and passes them the answers and watched objects. Their verdicts become the
+phase:
 
 | peers                | lease     | phase    | streams | handlers |
 |----------------------|-----------|----------|---------|----------|
@@ -9,10 +10,9 @@ are sent, they get the answers and watched objects, and their verdicts become th
 | none outranks us     | not ours  | STANDBY  | open    | none     |
 | none outranks us     | ours      | SERVING  | open    | called   |
 
-A peer outranks us by a higher priority.  An operator without peering has no peers, and
-one without election always has the lease.  An object that was put aside is listed anew
-before it is reconciled again: another operator may have stored another state on it
-meanwhile.
+A peer outranks us by a higher priority. An operator without peering has no peers, and
+one without election always has the lease. A deferred object is listed again before it
+is reconciled again: another operator may have stored another state on it meanwhile.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def begin(turn: Turn) -> None:
-    """Begin peering and the election, as far as the settings have them."""
+    """Begin peering and the election, as far as the settings configure them."""
     member, candidate = turn.settings.peering, turn.settings.election
     turn.coordination = Coordination(
         peering=None if member is None else meeting.begin(member),
@@ -131,7 +131,8 @@ def looked_at(turn: Turn, stream: Stream, body: Body | None) -> None:
 def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> None:
     """Report to peering that a peering object cannot be followed.
 
-    If peering is optional and forbidden, the operator does without; else it waits.
+    If peering is optional and forbidden, the operator runs without it. Otherwise it
+    waits.
     """
     assert turn.coordination.peering is not None
     place = PeeringPlace(stream.resource.key, stream.namespace)
@@ -147,7 +148,7 @@ def refused(turn: Turn, stream: Stream, status: int | None, message: str) -> Non
 
 
 def advance_peering(turn: Turn, fact: PeeringFact) -> None:
-    """Give peering a fact, such as an answer, and send what it asks for."""
+    """Pass peering a fact, such as an answer, and send what it asks for."""
     if turn.coordination.peering is None:
         return
     decision = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
@@ -169,7 +170,7 @@ def advance_peering(turn: Turn, fact: PeeringFact) -> None:
 
 
 def advance_election(turn: Turn, fact: electing.ElectionFact) -> None:
-    """Give the election a fact, such as an answer, and send what it asks for."""
+    """Pass the election a fact, such as an answer, and send what it asks for."""
     if turn.coordination.election is None:
         return
     decision = electing.advance(
@@ -202,7 +203,7 @@ def _ask_for_lease(turn: Turn, ask: Ask) -> None:
 
 
 def settle(turn: Turn) -> None:
-    """Set the phase that the verdicts call for, while the operator is in service."""
+    """Set the phase that the verdicts require, while the operator is in service."""
     if turn.lifecycle.phase not in IN_SERVICE:
         return
     is_frozen = turn.lifecycle.frozen is not None
@@ -217,7 +218,7 @@ def settle(turn: Turn) -> None:
         _go_on(turn)
         return  # each object is reconciled when it is listed again
     elif after is Phase.SERVING:
-        # The watch may have been silent for long: relist everything before the first
+        # The watch may have been silent for a long time: relist all before the first
         # action.
         _let_go(turn, StreamPhase.WAITING)
     for key, _ in turn.objects.all():
@@ -225,7 +226,7 @@ def settle(turn: Turn) -> None:
 
 
 def _let_go(turn: Turn, phase: StreamPhase) -> None:
-    """Close the streams for handlers, to be relisted; their last version is kept."""
+    """Close the streams for handlers, to relist them; keep their last version."""
     for stream in turn.streams.each(StreamPurpose.OBJECTS):
         if turn.streams.is_open(stream):
             turn.emit(CloseStream(stream.id))
@@ -245,7 +246,7 @@ def _go_on(turn: Turn) -> None:
 
 
 def is_standing_by(turn: Turn) -> bool:
-    """Whether it only waits for another operator, which is in order."""
+    """Whether it only waits for another operator, which is normal."""
     return turn.lifecycle.phase is Phase.STANDBY or turn.coordination.is_outranked
 
 

@@ -1,4 +1,4 @@
-"""Opening streams, and closing those that are no longer needed."""
+"""Open streams, and close streams that are not needed any longer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _begin(turn: Turn, stream: Stream) -> None:
 def move(turn: Turn, before: Stream, stream: Stream) -> None:
     """Follow a collection in another version: its objects are the same, and known.
 
-    They are listed in that version before anything is done about them.
+    They are listed in that version before fnop does anything about them.
     """
     was, version = before.resource.version, stream.resource.version
     turn.say("info", f"serving {stream.label} in version {version}, no longer in {was}")
@@ -102,7 +102,7 @@ def leave(turn: Turn, stream: Stream) -> None:
 
 
 def unfollow(turn: Turn, stream: Stream) -> None:
-    """Close a stream for good."""
+    """Close a stream permanently."""
     if turn.streams.is_open(stream):
         turn.emit(CloseStream(stream.id))
     turn.streams.drop(stream)
@@ -117,7 +117,7 @@ def open_stream(turn: Turn, stream: Stream) -> None:
 
 
 def miss_the_vanished(turn: Turn, stream: Stream) -> None:
-    """Take in the deletion of objects that are missing in a later listing."""
+    """Process the deletion of objects that are missing in a later listing."""
     for key, record in turn.objects.all():
         if (
             key.resource == stream.resource.key

@@ -1,11 +1,11 @@
-"""The health of an operator: from its state, and from the times of its last inputs.
+"""The health of an operator, from its state and the times of its last inputs.
 
 Two questions, as Kubernetes asks them:
 
-- *Is it alive?*  Whether it makes progress.  It does not if something takes longer
-  than it can take: then a restart may help, and nothing else will.
-- *Is it ready?*  Whether it serves.  It does not while it begins or ends, nor while the
-  API server is away or refuses a kind: a restart does not help then.
+- *Is it alive?* Whether it makes progress. It does not if something takes longer than
+  it can take. Then a restart may help, and nothing else will.
+- *Is it ready?* Whether it serves. It does not while it begins or ends, nor while the
+  API server is unavailable or refuses a kind. A restart does not help then.
 
 Answers come with their reasons, as sentences.
 """
@@ -38,11 +38,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class HealthLimits:
-    """The longest times that things take while all is well, in seconds.
+    """The longest durations while all is well, in seconds.
 
-    A request has a deadline of its own (60 s), before which it may have to wait: for
-    new credentials, or because too many fail.  A call has none, but the `timeout` of
-    its handler; `grace` is added to any other deadline.
+    A request has its own deadline (60 s). Before it, the request may have to wait: for
+    new credentials, or because too many fail. A call has no deadline except its
+    handler's `timeout`. `grace` is added to any other deadline.
     """
 
     request: float = 300.0
@@ -58,9 +58,9 @@ LIMITS = HealthLimits()
 class Timings:
     """The times of events that are not in the state, in monotonic seconds.
 
-    `heard` has the last line of each stream and `asked` the moment of each command that
-    awaits its answer, both by number; `answered` is the time of the last answer, and
-    `reached` that of the last word of the API server, or of the beginning.
+    `heard` has the time of each stream's last line, and `asked` the time of each
+    command that awaits its answer, both by number. `answered` is the time of the last
+    answer. `reached` is the time of the API server's last response, or of the start.
     """
 
     heard: Mapping[int, float] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class StreamHealth:
     """The health of one stream.
 
     `age` is the time since its last line, or since it was opened; None while it is
-    closed.  `failures` counts those in a row.
+    closed. `failures` counts the failures in a row.
     """
 
     resource: str
@@ -89,10 +89,10 @@ class StreamHealth:
 class Health:
     """The health of an operator; ages are in seconds.
 
-    `queue` counts the objects that are due, `queues` does so by kind, `oldest` is how
-    long the first of them has been due.  `requests` and `calls` are the ages of those
-    under way, calls by handler.  `stuck` says why it is not alive, `unready` for which
-    other reasons it does not serve.
+    `queue` counts the objects that are due, and `queues` does so by kind. `oldest` is
+    how long the first of them has been due. `requests` and `calls` are the ages of
+    those under way, calls by handler. `stuck` has the reasons why it is not alive,
+    `unready` has the other reasons why it does not serve.
     """
 
     phase: str
@@ -129,8 +129,8 @@ class Health:
         return {"alive": self.is_alive, "ready": self.is_ready, **asdict(self)}
 
 
-# The reasons why an operator does not serve, by phase.  An operator that waits for
-# another one is ready to take over: a rollout must not wait for it.
+# The reasons why an operator does not serve, by phase. An operator that waits for
+# another one counts as ready to take over: a rollout must not wait for it.
 UNREADY = {
     "new": "the operator has not started",
     "starting": "the startup handlers are not done",
@@ -152,7 +152,7 @@ def health(
     now: Now,
     limits: HealthLimits = LIMITS,
 ) -> Health:
-    """The health of the operator at this moment.  Total and pure."""
+    """The health of the operator at this moment. Total and pure."""
     queue = state.due
     waits = [(key, now.mono - at) for key, at in queue if at <= now.mono]
     oldest = max((age for _, age in waits), default=None)
@@ -219,7 +219,7 @@ def _shown(stream: Stream, seen: Timings, now: Now) -> StreamHealth:
 
 
 def _age(stream: Stream, seen: Timings, now: Now) -> float | None:
-    """The time for which a stream has been silent; None if it is not open."""
+    """The time since a stream's last line; None if it is not open."""
     if stream.phase not in (StreamPhase.LISTING, StreamPhase.WATCHING):
         return None
     heard = seen.heard.get(stream.id, stream.opened_at)
@@ -229,9 +229,9 @@ def _age(stream: Stream, seen: Timings, now: Now) -> float | None:
 def _out_of_reach(
     program: Program, state: State, seen: Timings, now: Now
 ) -> Iterator[str]:
-    """A report of an API server that says nothing, to any request, for too long.
+    """Report an API server that has not responded to any request for too long.
 
-    A restart finds it where its address, or what leads to it, was another one before.
+    A restart finds it again if its address, or the route to it, has changed.
     """
     most = settings_of(program, state.lifecycle).unreachable_seconds
     quiet = 0.0 if seen.reached is None else now.mono - seen.reached
@@ -242,7 +242,7 @@ def _out_of_reach(
 def _stuck_streams(
     program: Program, state: State, seen: Timings, now: Now, limits: HealthLimits
 ) -> Iterator[str]:
-    """Reports of streams that are silent, or not opened, for too long."""
+    """Report streams that are silent, or not opened, for too long."""
     settings = settings_of(program, state.lifecycle)
     silence = max(settings.watch_silence_seconds, settings.watch_timeout_seconds)
     watch = silence + limits.grace
@@ -269,7 +269,7 @@ def _stuck_requests(ages: list[float], limits: HealthLimits) -> Iterator[str]:
 def _stuck_calls(
     program: Program, calls: list[tuple[str, float]], limits: HealthLimits
 ) -> Iterator[str]:
-    """Reports of calls that take too long; a daemon's may take for ever."""
+    """Report calls that take too long; a daemon's call may take forever."""
     handlers = {each.id: each for each in program.handlers if calls}
     lasting = {each.id for each in handlers.values() if each.rule.lasts}
     for name, age in calls:
@@ -283,9 +283,9 @@ def _stuck_calls(
 def _stuck_queue(
     state: State, seen: Timings, now: Now, oldest: float | None, limits: HealthLimits
 ) -> Iterator[str]:
-    """A report of due objects, if there are no answers and no stream fails.
+    """Report due objects, if no answers come and no stream fails.
 
-    A long queue alone is no fault: at a start all objects are in it.
+    A long queue alone is not a fault: at the start all objects are in it.
     """
     if (
         state.lifecycle.phase is not Phase.SERVING
@@ -327,9 +327,9 @@ def _unready_streams(state: State) -> Iterator[str]:
 
 
 def _fails(stream: Stream) -> bool:
-    """Whether the API server is away, or refuses; a single failure may be chance.
+    """Whether the API server is unavailable, or refuses; one failure may be chance.
 
-    An open watch is well; its earlier failures only count for its next end.
+    An open watch is healthy. Its earlier failures only count when it ends again.
     """
     if stream.phase is StreamPhase.WATCHING:
         return False

@@ -1,4 +1,4 @@
-"""Opening the streams of logs, and passing their inputs on to the pods."""
+"""Open the streams of logs, and pass their inputs on to the pods."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from fnop.core.streams.log_stream import LogPhase, opened
 
 __all__ = ["follow_logs", "logs_due", "on_log_ended", "on_log_lines"]
 
-# The delay of opening a log while lines of its pod still wait for handlers.
+# The delay before opening a log while lines of its pod still wait for handlers.
 BUSY_SECONDS = 1.0
 
 
 def follow_logs(turn: Turn) -> None:
     """Open the logs that are due, up to the limit of open streams.
 
-    While no handler may be called, no log is read; later it resumes at its mark.
+    While no handler may be called, fnop reads no log. Later it resumes at the log's
+    mark.
     """
     if not _calls_handlers(turn):
         if len(turn.logs.numbers):
@@ -54,7 +55,7 @@ def follow_logs(turn: Turn) -> None:
 
 
 def logs_due(turn: Turn) -> float | None:
-    """When the next log is opened (monotonic); None if there is no place for it."""
+    """The time to open the next log (monotonic); None if no stream is free."""
     if not (_calls_handlers(turn) and _has_place(turn)):
         return None
     return turn.logs.queue.next_due()
@@ -81,14 +82,14 @@ def _pause(turn: Turn) -> None:
 
 
 def on_log_lines(turn: Turn, lines: LogLines) -> None:
-    """Take lines in; those of a stream that is closed by now are dropped."""
+    """Take lines in; drop lines of a stream that is already closed."""
     stream = turn.logs.of(lines.stream)
     if stream is not None:
         take_lines(Context(turn, stream.key.pod), stream, lines)
 
 
 def on_log_ended(turn: Turn, end: StreamEnded) -> None:
-    """Take the end of a log stream in."""
+    """Take in the end of a log stream."""
     stream = turn.logs.of(end.stream)
     if stream is not None:
         take_end(Context(turn, stream.key.pod), stream, end)

@@ -1,7 +1,7 @@
-"""Kinds that handlers name in vain for good: ambiguous names, and typing errors.
+"""Kinds that handlers can never find: ambiguous names, and typing errors.
 
-They end the start of the operator: it would serve nothing, and nobody would notice. A
-kind that is like no other may be defined later, and is waited for.
+They end the start of the operator: it would serve nothing, and the user would not
+notice. A kind that resembles no other may be defined later, so fnop waits for it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from fnop.core.values.evolve import replace
 
 __all__ = ["groups_like", "mistaken"]
 
-# The likeness (difflib's ratio) from which a group is taken for a typing error of
-# another: higher than that of `networking.gke.io` and `networking.k8s.io`, which are
-# two groups (0.88). If the other group has a kind of the same name, less is enough.
+# The least similarity (difflib's ratio) of a group that counts as a typing error of
+# another. It is higher than the similarity of `networking.gke.io` and
+# `networking.k8s.io`, which are two groups (0.88). If the other group has a kind of the
+# same name, less is enough.
 _LIKENESS_OF_GROUPS = 0.9
 _LIKENESS_OF_GROUPS_WITH_THE_KIND = 0.8
 
 
 class _Named(NamedTuple):
-    """A kind that an author names, and what for."""
+    """A kind that an author names, and its use."""
 
     selector: Selector
     text: str
@@ -36,10 +37,10 @@ class _Named(NamedTuple):
 def mistaken(
     handlers: Iterable[Handler], catalogue: Catalogue, *, is_known: bool = True
 ) -> str:
-    """Why the operator must not start: the kinds that are ambiguous or mistyped.
+    """The reason why the operator must not start: ambiguous or mistyped kinds.
 
-    It is "" if there are none. `is_known` is False if some documents of discovery could
-    not be read: a kind may be missing for that reason.
+    It is "" without any. `is_known` is False if some documents of discovery could not
+    be read: a kind may be missing for that reason.
     """
     naming: dict[_Named, list[Handler]] = {}
     for handler in handlers:
@@ -88,10 +89,11 @@ def _placed(handler: Handler) -> str:
 
 
 def _near(selector: Selector, catalogue: Catalogue) -> str:
-    """The kind that is meant if the selector has a typing error; else "".
+    """The intended kind if the selector has a typing error, else "".
 
-    A group that is not there, and not like any other, may be defined later with all its
-    kinds; one without a dot is of Kubernetes itself, and comes with the API server.
+    A group that does not exist, and resembles no other, may be defined later with all
+    its kinds. A group without a dot belongs to Kubernetes itself, and comes with the
+    API server.
 
     >>> kinds = (Resource("example.com", "v1", "claims", "Claim"),)
     >>> names = ("clams", "claims.exmaple.com", "boats", "claims.fnop.dev")
@@ -115,7 +117,7 @@ def _near(selector: Selector, catalogue: Catalogue) -> str:
 
 
 def groups_like(group: str, resources: Iterable[Resource]) -> list[str]:
-    """The served group of this name, or those of which it may be a typing error."""
+    """The served group of this name, or those that it may be a typing error of."""
     groups = {each.group for each in resources}
     if group in groups:
         return [group]
@@ -123,7 +125,7 @@ def groups_like(group: str, resources: Iterable[Resource]) -> list[str]:
 
 
 def _groups_with(selector: Selector, group: str, catalogue: Catalogue) -> list[str]:
-    """The group that has a kind of this name, and may be meant; not of Kubernetes."""
+    """The groups with a kind of this name that may be intended; not Kubernetes' own."""
     same = catalogue.find(replace(selector, group=None, version=None))
     groups = {each.group for each in same if not each.is_built_in}
     return get_close_matches(group, groups, 1, _LIKENESS_OF_GROUPS_WITH_THE_KIND)

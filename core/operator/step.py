@@ -1,12 +1,12 @@
 """The operator as a fold: `step(program, state, now, input) -> (state', commands)`.
 
-One step takes in one fact from the world, then does a few pieces of due work.  If more
-is due, the alarm that it requests is due at once.  It never raises, never blocks, reads
-no clock, and calls the author's code at most once.
+One step takes in one fact from the world, then does a few units of due work. If more is
+due, the alarm that it requests is due at once. It never raises, never blocks, reads no
+clock, and calls the author's code at most once.
 
-The way of a watch event: it is folded into the store (fnop.core.objects.store.store),
-and the object's key goes into the work queue; `serve`
-(fnop.core.objects.execute.executor) takes the key out and executes the actions that
+The path of a watch event: it is folded into the store (fnop.core.objects.store.store),
+and the object's key goes into the work queue. `serve`
+(fnop.core.objects.execute.executor) takes the key out. It executes the actions that
 `reconcile` (fnop.core.objects.decide.reconcile) decides on.
 """
 
@@ -97,18 +97,18 @@ __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 
 # Timers that are due later than this are not awaited.
 PATIENCE_SECONDS = 3600.0
-# The most objects that are served in one step, if the author's code is not called.
+# The maximum number of objects served in one step without a call of the author's code.
 UNITS_MAX = 4
 
 
 def step(
     program: Program, state: State, now: Now, input: Input, live: LiveCache
 ) -> tuple[State, tuple[Command, ...]]:
-    """The next state and the commands after one input.
+    """Return the next state and the commands after one input.
 
     Total and pure: equal programs, states, times and inputs give equal results, in any
-    process.  `live` are conversations that wait for an answer, which the caller keeps
-    from step to step: without them the result is the same, by replaying their journals.
+    process. `live` are conversations that wait for an answer, which the caller keeps
+    from step to step. Without them the result is the same, by replaying their journals.
     """
     turn = Turn(program, state, now, live)
     keep_time(turn)
@@ -129,7 +129,7 @@ def step(
 def is_settled(state: State) -> bool:
     """Whether nothing is under way and nothing is due, now or later.
 
-    A replica that stands by leads when the lease of the other is over.
+    A replica that stands by will lead when the other replica's lease ends.
     """
     phase = state.lifecycle.phase
     return phase is Phase.ENDED or (
@@ -148,13 +148,13 @@ def is_settled(state: State) -> bool:
 def background_horizon(
     state: State, now: Now, outside: Iterable[float] = ()
 ) -> float | None:
-    """The time when all that repeats by the clock has run, if nothing else goes on.
+    """The time when all clock-driven work has run once, if nothing else happens.
 
-    It is daemons, timers, and reconcile handlers that have asked to be called again.
-    It is the latest of their next moments (R36).  Those of impure daemons that wait are
-    only known `outside`.  Moments later than an hour from `now`, such as the new year,
-    are not awaited.  None where a change is being handled, a request is pending, or
-    nothing at all is due later.
+    This is the work of daemons, timers, and reconcilers that have asked to be called
+    again. It is the latest of their next moments (R36). The next moments of waiting
+    impure daemons are known only `outside`. Moments later than an hour from `now`, such
+    as the new year, are not awaited. None if a change is being handled, a request is
+    pending, or nothing at all is due later.
     """
     if state.requests.pending or state.lifecycle.phase is not Phase.SERVING:
         return None
@@ -165,7 +165,7 @@ def background_horizon(
             return None
         work = record.work or IDLE
         if any(each.in_flight is not None for each in work.background_runs):
-            return None  # a request of it is to be sent again
+            return None  # one of its requests must be sent again
         moments.append(due)
         moments += (each.wake for each in work.background_runs if each.wake)
         moments += runs_due(state.survey.kinds[key.resource], record, work)
@@ -178,9 +178,9 @@ def background_horizon(
 
 
 def _only_repeats(record: ObjectRecord, now: Now) -> bool:
-    """Whether an object waits for nothing but daemons, timers and `again=`.
+    """Whether an object waits only for daemons, timers and `again=`.
 
-    A reconcile handler that is due by now may have been asked for by another object.
+    Another object may have requested a reconciler that is due by now.
     """
     work, levels = record.work, record.levels.values()
     if record.backoff.paused_until > now.mono:
@@ -338,7 +338,7 @@ def _work(turn: Turn) -> None:
 
 
 def _take_due(turn: Turn) -> Key | None:
-    """The key that is next; activities come before all objects."""
+    """The next key; activities come before all objects."""
     return turn.take_activity() or turn.objects.take_due()
 
 
@@ -357,7 +357,7 @@ def _is_due(moment: float | None, turn: Turn) -> bool:
 def _may_serve(turn: Turn) -> bool:
     """Whether an object may be served: a request can be sent, indices are filled."""
     if turn.lifecycle.phase in SUSPENDED:
-        return True  # no request is sent for it
+        return True  # it needs no request
     if not turn.has_slot():
         return False
     awaits = turn.objects.indices or turn.objects.family.owners
@@ -365,7 +365,7 @@ def _may_serve(turn: Turn) -> bool:
 
 
 def _advance_phase(turn: Turn) -> None:
-    """Enter the next phases of the operator's life, as far as their events came."""
+    """Enter the next phases of the operator's life, as far as their events occurred."""
     while (event := _milestone(turn)) is not None:
         turn.lifecycle = advance(turn.lifecycle, turn.now, event)
         _enter(turn)
@@ -385,7 +385,7 @@ def _advance_phase(turn: Turn) -> None:
 
 
 def _milestone(turn: Turn) -> Milestone | None:
-    """The event that ends the present phase, if it has come."""
+    """The event that ends the present phase, if it has occurred."""
     match turn.lifecycle.phase:
         case Phase.STARTING if turn.activity(ACTIVITY) is None:
             return None if turn.lifecycle.exit_status else Milestone.STARTED
@@ -417,7 +417,7 @@ def _enter(turn: Turn) -> None:
 
 
 def _has_begun(turn: Turn) -> bool:
-    """Whether there is something to clean up: startup is over, or a part of it is."""
+    """Whether there is anything to clean up: startup is over, or a part of it is."""
     startup = turn.activity(ACTIVITY)
     if startup is None:
         return bool(turn.counters.seed)
@@ -434,7 +434,7 @@ def _is_quiet(turn: Turn) -> bool:
 
 
 def _awaited(turn: Turn) -> str:
-    """The line that tells what a stop waits for, and how long at most."""
+    """The log line that says what a stop waits for, and how long at most."""
     assert turn.lifecycle.stop_by is not None
     left = turn.lifecycle.stop_by - turn.now.mono
     what = under_way(turn.requests) or "attempts to end"
@@ -442,7 +442,7 @@ def _awaited(turn: Turn) -> str:
 
 
 def _next_alarm(turn: Turn) -> float | None:
-    """The time when something is due next, if nothing happens before."""
+    """The time when work is due next, if nothing happens before."""
     if turn.lifecycle.phase is Phase.ENDED:
         return None
     moments = [stream.due for stream in turn.streams.waiting()]

@@ -1,7 +1,7 @@
-"""The kinds that are served: from discovery to kinds, and from kinds to streams.
+"""The served kinds: from discovery to kinds, and from kinds to streams.
 
-Kinds that handlers name are followed as soon as the API server serves them; a stream
-that ends is opened again (fnop.core.streams.stream decides when and how).
+fnop follows the kinds that handlers name as soon as the API server serves them. It
+opens a stream again after its end (fnop.core.streams.stream decides when and how).
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ __all__ = [
     "serve_kinds",
 ]
 
-# The kinds whose objects show that kinds and namespaces come and go.
+# The kinds whose objects show new and removed kinds and namespaces.
 DEFINITIONS = "customresourcedefinitions.v1.apiextensions.k8s.io"
 NAMESPACES = "namespaces.v1."
 
-# Several definitions often come together, and the server takes a moment to serve them.
+# Several definitions often come together, and the server needs a moment to serve them.
 SOON_SECONDS = 0.3
 _RESTLESS_SECONDS = 5.0
-# The seconds until the next discovery while kinds are missing that were served.
+# The seconds until the next discovery while kinds are missing that were served before.
 _MISSED_SECONDS = 3.0
 
 
@@ -112,7 +112,7 @@ def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
 def _with_document(
     discovery: discovering.Discovery, number: int, outcome: Outcome
 ) -> tuple[discovering.Discovery, tuple[discovering.Document, ...]]:
-    """The discovery with one document; one of another shape counts as none."""
+    """Return the discovery with one document; a malformed one counts as missing."""
     path = discovery.pending[number].path
     try:
         return discovering.answered(discovery, number, outcome)
@@ -122,9 +122,9 @@ def _with_document(
 
 
 def _to_describe(turn: Turn, found: discovering.Discovery) -> Iterator[Resource]:
-    """The kinds on which the operator writes, as far as no document tells their status.
+    """The kinds that the operator writes to and whose status no document describes.
 
-    The schemas of Kubernetes' own kinds are closed.
+    The schemas of built-in kinds are closed.
     """
     catalogue = found.after(turn.survey.catalogue, turn.now.mono)
     known: set[Resource] = set()
@@ -154,7 +154,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     compare(turn, found, catalogue)
     turn.survey = turn.survey._replace(catalogue=catalogue, statuses=statuses)
     if turn.lifecycle.phase is Phase.STARTING:
-        # It was for an effect of a startup handler: nobody serves objects yet.
+        # It was for an effect of a startup handler: no objects are served yet.
         turn.survey = turn.survey._replace(tries=0, wanted=False)
         return
     if _is_mistaken(turn, is_known=found.problem is None):
@@ -169,7 +169,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     served = serve_kinds(turn, is_known=found.problem is None)
     complete = served and not lacks_peering(turn)
     look_around(turn, complete=complete)
-    # Somebody has to install the missing kind, and that may take long.
+    # A user must install the missing kind, and that may take long.
     waits = not complete or turn.survey.wanted
     in_vain = found.problem is not None or (waits and turn.survey.catalogue == before)
     tries = turn.survey.tries + 1 if in_vain else 0
@@ -179,7 +179,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
 
 
 def _is_mistaken(turn: Turn, *, is_known: bool) -> bool:
-    """Whether the start ends, since handlers name kinds that are mistyped."""
+    """Whether the start must end, because handlers name mistyped kinds."""
     is_first = turn.lifecycle.phase is Phase.DISCOVERING
     if not is_first or turn.settings.wait_for_kinds:
         return False
@@ -206,14 +206,14 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
 
 
 def look_soon(turn: Turn) -> None:
-    """Repeat discovery soon: the API server does not take in a definition at once."""
+    """Repeat discovery soon: the API server needs time to process a definition."""
     restless_until = turn.now.mono + _RESTLESS_SECONDS
     turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
     look_in(turn, SOON_SECONDS)
 
 
 def look_in(turn: Turn, seconds: float) -> None:
-    """Repeat discovery after at most so many seconds."""
+    """Repeat discovery after at most this many seconds."""
     turn.survey = looking_by(turn.survey, turn.now.mono + seconds)
 
 
@@ -242,7 +242,7 @@ def _pause(turn: Turn, found: discovering.Discovery) -> float:
 
 
 def serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
-    """Follow the kinds that handlers name; False when one is not served yet.
+    """Follow the kinds that handlers name; False if one is not served yet.
 
     `is_known` is False if some documents could not be read: a kind may be missing for
     that reason.
@@ -284,7 +284,7 @@ def _follow_all(
     owners = Table({k: tuple(e.resource for e in v) for k, v in owned_by.items()})
     before = turn.objects.family.owners
     if owners != before:
-        # Objects of kinds that are left, or move, are nobody's children any more.
+        # Objects of kinds that are left, or move, have stopped being children.
         _own(turn, Table({**before, **owners}))
     for key, handlers in by_resource.items():
         kind = turn.program.kind(
@@ -317,7 +317,7 @@ def _own(turn: Turn, owners: Table[str, tuple[Resource, ...]]) -> None:
 def _in_another_version(
     turn: Turn, stream: Stream, wanted: Mapping[StreamKey, Stream]
 ) -> Stream | None:
-    """The stream of the same objects in a version in which nobody wants them now."""
+    """The stream of the same objects in a version that no handler needs now."""
     if stream.key in turn.streams.followed:
         return None
     collection = stream.resource.label, stream.namespace
@@ -331,7 +331,7 @@ def _in_another_version(
 def _owned_by(
     turn: Turn, by_resource: dict[str, list[Handler]], resources: dict[str, Resource]
 ) -> dict[str, tuple[OwnedBy, ...]]:
-    """The kinds that own others, by the owned kind; those are followed, too."""
+    """The kinds that own others, by the owned kind; owned kinds are followed, too."""
     found: dict[str, tuple[OwnedBy, ...]] = {}
     for key, handlers in tuple(by_resource.items()):
         owning = [each for each in handlers if each.owned]
@@ -348,7 +348,7 @@ def _owned_by(
 def _with_owned(
     turn: Turn, handler: Handler, *, is_known: bool
 ) -> tuple[Handler, bool]:
-    """The handler with the kinds of `owns=`; False when one is missing."""
+    """The handler with the kinds of `owns=`; False if one is missing."""
     if not handler.owns:
         return handler, True
     owned: dict[str, Resource] = {}
@@ -394,7 +394,7 @@ def _found(
 def _with_owners(
     turn: Turn, handler: Handler, *, is_known: bool
 ) -> tuple[Handler, bool]:
-    """The handler with the kinds of `owner=`; False when they are missing."""
+    """The handler with the kinds of `owner=`; False if they are missing."""
     if handler.owner is None:
         return handler, True
     found = _found(turn, handler, handler.owner) or ()
@@ -411,25 +411,24 @@ def _with_owners(
 
 
 def missing_verbs(handler: Handler, resource: Resource) -> frozenset[str]:
-    """The verbs that a kind does not support and this handler needs."""
+    """The verbs that this handler needs and a kind does not support."""
     follows = ("list", "watch") if handler.rule.follows else ()
     needed = {*follows, *handler.rule.verbs}
     if "delete" in resource.verbs:
-        # While a definition is terminating, discovery leaves out the verbs that create
-        # and change objects; finalizers can be removed all the same
-        # (apiextensions-apiserver).
+        # While a definition is terminating, discovery omits the verbs that create and
+        # change objects. Clients can still remove finalizers (apiextensions-apiserver).
         needed -= {"patch"}
     return frozenset(needed.difference(resource.verbs) if resource.verbs else ())
 
 
 def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
-    """Whether a kind can be followed, and written if the handler needs that."""
+    """Whether a kind can be followed, and written if the handler needs to."""
     missing = missing_verbs(handler, resource)
     if not missing:
         return True
     selector = handler.selector
     if selector is not None and turn.survey.catalogue.is_broad(selector):
-        return False  # no handler names just this kind
+        return False  # no handler names exactly this kind
     turn.warn_once(
         f"verbs {resource.key} {handler.id}",
         f"{resource.key} does not support {', '.join(sorted(missing))}, so "
@@ -483,7 +482,7 @@ def _streams_of(turn: Turn, kind: Kind) -> list[Stream]:
 def look_around(turn: Turn, *, complete: bool) -> None:
     """Follow the definitions and namespaces, if the operator depends on them.
 
-    An operator that is restricted to named namespaces requests nothing beyond them.
+    An operator that is restricted to named namespaces requests nothing outside them.
     """
     given = turn.settings.namespaces
     patterns = given is not None and has_patterns(given)

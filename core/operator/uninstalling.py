@@ -1,18 +1,18 @@
-"""Removing an operator's marks from its objects, so that none is held forever.
+"""Remove an operator's marks from its objects, so that none is held forever.
 
 The marks of an operator on an object, all under its name `fnop.dev/<operator>`, are
 
-- its finalizer, which holds the object back when it is deleted,
+- its finalizer, which holds the object when a user deletes it,
 - its stored state, in the status or in an annotation, unless its settings have another
   place for it (`fnop.core.memory.storage`),
 - its condition in `status.conditions`.
 
-Everything else stays as it is: the changes of handlers, and everything of others.
-Results of handlers are the author's, and stay; only those that had no place in the
-status, and are a part of the state (`fnop.core.memory.last_seen`), are removed with it.
+Everything else stays: the changes of handlers, and everything of others. Results of
+handlers belong to the author, and stay. Only results that had no place in the status,
+and are part of the state (`fnop.core.memory.last_seen`), are removed with it.
 
-One request per endpoint is enough.  Each is decided from the freshest body, and bound
-to its version: a request that conflicts has changed nothing, and is decided anew.
+One request per endpoint is enough. Each is decided from the freshest body, and bound to
+its version. A request that conflicts has changed nothing, and is decided again.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ __all__ = [
 def settings_told(
     handlers: Iterable[Handler], settings: Settings, now: Now
 ) -> tuple[Settings, tuple[str, ...]]:
-    """The settings of the startup handlers, and the ids of handlers without an answer.
+    """The settings from startup handlers, and the ids of handlers without an answer.
 
-    Only handlers that take the settings are called.  One that awaits an effect before
-    it returns them has no answer; nor has one that fails.
+    Only handlers that take the settings are called. A handler that awaits an effect
+    before it returns them has no answer. Neither has one that fails.
     """
     silent: list[str] = []
     for each in handlers:
@@ -81,7 +81,7 @@ def settings_told(
 
 
 class Marks(NamedTuple):
-    """The marks that an object carries, and whether it waits to be deleted."""
+    """The marks that an object carries, and whether it waits for its deletion."""
 
     finalizer: bool
     state: bool
@@ -113,8 +113,8 @@ def next_removal(
 ) -> tuple[str, dict[str, Any]] | None:
     """The endpoint ("status" or "") and the merge patch that are due next.
 
-    None when no mark is left.  The finalizer is in the last one: after it the object
-    may be gone.  `without` are endpoints that have refused: the others continue.
+    None if no mark remains. The finalizer is in the last patch: after it the object may
+    be gone. `without` are endpoints that have refused: fnop continues with the others.
 
     >>> pods = Resource("", "v1", "pods", "Pod", subresources=("status",))
     >>> meta = {"resourceVersion": "7", "finalizers": ["x", "fnop.dev/a"]}
@@ -166,7 +166,7 @@ class Tally(NamedTuple):
 
 
 def tallied(tally: Tally, marks: Marks) -> Tally:
-    """The tally with one more object.  Only objects that are held are `deleting`.
+    """The tally with one more object. `deleting` counts only objects that are held.
 
     >>> tallied(Tally(), Marks(True, False, False, deleting=True))
     Tally(seen=1, objects=1, finalizers=1, states=0, conditions=0, deleting=1)
@@ -187,11 +187,11 @@ def tallied(tally: Tally, marks: Marks) -> Tally:
 def kinds_named(
     handlers: Iterable[Handler], catalogue: Catalogue
 ) -> tuple[tuple[Resource, ...], tuple[str, ...]]:
-    """The kinds that handlers name, each once, and the names that select none.
+    """The kinds that handlers name, each once, and the names that select no kind.
 
     A kind that is served in several versions has the same objects in each of them.
-    Kinds that cannot be listed or written have no marks. Admission handlers leave none
-    either.
+    Kinds that cannot be listed or written have no marks. Admission handlers leave no
+    marks either.
     """
     found: dict[tuple[str, str], Resource] = {}
     unserved: list[str] = []
@@ -215,7 +215,7 @@ def kinds_named(
 def lease_holder(body: Body, wall: float) -> str | None:
     """The holder of a lease at this moment (Unix time), as far as clocks agree.
 
-    None when it was released, or has run out: a leader that was killed does not release
+    None if it was released, or has expired: a leader that was killed does not release
     it.
 
     >>> spec = {"holderIdentity": "pod-1", "leaseDurationSeconds": 15,

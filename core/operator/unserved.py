@@ -1,6 +1,6 @@
-"""Handlers that are called for no kind, since the API server serves none of theirs.
+"""Handlers without any kind, since the API server serves none of theirs.
 
-On a cluster the operator waits for such a kind: it may be installed later.  In a
+On a cluster, the operator waits for such a kind: it may be installed later. In a
 simulated cluster, which its author has set up, it is most likely a typing error.
 """
 
@@ -24,8 +24,8 @@ __all__ = ["Unserved", "unserved"]
 class Unserved(NamedTuple):
     """A selector that selects no kind, as a sentence.
 
-    It is a `mistake`, unless its whole group is missing and other handlers have kinds:
-    then the operator follows kinds that are optional in a cluster.
+    It is a `mistake`, unless its whole group is missing and other handlers have kinds.
+    Then the operator follows kinds that are optional in a cluster.
     """
 
     sentence: str
@@ -38,14 +38,15 @@ def unserved(
     catalogue: Catalogue,
     server: str = "the API server",
 ) -> tuple[Unserved, ...]:
-    """The selectors whose handlers have never had a kind, each with a sentence.
+    """The selectors whose handlers have never had a kind, each as a sentence.
 
-    `kinds` are those that have been served so far.  A selector that may select several
-    kinds, such as a pattern, may also select none; unless no handler at all has one.
+    `kinds` are the ones that have been served so far. A selector that may select
+    several kinds, such as a pattern, may also select none. But then at least one
+    handler must have a kind.
     """
     handlers = tuple(handlers)
     served = {_mark(each) for kind in kinds.values() for each in _all_of(kind)}
-    # Those of admission are asked without their kinds being followed.
+    # Admission handlers are called without following their kinds.
     served |= {_mark(each) for each in handlers if _is_asked(each, catalogue)}
     idle: dict[Selector, list[Handler]] = {}
     for each in handlers:
@@ -84,7 +85,7 @@ def _all_of(kind: Kind) -> tuple[Handler, ...]:
 
 
 def _mark(handler: Handler) -> tuple[object, ...]:
-    """The identity of a handler, whether or not its owners are known by now."""
+    """The identity of a handler, whether or not its owners are known yet."""
     return handler.id, handler.role, handler.selector
 
 
@@ -120,9 +121,9 @@ def _judged(
 
 
 def _is_foreign(selector: Selector, catalogue: Catalogue) -> bool:
-    """Whether its group is missing, and is no typing error.
+    """Whether its group is missing, and is not a typing error.
 
-    It is a typing error if the group is like another one, or if a group that is not of
+    It is a typing error if the group resembles another one, or if a group outside of
     Kubernetes has a kind of the same name.
 
     >>> from fnop.core.api.resources import Resource

@@ -1,4 +1,4 @@
-"""The inputs of streams, passed on to the store, to peering, or to the survey."""
+"""Inputs of streams, passed on to the store, to peering, or to the survey."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ __all__ = [
     "on_watch_event",
 ]
 
-# The failures of a stream during which a server may still list a kind that is gone.
+# The failures of a stream until which a server may still list a kind that is gone.
 _SOON_MOST = 3
 
 
@@ -64,10 +64,10 @@ def _on_namespaces(turn: Turn, names: frozenset[str]) -> None:
 
 
 def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
-    """Take in a definition, namespace or peering object that came, changed or went."""
+    """Process a new, changed or removed definition, namespace or peering object."""
     match stream.purpose:
         case StreamPurpose.KINDS if type is not None:
-            # The server takes a moment to serve a new kind, or to forget one.
+            # The server needs a moment to serve a new kind, or to forget one.
             look_soon(turn)
         case StreamPurpose.PEERS:
             named = stream._replace(names=stream.names | {body.name})
@@ -92,7 +92,7 @@ def on_list_item(turn: Turn, number: int, body: Body) -> None:
 
 
 def _dispatch(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
-    """Hand an object to those the stream is for: handlers, peering, or the survey."""
+    """Pass an object to the stream's users: handlers, peering, or the survey."""
     if stream.purpose is StreamPurpose.OBJECTS:
         namespace = intern(body.namespace or "")  # many objects share it
         key = Key(stream.resource.key, namespace, body.name)
@@ -137,11 +137,11 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
 
 
 def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
-    """Warn that the server's storage was restored: its lists are valid, however old.
+    """Warn that the server's storage was restored: its lists are valid, even if old.
 
-    It will give out versions a second time, so the versions seen before are forgotten,
-    and all that is followed is read anew: another stream may be resumed when the server
-    has got to its version again, by another way.
+    It will assign versions a second time. So fnop forgets the versions seen before, and
+    relists all that it follows. Otherwise another stream may be resumed when the server
+    has reached the stream's version again, by another history.
     """
     turn.say(
         "warning",
@@ -157,7 +157,7 @@ def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> N
 
 
 def _read_anew(turn: Turn, stream: Stream) -> None:
-    """List a collection again, at once where it is being watched."""
+    """List a collection again, at once if it is being watched."""
     anew = stream._replace(version=None, before=None, doubted=False)
     if turn.streams.is_open(stream):
         turn.emit(CloseStream(stream.id))
@@ -167,7 +167,7 @@ def _read_anew(turn: Turn, stream: Stream) -> None:
 
 
 def _level_graves(turn: Turn, stream: Stream) -> None:
-    """Remove old graves: after a listing, the watch shows nothing older than that."""
+    """Remove old graves: after a listing, the watch shows nothing older than it."""
     for key in sorted(turn.objects.graves):
         if (
             key.resource == stream.resource.key
@@ -184,11 +184,11 @@ def on_bookmark(turn: Turn, number: int, version: str) -> None:
 
 
 def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
-    """Take a watch event in; one of a stream that is closed by now is dropped."""
+    """Take in a watch event; drop it if its stream is already closed."""
     stream = turn.streams.of(number)
     if stream is None:
         return
-    if stream.phase is StreamPhase.WATCHING:  # else a streamed listing goes on
+    if stream.phase is StreamPhase.WATCHING:  # else a streamed listing continues
         turn.streams.put(heard_at(stream, body.version))
     _dispatch(turn, stream, type, body)
 
@@ -208,7 +208,7 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
         _list_in_pages(turn, stream)
         return
     if end.status == 404:
-        # A collection without objects is empty: here the kind or its version is gone.
+        # A collection without objects is empty; here the kind or its version is gone.
         look_in(turn, _until_look_for_kind(turn, after.failures))
     if stream.purpose is StreamPurpose.PEERS:
         refused(turn, stream, end.status, end.message or end.reason)
@@ -223,7 +223,7 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
 
 
 def _selects_no_more(turn: Turn, stream: Stream, message: str) -> bool:
-    """Follow a kind by other selectors if the API server does not know its fields."""
+    """Follow a kind with other selectors if the API server refuses its fields."""
     is_listing = stream.phase is StreamPhase.LISTING
     refused = refused_fields(stream.selectors, message)
     if stream.purpose is not StreamPurpose.OBJECTS or not (is_listing and refused):
@@ -244,7 +244,7 @@ def _selects_no_more(turn: Turn, stream: Stream, message: str) -> bool:
 def _list_in_pages(turn: Turn, stream: Stream) -> None:
     """List a collection page by page: the API server has no streaming lists.
 
-    Of a kind that is followed in several namespaces it is said once.
+    If a kind is followed in several namespaces, this is logged once.
     """
     of_kind = (
         each
@@ -261,9 +261,9 @@ def _list_in_pages(turn: Turn, stream: Stream) -> None:
 
 
 def _until_look_for_kind(turn: Turn, failures: int) -> float:
-    """The seconds until the kinds are looked for, after so many 404s of a stream.
+    """The seconds until the next discovery, after this many 404s of a stream.
 
-    An API server that lists a kind which it does not serve is not asked ever again.
+    fnop does not forever ask an API server that lists a kind which it does not serve.
     """
     if failures <= _SOON_MOST:
         return SOON_SECONDS

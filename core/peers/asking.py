@@ -1,4 +1,4 @@
-"""Requests of peering and of leader election: to be sent, and pending."""
+"""Requests of peering and of leader election: to send, and pending."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class PeeringPlace(NamedTuple):
 class Ask(NamedTuple):
     """A request to send; its answer is an `Answered` of this number, if one comes.
 
-    An answer after `before` (monotonic) is ignored, so a request that has not been sent
-    by then need not be.
+    fnop ignores an answer after `before` (monotonic). So a request that has not been
+    sent by then need not be sent.
     """
 
     number: int
@@ -48,9 +48,9 @@ class PeeringAsk(NamedTuple):
 
 
 class Pending(NamedTuple, Generic[P]):
-    """A request that was sent at this monotonic time and is not answered yet.
+    """A request that was sent at this monotonic time and has no answer yet.
 
-    `version` is the resourceVersion that was known then: the answer is not older,
+    `version` is the resourceVersion that was known then. The answer is not older,
     unless the API server was restored from a backup meanwhile.
     """
 

@@ -3,49 +3,49 @@
     advance(election, now, fact, jitter)
         -> ElectionDecision(election', ask, verdict, wake, says)
 
-A fact is an answer (`Answered`), an alarm that rang, or `Resign`. An `Ask` is a request
-to send; its answer has the same number, and a late one is ignored. `wake` is the time
-of the next call if nothing happens before (monotonic seconds). The verdict is
-`Leading`, `Standby` or `Resigned`.
+A fact is an answer (`Answered`), an alarm, or `Resign`. An `Ask` is a request to send;
+its answer has the same number, and a late one is ignored. `wake` is the time of the
+next call if nothing happens before (monotonic seconds). The verdict is `Leading`,
+`Standby` or `Resigned`.
 
-The protocol is that of client-go's `tools/leaderelection`, so that kubectl shows the
-Lease as that of any controller, and candidates written in Go may take part:
+The protocol follows client-go's `tools/leaderelection`. So kubectl shows the Lease like
+any controller's, and candidates written in Go may take part:
 
 - A candidate reads the Lease every `retry_seconds`, with jitter. It may take a Lease
-  that has no holder, or whose holder has not renewed it for the `leaseDurationSeconds`
-  in it. Taking it raises `leaseTransitions` by one.
+  that has no holder. It may also take one whose holder has not renewed it for the
+  Lease's `leaseDurationSeconds`. Taking it raises `leaseTransitions` by one.
 - Times in the Lease are never compared with a clock. Any change of the Lease is a
-  renewal, and its duration is counted on the reader's own monotonic clock from the
-  answer that showed the change.
+  renewal. The reader counts its duration on its own monotonic clock, from the answer
+  that showed the change.
 - The leader renews every `retry_seconds`. Without an answer for
   `renew_deadline_seconds` it stops leading.
-- On exit it releases the Lease: no holder, a duration of one second.
+- On exit it releases the Lease: no holder, and a duration of one second.
 - Every write has the resourceVersion that was read as its precondition.
 
 Differences from client-go, with the reasons:
 
-- The leader's deadline counts from the time at which the renewal was *sent*
-  (client-go: from its answer, and the wait before the next try is added). Others count
-  from the time at which they saw the renewal, which is never earlier. So a leader's
-  last request starts before any other's first, whatever the clocks show and however
-  long a process is paused, as long as no monotonic clock runs `lease_seconds /
+- The leader's deadline counts from the time when the renewal was *sent* (client-go:
+  from its answer, and the wait before the next try is added). Others count from the
+  time when they saw the renewal, which is never earlier. So a leader's last request
+  starts before any other's first, whatever the clocks show and however long a process
+  is paused. This holds as long as no monotonic clock runs `lease_seconds /
   renew_deadline_seconds` times (1.5) as fast as another.
-- A process that stops leading stands by again, instead of ending; its store stays
+- A process that stops leading stands by again, instead of ending. Its store stays
   filled.
-- Any write to the Lease counts as a renewal, not only one of its spec.
-- Writes are patches, so that fields of other writers in the Lease stay there.
-- A Lease that is deleted, or emptied, while another holds it counts as held until its
-  duration is over; one that was never seen is created, or taken, at once. If a Lease is
-  deleted by hand and a new replica started, there may so be two leaders, until the
-  first one's next renewal.
+- Any write to the Lease counts as a renewal, not only a write of its spec.
+- Writes are patches, so that other writers' fields in the Lease stay.
+- A Lease that is deleted, or emptied, while another process holds it counts as held
+  until its duration is over. A Lease that was never seen is created, or taken, at once.
+  If a user deletes a Lease and starts a new replica, there may be two leaders, until
+  the first one's next renewal.
 
-The limit of any lease: a request that was started in time may arrive late, after
-another replica has begun to lead. A write of the handled object has the resourceVersion
-on which it was decided, so it is refused if the object has changed since. Effects on
-other objects have the preconditions that their author gives them: a target's uid, or
-its version.
+The limit of any lease: a request that started in time may arrive late, after another
+replica has begun to lead. A write of the handled object carries the resourceVersion
+that it was decided on. So the API server refuses it if the object has changed since.
+Effects on other objects have the preconditions that their author sets: a target's uid,
+or its version.
 
-An identity has to be unique to the process, not only to the pod: a candidate takes a
+An identity must be unique to the process, not only to the pod. A candidate takes a
 Lease that names it for its own.
 """
 
@@ -108,12 +108,12 @@ _CLAIMS = (LeasePurpose.CREATE, LeasePurpose.TAKE, LeasePurpose.RENEW)
 class Election:
     """The state of the election in this process; times are monotonic.
 
-    `lease` is the last one that was read, `seen_at` the time of the answer that showed
-    its last change, and `gone_at` that of the first one after it without a Lease. With
-    `is_current` it is not known to have changed since: a write needs its version.
-    `until` is the own deadline, None for a process that does not lead. `due` is the
-    time of the next read, `wrote_at` that of the last write: there is no more than one
-    in each `retry_seconds`.
+    `lease` is the last one that was read. `seen_at` is the time of the answer that
+    showed its last change. `gone_at` is the time of the first answer after it without a
+    Lease. With `is_current`, the Lease is not known to have changed since: a write
+    needs its version. `until` is the process's own deadline, None if it does not lead.
+    `due` is the time of the next read. `wrote_at` is the time of the last write: at
+    most one comes in each `retry_seconds`.
     """
 
     candidate: Candidate
@@ -132,12 +132,12 @@ class Election:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this process is the holder of the Lease that was read last."""
+        """Whether this process is the holder of the last Lease that was read."""
         return self.lease is not None and self.lease.holder == self.candidate.identity
 
     @property
     def free_at(self) -> float:
-        """The time from which the Lease, if unchanged, may be taken or created anew."""
+        """The earliest time to take an unchanged Lease, or to create it again."""
         lease = self.lease
         if lease is None or not lease.holder:
             return -inf
@@ -153,14 +153,14 @@ def begin(candidate: Candidate) -> Election:
 def may_start(election: Election, now: Now) -> bool:
     """Whether a request of the leader's work may start now.
 
-    It has to be called right before each request, with the clock of that moment.
+    The caller must call it right before each request, with the clock of that moment.
     """
     verdict = election.verdict
     return isinstance(verdict, Leading) and now.mono < verdict.until
 
 
 def has_resigned(election: Election) -> bool:
-    """Whether a resigning candidate holds no Lease and waits for no answer any more."""
+    """Whether a resigning candidate holds no Lease and waits for no answer."""
     return election.is_resigning and election.pending is None and not election.is_mine
 
 
@@ -169,7 +169,7 @@ def has_resigned(election: Election) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resign:
-    """The process ends, and none of its requests is in flight any more.
+    """The process ends, and has no request in flight.
 
     client-go (`ReleaseOnCancel`): work that the lease guards must have ended before.
     """
@@ -179,7 +179,7 @@ ElectionFact = Answered | AlarmRang | Resign
 
 
 class ElectionDecision(NamedTuple):
-    """The result of `advance`; `wake` is monotonic, None for never."""
+    """The result of `advance`; `wake` is monotonic, None means never."""
 
     election: Election
     ask: Ask | None
@@ -226,7 +226,7 @@ def _answered(
     says: list[Say],
 ) -> Election:
     timing = election.candidate.timing
-    # The leader, and a candidate that resigns, do not wait longer by jitter.
+    # A jitter does not delay the leader, nor a candidate that resigns.
     hurries = election.until is not None or election.is_resigning
     spread = 0.0 if hurries else JITTER_FACTOR * jitter
     later = now.mono + timing.retry_seconds * (1 + spread)
@@ -286,7 +286,7 @@ def _observed(election: Election, lease: Lease, now: Now, later: float) -> Elect
 
 
 def _unemptied(election: Election, lease: Lease) -> Lease:
-    """A Lease with its former holder, where that was removed without a release.
+    """Return a Lease with its former holder, if that was removed without a release.
 
     The holder does not know it yet, so others wait, as after a deletion. A released
     Lease has a duration of one second (client-go's `release`).
@@ -301,10 +301,10 @@ def _unemptied(election: Election, lease: Lease) -> Lease:
 
 
 def _missing(election: Election, now: Now, later: float) -> Election:
-    """Apply an answer without a Lease: there never was one, or it was deleted.
+    """Apply an answer without a Lease: it never existed, or was deleted.
 
-    With it this process has lost the lead, if it had it: any candidate may create
-    another. If another process was the holder, this one waits, for that one may not
+    This process then loses the lead, if it had it: any candidate may create another
+    Lease. If another process was the holder, this one waits, because that one may not
     know it yet.
     """
     lease = election.lease
@@ -357,7 +357,7 @@ def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
 
 
 def _planned(election: Election) -> tuple[LeasePurpose, float] | None:
-    """The next request and its time; None for none at all.
+    """The next request and its time; None without one.
 
     | candidate, and state of the Lease | request | when |
     |---|---|---|
@@ -365,9 +365,9 @@ def _planned(election: Election) -> tuple[LeasePurpose, float] | None:
     | resigns, and does not | nothing | |
     | any; it may have changed | read | now, or after a failed try |
     | holds it | renew | a retry period after the last write |
-    | it is not there | create | now; if another held it, after its duration |
+    | it does not exist | create | now; if another held it, after its duration |
     | it is free, or its holder silent | take | now |
-    | it is held by another | read | after a retry period, and by chance more |
+    | it is held by another | read | after a retry period, randomly longer |
     """
     if election.is_resigning:
         if not election.is_mine:
@@ -389,7 +389,7 @@ def _planned(election: Election) -> tuple[LeasePurpose, float] | None:
 
 
 def _effect(election: Election, purpose: LeasePurpose, now: Now) -> Effect:
-    """The request as an effect; all writes but a creation have the version."""
+    """The request as an effect; all writes except a creation carry the version."""
     candidate, lease = election.candidate, election.lease or Lease()
     time = wall_text(now.wall)  # a metav1.MicroTime
     mine: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """Verdicts of peering: whether this operator serves, or is frozen, and why.
 
-`fnop.core.peers.verdict` finds them; this module defines them, combines several, and
-gives the effect and the log line of a change.
+`fnop.core.peers.verdict` finds them. This module defines them, combines several, and
+returns the effect and the log line of a change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Why(Enum):
-    """The reasons for which an operator is frozen, the most important first."""
+    """The reasons why an operator is frozen, the most important first."""
 
     LEFT = "it has left"
     OUTRANKED = "a peer has a higher priority"
@@ -50,7 +50,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """This operator is frozen: the reason, the peers, and the places of these."""
+    """This operator is frozen: the reason, the peers, and their places."""
 
     why: Why
     by: tuple[Peer, ...] = ()
@@ -62,7 +62,7 @@ PeeringVerdict = Serving | Frozen
 
 
 def precedence(alive: Iterable[Peer], priority: int, where: str) -> PeeringVerdict:
-    """The verdict for an operator of a priority among its living peers.
+    """The verdict for an operator with a priority among its living peers.
 
     | peers | verdict |
     |---|---|
@@ -86,7 +86,7 @@ def precedence(alive: Iterable[Peer], priority: int, where: str) -> PeeringVerdi
 def together(verdicts: Iterable[PeeringVerdict]) -> PeeringVerdict:
     """Combine the verdicts of several places: frozen in one is frozen everywhere.
 
-    The most important reason counts, with all the peers and places of that.
+    The most important reason counts, with all of its peers and places.
 
     >>> together([Serving(), Frozen(Why.JOINING), Frozen(Why.UNSEEN)]).why.name
     'UNSEEN'
@@ -111,9 +111,9 @@ def transition(
     | before | after | effect | line |
     |---|---|---|---|
     | any | frozen, as it ends | | |
-    | serving | frozen | `Freeze` | why |
-    | frozen | frozen for another reason, or for others | | why now |
-    | frozen | serving | `Resume` | that it serves again, unless it has just begun |
+    | serving | frozen | `Freeze` | the reason |
+    | frozen | frozen for another reason, or for others | | the new reason |
+    | frozen | serving | `Resume` | it serves again; none if it has just begun |
     | any | the same | | |
     """
     match before, after:
@@ -133,13 +133,13 @@ def transition(
 
 
 def _gist(frozen: Frozen) -> tuple[Any, ...]:
-    """The parts of a verdict whose change is logged."""
+    """The parts of a verdict whose changes are logged."""
     peers = tuple((each.identity, each.priority, each.message) for each in frozen.by)
     return frozen.why, peers, frozen.where if frozen.why is Why.MISSING else ()
 
 
 def _line(frozen: Frozen, member: Member) -> Say:
-    """The log line of a freeze: a warning, unless it is an ordinary one."""
+    """The log line of a freeze: a warning, unless the freeze is an ordinary one."""
     calm = frozen.why in (Why.OUTRANKED, Why.JOINING)
     return Say("info" if calm else "warning", f"frozen: {_reason(frozen, member)}")
 

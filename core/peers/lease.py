@@ -30,7 +30,7 @@ __all__ = [
 LEASES = "leases.v1.coordination.k8s.io"
 
 
-# Reads of the Lease wait up to this many times longer, by chance (client-go's
+# Reads of the Lease randomly wait up to this many times longer (client-go's
 # JitterFactor).
 JITTER_FACTOR = 1.2
 # The duration in a Lease that its holder has released (client-go's `release`).
@@ -39,7 +39,7 @@ RELEASED_SECONDS = 1
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Durations in seconds; the defaults are those of Kubernetes' own controllers.
+    """Durations in seconds; the defaults follow Kubernetes' own controllers.
 
     Raises `ValueError` for durations that cannot work (client-go's `NewLeaderElector`).
     """
@@ -104,7 +104,7 @@ def candidate_identity(host: str, token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The fields of a Lease that the election needs; a holder of "" is none."""
+    """The fields of a Lease that the election needs; a holder of "" means no holder."""
 
     holder: str = ""
     seconds: float | None = None
@@ -137,7 +137,7 @@ def parse_lease(body: Body) -> Lease:
 class Leading:
     """This process leads; it may start requests before `until` (monotonic).
 
-    `epoch` is the Lease's count of transitions: greater than that of any former leader.
+    `epoch` is the Lease's count of transitions. It is greater than any former leader's.
     """
 
     epoch: int
@@ -146,7 +146,7 @@ class Leading:
 
 @dataclass(frozen=True, slots=True)
 class Standby:
-    """Another process leads, the `holder`, or none yet ("")."""
+    """Another process leads, the `holder`, or none does yet ("")."""
 
     holder: str = ""
 

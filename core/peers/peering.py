@@ -1,42 +1,43 @@
 """Peering: a state machine that decides which of several operators serves.
 
 Operators that could serve the same objects have records in peering objects
-(`fnop.core.peers.peers`): each writes its own there, and reads the others'. An operator
-that reads a higher priority than its own freezes, and serves again when that is gone;
-operators of the same priority all freeze, as none of them is preferred.
+(`fnop.core.peers.peers`). Each writes its own record there, and reads the others'. An
+operator that reads a higher priority than its own freezes, and serves again when that
+record is gone. Operators of the same priority all freeze, as none of them has
+precedence.
 
     advance(peering, now, fact, jitter)
         -> PeeringDecision(peering', asks, verdict, effect, wake, says)
 
 A fact is a result of discovery (`Placed`), of a listing or a watch (`Looked`,
-`Unseen`), an answer (`Answered`), an alarm that rang, or `Leave`. An ask is a request
-to send, whose `Answered` has its number; `wake` is the time of the next call if nothing
-happens before (monotonic seconds); `effect` is `Freeze` or `Resume` where the verdict
-needs one. An operator begins frozen: its first `Resume` comes when it has read all
-peering objects and its own record is written.
+`Unseen`), an answer (`Answered`), an alarm, or `Leave`. An ask is a request to send,
+whose `Answered` has its number. `wake` is the time of the next call if nothing happens
+before (monotonic seconds). `effect` is `Freeze` or `Resume` if the verdict needs one.
+An operator begins frozen. Its first `Resume` comes when it has read all peering objects
+and written its own record.
 
-Rules, Kopf's unless noted otherwise:
+The rules are Kopf's unless noted otherwise:
 
 - A cluster-wide operator has its records in cluster-scoped objects, others in an object
-  in each of their namespaces; it serves everywhere or nowhere. An operator takes part
+  in each of their namespaces. An operator serves everywhere or nowhere. It takes part
   in all objects of its name, of Kopf's two groups and of fnop's own.
-- `Mode.AUTO` takes part where there are such objects; `Mode.MANDATORY` freezes until
-  there is one in each namespace (or in the cluster); `Mode.STANDALONE` reads none.
-- The right to serve ends before one's own record dies for the others: an operator that
-  cannot renew it freezes (Kopf goes on; two operators are active).
-- The answer to a renewal shows all records, so that an operator whose watch is late or
+- `Mode.AUTO` takes part if such objects exist; `Mode.MANDATORY` freezes until one
+  exists in each namespace (or in the cluster); `Mode.STANDALONE` reads none.
+- The right to serve ends before the own record expires for the others: an operator that
+  cannot renew it freezes (Kopf continues; two operators are active).
+- The answer to a renewal shows all records. So an operator whose watch is late or
   broken still sees its peers at each renewal.
-- Dead records are removed by the first of those alive, on the condition that nothing
-  has changed meanwhile (Kopf: by all, and a record that was just renewed may go).
+- The first living operator removes dead records, on the condition that nothing has
+  changed meanwhile (Kopf: all do, and a record that was just renewed may be removed).
 - A record that another client removes is written again. A peer that removes it again
-  and again takes this operator for dead, and may be serving: this one freezes.
+  and again takes this operator for dead, and may be serving. So this one freezes.
 - A record under the own identity that another process has written is a peer's, too.
 
 - A peer is dead when a renewal that was sent after the end of its lifetime shows no
-  change of its record; for a peer that blocks, an additional renewal is sent at that
-  time (so does Kopf).
+  change of its record. For a peer that blocks, an additional renewal is sent at that
+  time (Kopf does so, too).
 
-Peering is a convention between people who run operators, not a lock: between a peer's
+Peering is a convention between people who run operators, not a lock. Between a peer's
 first record and the watch event that shows it to this operator, both are active. The
 lock is `fnop.core.peers.election`.
 """
@@ -105,12 +106,12 @@ NAMESPACED_KINDS = (
     "kopfpeerings.v1.zalando.org",
 )
 
-# The parts of a record's lifetime after which it is renewed (Kopf: 5 to 10 s before its
-# end, which leaves little for a second try), and after which the right to serve ends.
+# The parts of a record's lifetime that pass before its renewal (Kopf: 5 to 10 s before
+# its end, which leaves little for a second try), and before the right to serve ends.
 _RENEW_AFTER = (0.6, 0.7)
 _SERVE_FOR = 0.9
-# The time for which a serving operator goes on serving while a new object is read for
-# the first time, or its own record is written again (seconds).
+# A serving operator continues for this long (seconds) while it reads a new object for
+# the first time, or writes its own record again.
 GRACE_SECONDS = 5.0
 
 
@@ -123,7 +124,7 @@ def begin(member: Member) -> Peering:
 
 
 def kinds_for(namespaces: Iterable[str] | None) -> tuple[str, ...]:
-    """The kinds of peering objects for the served namespaces; None is all of them.
+    """The kinds of peering objects for the served namespaces; None means all.
 
     >>> kinds_for(["default"])[0]
     'fnoppeerings.v1.fnop.dev'
@@ -166,7 +167,7 @@ def _fold(
     peering: Peering, now: Now, fact: PeeringFact, jitter: float, says: list[Say]
 ) -> Peering:
     member = peering.member
-    # A serving operator goes on while a new object is read for the first time.
+    # A serving operator continues while a new object is read for the first time.
     serves = isinstance(peering.verdict, Serving)
     grace = now.mono + GRACE_SECONDS if serves else None
     match fact:
@@ -273,7 +274,7 @@ def _look(
 
 
 def _is_older(body: Body, seat: Seat) -> bool:
-    """Whether a late watch shows an older version of the object than a former one."""
+    """Whether a late watch shows an older version of the object than an earlier one."""
     return body.uid == seat.uid and is_behind(body.version, seat.version)
 
 
@@ -286,7 +287,7 @@ def _look_at_own(
     seat: Seat, member: Member, own: Any, now: Now, says: list[Say]
 ) -> Seat:
     if not seat.sent or seat.has_left:
-        return seat  # if there is one, it is an earlier process's: to be overwritten
+        return seat  # a record, if any, is an earlier process's: to overwrite
     pending = seat.pending
     if own is None:
         if pending is not None and pending.purpose is not PeeringPurpose.CLEAN:
@@ -302,7 +303,7 @@ def _look_at_own(
 def _removed(seat: Seat, now: Now, says: list[Say]) -> Seat:
     """Write the own record again, which another client has removed.
 
-    The first time that is at once, later with backoff.
+    The first time it does so at once, later with backoff.
     """
     if seat.is_removed:
         return seat
@@ -383,7 +384,7 @@ def _renewed(
 ) -> Seat:
     """Note a successful renewal; the record's lifetime counts from its sending.
 
-    It counts from that of one before, if nobody knows the end of that: it may land yet.
+    It counts from the previous renewal, if the end of that is unknown: it may land yet.
     """
     first, last = _RENEW_AFTER
     wait = member.lifetime * (first + (last - first) * jitter)
@@ -442,7 +443,7 @@ def _about_refusal(seat: Seat, outcome: Refused) -> Say:
 
 
 def _announced(peering: Peering, says: list[Say]) -> Peering:
-    """Log once, in `Mode.AUTO`, in which places there is no peering object."""
+    """Log once, in `Mode.AUTO`, the places without a peering object."""
     lacking = lacking_in(peering)
     if peering.is_leaving or lacking == peering.lacking:
         return peering
@@ -457,7 +458,7 @@ def _announced(peering: Peering, says: list[Say]) -> Peering:
 
 
 def _wake(peering: Peering, now: Now) -> float | None:
-    """The next time at which a request is due, or the verdict may change by itself."""
+    """The next time when a request is due, or the verdict may change by itself."""
     if peering.member.mode is Mode.STANDALONE:
         return None
     moments = [moment for seat in peering.seats for moment in _moments(seat, peering)]

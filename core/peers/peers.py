@@ -1,24 +1,24 @@
-"""The records of operators in a peering object, and the rule for which are alive.
+"""The records of operators in a peering object, and the rule for living ones.
 
 In a peering object, `status.<identity>` is one operator's record
 
     {"priority": 0, "lifetime": 60, "lastseen": "2026-01-01T00:00:00.000000+00:00"}
 
-which it renews while it runs, and removes (a null in a merge patch) when it ends. Kopf
-reads and writes the same shape (its `ClusterKopfPeering` and `KopfPeering`), with the
-defaults of priority 0, lifetime 60 and now; further fields are ignored.
+The operator renews it while it runs, and removes it (a null in a merge patch) when it
+ends. Kopf reads and writes the same shape (its `ClusterKopfPeering` and `KopfPeering`),
+with the defaults of priority 0, lifetime 60 and now. Further fields are ignored.
 
-**Clocks.** `lastseen` is a time of the writer's clock, and Kopf compares it with the
-reader's: a peer whose clock is behind looks dead while it runs, one whose clock is
-ahead outlives its end. Here a lifetime is counted on the reader's own monotonic clock,
-from the time at which the reader saw the record change (as client-go's leader election
+**Clocks.** `lastseen` is a time on the writer's clock, and Kopf compares it with the
+reader's clock. A peer whose clock is behind looks dead while it runs. A peer whose
+clock is ahead outlives its end. Here the reader counts a lifetime on its own monotonic
+clock, from the time when it saw the record change (as client-go's leader election
 does). Clocks may then differ by any offset; a peer is dead after one lifetime without a
-change, no sooner and no later. Of the records in the very first read the time of the
-last change is not known: their `lastseen` is believed, as Kopf does, but for no longer
-than a lifetime. So the record of an operator that crashed yesterday does not hold up
-its successor, a freeze for an hour ends in time also for operators that start in the
-middle of it, and a peer that looks dead by its clock alone counts again as soon as it
-renews its record.
+change, no sooner and no later. Of the records in the very first read, the time of the
+last change is unknown. Their `lastseen` is believed, as in Kopf, but for no longer than
+a lifetime. So the record of an operator that crashed yesterday does not hold up its
+successor. A freeze for an hour ends in time also for operators that start in the middle
+of it. A peer that looks dead by its clock alone counts again as soon as it renews its
+record.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
     "sight",
 ]
 
-# The priority of `--dev`, and the default one of `fnop freeze`: both are Kopf's.
+# The priority of `--dev`, and the default of `fnop freeze`: both are Kopf's.
 DEV_PRIORITY = 666
 FREEZE_PRIORITY = 100
 LIFETIME_SECONDS = 60
@@ -61,7 +61,7 @@ LIFETIME_SECONDS = 60
 
 
 class Mode(Enum):
-    """The modes of peering: none, where there are peering objects, or mandatory."""
+    """The modes of peering: none, if peering objects exist, or mandatory."""
 
     STANDALONE = "standalone"
     AUTO = "auto"
@@ -72,8 +72,8 @@ class Mode(Enum):
 class Member:
     """This operator among its peers.
 
-    `name` is that of the peering objects, `lifetime` is in whole seconds. With
-    `stealth` renewals are not logged.
+    `name` is the name of the peering objects, `lifetime` is in whole seconds. With
+    `stealth`, renewals are not logged.
     """
 
     identity: str
@@ -181,8 +181,8 @@ def parse_peers(status: Any) -> tuple[tuple[Peer, ...], tuple[MalformedRecord, .
 def parse_peer(identity: str, record: Any) -> Peer | MalformedRecord:
     """Parse one record; fields that are missing or null have Kopf's defaults.
 
-    Numbers may be texts, times may have no offset (then they are UTC): there are
-    releases of Kopf that write them so.
+    Numbers may be texts, and times may have no offset (then they are UTC): some
+    releases of Kopf write them like this.
 
     >>> parse_peer("x", {"lifetime": "10", "lastseen": "1970-01-01T00:00:01"})
     Peer(identity='x', priority=0, lifetime=10.0, lastseen=1.0, message='')
@@ -251,7 +251,7 @@ def record_of(
 
 
 def renewal_patch(identity: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that writes one record, and leaves other operators' alone.
+    """The merge patch that writes one record, and does not touch other operators'.
 
     >>> renewal_patch("ann@desk", {"priority": 100})
     {'status': {'ann@desk': {'priority': 100}}}
@@ -278,11 +278,12 @@ def removal_patch(
 
 @dataclass(frozen=True, slots=True)
 class SeenPeer:
-    """A peer at its last change that this operator has seen; monotonic seconds.
+    """A peer at the last change that this operator has seen; monotonic seconds.
 
-    If a read at `dies`, or later, shows no change, the peer is dead. If one at
-    `forgotten`, or later, shows none, its record may be removed: this operator itself
-    has seen no change for a lifetime, so no living peer is removed for its wrong clock.
+    If a read at `dies`, or later, shows no change, the peer is dead. If a read at
+    `forgotten`, or later, shows no change, its record may be removed. This operator
+    itself has seen no change for a lifetime, so no living peer is removed for its wrong
+    clock.
     """
 
     peer: Peer

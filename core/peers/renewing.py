@@ -27,11 +27,11 @@ __all__ = ["alive", "asking", "late_at", "removal_at", "renewal_at"]
 ANSWER_WITHIN = 1 / 6
 
 
-# Any peer may remove dead records that the first living one has left for this time.
+# Any peer may remove dead records if the first living one has left them this long.
 CLEAN_SECONDS = 60.0
 
 
-# The number of own records that are recognized, if a late watch shows them.
+# The number of own records that are recognized if a late watch shows them.
 SENT_MAX = 8
 
 
@@ -40,7 +40,7 @@ def late_at(pending: Pending[PeeringPurpose], member: Member) -> float:
 
 
 def asking(peering: Peering, now: Now) -> tuple[Peering, tuple[PeeringAsk, ...]]:
-    """The requests that are due now, one for each place at the most."""
+    """The requests that are due now, at most one for each place."""
     seats: list[Seat] = []
     asks: list[PeeringAsk] = []
     serial = peering.serial
@@ -109,9 +109,9 @@ def renewal_at(seat: Seat, member: Member) -> float:
 
 
 def _to_remove(seat: Seat, member: Member) -> list[str]:
-    """The identities of dead peers whose records this operator has to remove.
+    """The identities of dead peers whose records this operator must remove.
 
-    The first living peer removes them, and any other if that one does not.
+    The first living peer removes them. Any other peer does if the first one does not.
     """
     if seat.tidied == seat.version:
         return []

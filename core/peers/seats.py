@@ -55,13 +55,13 @@ class Seat:
 
     Times are monotonic. At `good_until` the right to serve ends unless the own record
     is renewed; None before it was written. `looked_at` is the sending time of the last
-    answered renewal, whose answer shows all that was written before. `due` is the time
-    of the next request. `sent` are the `lastseen` of own records, the newest last.
-    `removals` counts the removals of the record by others since its last renewal in
-    its usual time; until `doubled_until` a record counts that another process has
-    written under the own identity. `tidied` is the version of the object in which dead
-    records were removed, or were tried to be. `unheard` is the time of sending of a
-    renewal without a reply: it may land after a later one, and take the record back.
+    answered renewal, whose answer shows everything that was written before. `due` is
+    the time of the next request. `sent` are the `lastseen` of own records, the newest
+    last. `removals` counts how often others removed the record since its last renewal
+    at its usual time. Until `doubled_until`, a record counts that another process has
+    written under the own identity. `tidied` is the object's version when dead records
+    were removed, or when that was tried. `unheard` is the sending time of a renewal
+    without a reply: it may land after a later one, and take the record back.
     """
 
     place: PeeringPlace
@@ -89,8 +89,9 @@ class Seat:
 class Peering:
     """The state of peering in this operator.
 
-    `namespaces` are those of the peering objects, (None,) for the cluster; None before
-    they are known. `lacking` are those without an object, which have been logged.
+    `namespaces` are the namespaces of the peering objects, (None,) for the cluster;
+    None before they are known. `lacking` are the namespaces without an object, which
+    have been logged.
     """
 
     member: Member
@@ -106,7 +107,7 @@ class Peering:
 class Placed:
     """A result of discovery: the served kinds of peering objects, and the namespaces.
 
-    `namespaces` None is the whole cluster. Sent again when a kind comes or goes.
+    `namespaces` None is the whole cluster. Sent again when a kind is added or removed.
     """
 
     kinds: tuple[str, ...]
@@ -115,7 +116,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A listing or a watch shows the peering object, or None where it is absent."""
+    """A listing or a watch shows the peering object, or None if it is absent."""
 
     place: PeeringPlace
     body: Body | None
@@ -138,7 +139,7 @@ PeeringFact = Placed | Looked | Unseen | Answered | AlarmRang | Leave
 
 
 class PeeringDecision(NamedTuple):
-    """The result of `advance`; `wake` is monotonic, None for never."""
+    """The result of `advance`; `wake` is monotonic, None means never."""
 
     peering: Peering
     asks: tuple[PeeringAsk, ...]

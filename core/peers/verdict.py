@@ -24,7 +24,7 @@ from fnop.core.values.now import Now
 
 __all__ = ["judge", "lacking_in", "scope_of", "verdict_of"]
 
-# The number of removals of the own record by others at which the operator freezes.
+# The operator freezes after this many removals of its own record by others.
 REMOVALS_MAX = 3
 
 

@@ -1,7 +1,7 @@
-"""Commands: the requests, streams, alarms and log lines that `step` wants done.
+"""Commands: requests, streams, alarms and log lines that `step` asks for.
 
-A command is a value. An interpreter carries it out and, where the command has an `id`,
-answers with exactly one input of the same id.
+A command is a value. An interpreter executes it. If the command has an `id`, the
+interpreter answers with exactly one input of the same id.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """`namespace/name`, as log lines prefix it."""
+        """`namespace/name`, as the prefix of log lines."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -58,10 +58,10 @@ class Perform:
     """Execute one effect; its `Answered` input has the outcome.
 
     `resource`, `namespace` and `name` are the resolved address for effects that are
-    requests to the API server, and None for `Call` and `Random`. It must not start at
-    `before` (monotonic) or later, as a lease ends then. An `urgent` one waits behind no
-    other request, and its answer is of no use from `before` on: it renews the right to
-    serve, on which all others depend.
+    requests to the API server. They are None for `Call` and `Random`. The effect must
+    not start at `before` (monotonic) or later, because a lease ends then. An `urgent`
+    one does not wait for other requests, and its answer is useless from `before` on: it
+    renews the right to serve, which all others depend on.
     """
 
     id: int
@@ -79,8 +79,8 @@ class Perform:
 class Interrupt:
     """Ask an impure handler, which runs as the call `id`, to stop.
 
-    With `cancel` the operator waits for it no longer: a coroutine is cancelled, a
-    thread is left running.
+    With `cancel`, the operator stops waiting for it: a coroutine is cancelled, a thread
+    is left running.
     """
 
     id: int
@@ -92,7 +92,7 @@ class Interrupt:
 class Refresh:
     """Give an impure daemon, which runs as the call `id`, the new state of its object.
 
-    `wall` is the time at which the object was seen (Unix seconds).
+    `wall` is the time when the object was seen (Unix seconds).
     """
 
     id: int
@@ -104,7 +104,7 @@ class Refresh:
 class Fetch:
     """GET a path of the API server outside of any resource (discovery).
 
-    `accept` is the request's header Accept; after `seconds` without a whole answer the
+    `accept` is the request's Accept header. After `seconds` without a whole answer, the
     request is given up.
     """
 
@@ -118,7 +118,7 @@ class Fetch:
 class ListPage:
     """Get one page of a collection: `ListItem` for each object, then `ListDone`.
 
-    With `metadata_only` nobody needs more of the objects.
+    With `metadata_only`, the operator needs only the objects' metadata.
     """
 
     stream: int
@@ -134,9 +134,9 @@ class ListPage:
 class Watch:
     """Watch a collection from a version until the stream ends or is closed.
 
-    From the version "" it begins with the objects that there are: `ListItem` for each,
-    then `ListDone` (Kubernetes: streaming lists, KEP-3157).  With `metadata_only`
-    nobody needs more of the objects.
+    From the version "" it begins with the existing objects: `ListItem` for each, then
+    `ListDone` (Kubernetes: streaming lists, KEP-3157). With `metadata_only`, the
+    operator needs only the objects' metadata.
     """
 
     stream: int
@@ -153,12 +153,12 @@ class Watch:
 class FollowLog:
     """Read the log of a pod's container, for the handlers with these ids.
 
-    `LogLines` answers with the first lines that they want; more follow after each
-    `MoreLines`, until the stream ends or is closed.  It `follows` a container that
-    runs.  With `previous` the log is that of the instance before the last restart.  It
-    begins `after` a mark; or with the last `tail` lines, the last `seconds`, or at a
-    `moment` (nanoseconds of Unix time); or else with the first line.  Lines are cut
-    after `limit` bytes.
+    `LogLines` answers with the first lines that they want. More follow after each
+    `MoreLines`, until the stream ends or is closed. It `follows` a running container.
+    With `previous`, it reads the log of the instance before the last restart. It begins
+    `after` a mark; or with the last `tail` lines, the last `seconds`, or at a `moment`
+    (nanoseconds of Unix time); or else with the first line. Lines are cut after `limit`
+    bytes.
     """
 
     stream: int
@@ -178,7 +178,7 @@ class FollowLog:
 
 @dataclass(frozen=True, slots=True)
 class MoreLines:
-    """Go on with a log stream, which waits after each `LogLines`."""
+    """Continue a log stream, which waits after each `LogLines`."""
 
     stream: int
 
@@ -192,7 +192,7 @@ class CloseStream:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Send `AlarmRang` at this monotonic time (seconds); replaces the former alarm."""
+    """Send `AlarmRang` at this monotonic time (seconds); replaces the last alarm."""
 
     at: float
 
@@ -201,11 +201,11 @@ class Alarm:
 class AttemptEnded:
     """The end of a handler's attempt.
 
-    Results: `requeue` wants another call (`fnop.again`), which is no error; `timeout`
-    is the handler's deadline, after which there is no attempt; `delegated` waits for
+    Results: `requeue` asks for another call (`fnop.again`), which is not an error;
+    `timeout` is the handler's deadline, and no attempt follows; `delegated` waits for
     the sub-handlers. With `retried` another attempt follows, unless the deadline comes
-    first. A `rejected` one has failed because the API server refused an effect of its
-    plan.
+    first. A `rejected` attempt has failed because the API server refused an effect of
+    its plan.
     """
 
     result: Literal["success", "error", "requeue", "timeout", "delegated", "cancelled"]
@@ -217,11 +217,11 @@ class AttemptEnded:
 class Say:
     """Write one line to the log; `level` is debug, info, warning or error.
 
-    `error` is the text of a failure; `exception` the live exception behind it, for a
-    traceback: it is no part of the value and is never recorded. A line about an
-    attempt has the seconds that it `took` so far, and at its end `ended`, which is not
-    recorded, for a replay decides it anew. Nor is `act`, the act that the logged error
-    refuses (`fnop.core.values.errors.NotPure`).
+    `error` is the text of a failure; `exception` is the live exception behind it, for a
+    traceback. It is not part of the value and is never recorded. A line about an
+    attempt has the seconds that it `took` so far. At its end it has `ended`, which is
+    not recorded, because a replay decides it again. `act` is not recorded either: the
+    side effect that the logged error refuses (`fnop.core.values.errors.NotPure`).
     """
 
     level: str

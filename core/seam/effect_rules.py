@@ -1,8 +1,8 @@
-"""A table of effects: what each needs to be performed, and its request's purpose.
+"""A table of effects: the needs of each, and its request's purpose.
 
-A new effect gets a row here, and its place in one of the unions below.  The tests prove
-that the rows cover all effects, and the type checker that each function which tells
-effects apart has a case for it.
+A new effect gets a row here, and its place in one of the unions below. The tests prove
+that the rows cover all effects. The type checker proves that each function which
+distinguishes effects has a case for it.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class Needs(Enum):
 class EffectRule(NamedTuple):
     """A row: the needs of an effect, and the purpose of its request.
 
-    `fnop.core.seam.replies.NEXT` has the next action for each reply to that request.
-    One that `reads` changes nothing anywhere: it may be repeated, and needs no note on
-    the object before it (`write_ahead=`). One that `lasts` may take any time: its
-    handler counts as waiting.
+    `fnop.core.seam.replies.NEXT` has the next action for each reply to that request. An
+    effect that `reads` changes nothing anywhere. It may be repeated, and needs no note
+    on the object before it (`write_ahead=`). An effect that `lasts` may take any time:
+    its handler counts as waiting.
     """
 
     needs: Needs
@@ -78,7 +78,7 @@ class EffectRule(NamedTuple):
 
     @property
     def is_outside(self) -> bool:
-        """Whether it needs something else outside of the core than the API server."""
+        """Whether it needs something outside of the core other than the API server."""
         return self.needs is Needs.OUTSIDE
 
 
@@ -107,7 +107,7 @@ EFFECTS: Mapping[type[Effect], EffectRule] = {
 
 
 # The same as types, so that the type checker finds a missing effect. The address of a
-# request is that of its target or of its manifest, or follows a rule of its own.
+# request comes from its target or from its manifest, or follows a rule of its own.
 Targeted = Get | Delete
 Described = Create | Apply
 Requested = Targeted | Described | Patch | Adopt | List | Call | Random

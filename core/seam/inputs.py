@@ -80,8 +80,9 @@ class Bookmark:
 class LogLines:
     """Lines of a log that handlers want, up to a `mark`.
 
-    `dropped` tells of how many lines were beyond the `rate=` of handlers, by their ids;
-    `cut` how many were too long.  `remark` is what kubelet says instead of a line.
+    `dropped` counts the lines beyond the `rate=` of handlers, by their ids; `cut`
+    counts the lines that were too long. `remark` is a message from kubelet instead of a
+    line.
     """
 
     stream: int
@@ -96,11 +97,11 @@ class LogLines:
 class StreamEnded:
     """A listing, a watch or a log has ended.
 
-    `status` is the HTTP status (also of an ERROR event) where there is one; `reason` is
+    `status` is the HTTP status (also of an ERROR event), if there is one; `reason` is
     eof, silent, undecodable, refused or unreachable, or elsewhere for a log that does
-    not begin at its mark; `retry_after_seconds` is the server's advice, where it gave
-    one.  For a log `place` is where it has ended, and `rest` are lines that would be
-    complete if nothing more came.
+    not begin at its mark; `retry_after_seconds` is the server's advice, if it gave one.
+    For a log, `place` is its end, and `rest` are lines that would be complete if
+    nothing more came.
     """
 
     stream: int
@@ -126,7 +127,7 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class WriteDenied:
-    """An admission handler has denied a write; a Kubernetes Event is to report it.
+    """An admission handler has denied a write; a Kubernetes Event must report it.
 
     `resource` is the kind as `plural.version.group`. `namespace` is "" for
     cluster-scoped objects, and `uid` is "" for denied creations.

@@ -1,28 +1,28 @@
 """Requests in flight: the next action after each reply, for each purpose of a request.
 
-One table holds for all requests of an operator: those of effects, of the object's own
-write, of peering, and of leader election. Each of these machines calls
+One table holds for all requests of an operator: requests of effects, of the object's
+own write, of peering, and of leader election. Each of these machines calls
 `next_after(purpose, outcome, tries)` and does what it returns:
 
-- `TAKE`: the reply settles the request. It is done, absent, or refused for good.
-- `LOOK`: the result is not known, or another writer was faster. Read the object live,
-  and decide by its state. A write is never repeated blindly.
-- `AGAIN`: send it again, at once for the first time, then with backoff.
+- `TAKE`: the reply settles the request. It is done, absent, or permanently refused.
+- `LOOK`: the result is unknown, or another writer was faster. Read the object live, and
+  decide by its state. A write is never repeated blindly.
+- `AGAIN`: send it again, the first time at once, then with backoff.
 - `LATER`: send it again with backoff, as long as it is needed.
 
 The rules behind the table:
 
 - *Unknown* means that the request was sent and no reply came. A write may have been
-  applied, so the object is read; a read, and a deletion, are repeated. A call outside
+  applied, so the object is read. A read, and a deletion, are repeated. A call outside
   of the API server can be neither checked nor repeated: its handler gets the outcome.
-- *Unreachable* means that it was certainly not applied: it is sent again.
-- *Unserved* is a 404 of the kind, not of the object: an API server that has just
-  started answers so for a moment. After `UNSERVED_TRIES` tries, half a minute, it
-  counts as missing.
+- *Unreachable* means that it was certainly not applied, so it is sent again.
+- *Unserved* is a 404 for the kind, not for the object. An API server that has just
+  started answers like this for a moment. After `UNSERVED_TRIES` tries, half a minute,
+  the kind counts as missing.
 - *Rejected* (400, 405, 413, 415, 422) is about the content of the request: sending it
-  again cannot help. Any other refusal may be lifted, as by a role that is granted: the
-  operator's own requests are sent again, while an author's effect fails its attempt,
-  which is tried again by the handler's own options.
+  again cannot help. Any other refusal may be lifted, for example by a role that is
+  granted. So the operator's own requests are sent again. An author's effect fails its
+  attempt, which is retried by the handler's own options.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
     "reply_of",
 ]
 
-# The number of tries of a request to a kind that is not served now: half a minute.
+# The number of tries of a request to an unserved kind: half a minute.
 UNSERVED_TRIES = 8
 # The HTTP statuses that reject the content of a request.
 _REJECTIONS = frozenset((400, 405, 413, 415, 422))
@@ -88,7 +88,7 @@ class WritePurpose(Enum):
 
 
 class PeeringPurpose(Enum):
-    """Purposes in peering: for the own record, and (`CLEAN`) for dead peers' ones."""
+    """Purposes in peering: for the own record, and (`CLEAN`) for dead peers'."""
 
     RENEW = "renew"
     LEAVE = "leave"
@@ -224,7 +224,7 @@ def reply_of(outcome: Outcome) -> Reply:
 
 
 def message_of(outcome: Outcome) -> str:
-    """The message of an outcome; "" of a success.
+    """The message of an outcome; "" for a success.
 
     >>> message_of(Refused(403, "forbidden")), message_of(Applied())
     ('forbidden', '')

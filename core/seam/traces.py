@@ -1,9 +1,9 @@
-"""Traces: what handlers were shown, and what they decided, for whoever records it.
+"""Traces: the inputs and decisions of handlers, for a recorder.
 
-They are commands that nobody carries out.  A recording with them can be asked what
+They are commands that no interpreter executes. A recording with them can show what
 another handler would have decided in a handler's place, and which handler has written a
-field.  What the recording holds anyway is referred to: an object by its uid and its
-version, an answer by the step that it came with.
+field. Traces refer to what the recording holds anyway: to an object by its uid and its
+version, to an answer by the step that it came with.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Trace:
 
 
 class Version(NamedTuple):
-    """A version of an object: of whose kind, where, and which."""
+    """A version of an object: its kind, its place, and its version."""
 
     resource: str  # plural.version.group
     namespace: str
@@ -45,7 +45,7 @@ class Version(NamedTuple):
 
     @property
     def where(self) -> str:
-        """`namespace/name`, as `Subject.label` has it."""
+        """`namespace/name`, as in `Subject.label`."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -53,7 +53,7 @@ class Seen(NamedTuple):
     """The state that a handler compares with: digests by scope.
 
     `old` is a digest of the value itself, in the order of its keys, which a function
-    can observe; None where it is not known any more.
+    can observe. It is None if the value is unknown now.
     """
 
     digests: Mapping[str, str]
@@ -64,10 +64,10 @@ class Seen(NamedTuple):
 class Began(Trace):
     """An attempt of a handler has begun, with these facts.
 
-    `attempt` is its number in the process.  `reason` is as the handler is given it, or
-    for a reconcile handler why the author's function is not asked; `children` are the
-    objects that it is shown. `line` is that of a log: the container, the time in
-    nanoseconds, and the text.
+    `attempt` is its number in the process. `reason` is the reason that the handler
+    receives. For a reconciler it is the reason why the author's function is not called.
+    `children` are the objects that the handler receives. `line` is a log line: the
+    container, the time in nanoseconds, and the text.
     """
 
     attempt: int
@@ -92,11 +92,11 @@ class Asked(Trace):
 
 @dataclass(frozen=True, slots=True)
 class Given(Trace):
-    """An attempt gets the answer to what it has asked.
+    """An attempt gets the answer to its request.
 
-    It is the outcome that came with this step's input, unless `outcome` is another one;
-    with `version` it is done, and the answer is that version of its object.  `stopped`
-    is the reason for which a daemon is to stop.
+    It is the outcome that came with this step's input, unless `outcome` is set. With
+    `version`, the request is done, and the answer is that version of its object.
+    `stopped` is the reason why a daemon is to stop.
     """
 
     attempt: int
@@ -107,7 +107,7 @@ class Given(Trace):
 
 @dataclass(frozen=True, slots=True)
 class Desires(Trace):
-    """The author's part of a reconcile handler has ended: fnop goes on for it."""
+    """The author's part of a reconciler has ended: fnop continues for it."""
 
     attempt: int
     desired: Desired
@@ -119,8 +119,8 @@ class Desires(Trace):
 class Ended(Trace):
     """The function of an attempt has ended: with a plan, or with a failure.
 
-    `patches` are the changes of its object by the argument `patch`, None for one by a
-    function; `parts` are the sub-handlers that it has declared.
+    `patches` are the changes of its object by the argument `patch`, None for a change
+    by a function; `parts` are the sub-handlers that it has declared.
     """
 
     attempt: int
@@ -134,8 +134,9 @@ class Ended(Trace):
 class Wrote(Trace):
     """The handlers whose changes are in the request `id`: fields, as JSON pointers.
 
-    Those that only a function knows are not among them.  A later handler has written
-    over what an earlier one has; one that patches and returns a value is there twice.
+    Fields that only a function knows are not among them. A later handler has
+    overwritten an earlier one's fields. A handler that patches and returns a value
+    appears twice.
     """
 
     id: int
@@ -146,8 +147,8 @@ class Wrote(Trace):
 class Indexed(Trace):
     """An index has these values of an object: pairs of a key and a value.
 
-    `object` is its kind (plural.version.group), its namespace, and its name.  In a
-    recording the values are `unknown` where they are of an author's own types.
+    `object` is its kind (plural.version.group), its namespace, and its name. In a
+    recording, values of an author's own types are `unknown`.
     """
 
     index: str

@@ -56,13 +56,15 @@ _INPUTS: dict[str, type] = {
         WriteDenied,
     )
 }
-# The types of fields in the JSON form; outcomes are checked by `from_wire`.
+# The types of fields in the JSON form; `from_wire` checks outcomes.
 _KINDS = {"id": int, "stream": int, "body": dict, "type": str, "version": str}
 _VALUES: tuple[type, ...] = (*get_args(Effect), *get_args(Outcome))
-# Fields that are not recorded: a live exception; the end of an attempt and a refused
-# act, which are in the text of the line, and which recordings of earlier releases lack;
-# and options of requests whose answers show in which form they came, so that recordings
-# of releases with other options replay.
+# Fields that are not recorded:
+# - a live exception
+# - the end of an attempt and a refused act: they are in the text of the line, and
+#   recordings of earlier releases lack them
+# - options of requests whose answers show their form: so recordings of releases with
+#   other options replay
 _UNTOLD = frozenset(
     (
         (Say, "exception"),
@@ -76,7 +78,7 @@ _UNTOLD = frozenset(
 )
 
 
-# The ways to write values that are no JSON, by their types.
+# The ways to write values that are not JSON, by their types.
 _WRITTEN: dict[type, Callable[[Any], Any]] = {
     Body: lambda value: value.data,
     Resource: lambda value: value.key,
@@ -108,14 +110,14 @@ def input_to_wire(value: Input) -> dict[str, Any]:
 
 
 def _without_log(value: Input, wire: dict[str, Any]) -> dict[str, Any]:
-    """The JSON form of an end without what only logs have, for the other streams."""
+    """Return an end's JSON form without log fields, for all other streams."""
     if isinstance(value, StreamEnded) and value.place is None and not value.rest:
         del wire["place"], wire["rest"]
     return wire
 
 
 def apart(value: Input) -> tuple[dict[str, Any], Body | dict[str, Any] | None]:
-    """The JSON form of an input without the object that it shows, and that object.
+    """Return an input's JSON form without the object that it shows, and that object.
 
     >>> apart(Answered(1, Applied({"metadata": {}})))
     ({'in': 'Answered', 'id': 1, 'outcome': {'is': 'Applied', 'object': None}}, \
@@ -155,7 +157,7 @@ def together(wire: dict[str, Any], body: Any) -> None:
 
 
 def input_from_wire(wire: dict[str, Any]) -> Input:
-    """The input from its JSON form; raises `ValueError` for anything else."""
+    """Return the input from its JSON form; raise `ValueError` for anything else."""
     cls = _INPUTS.get(str(wire.get("in")))
     if cls is None:
         raise ValueError(f"not an input: {str(wire)[:80]}")
@@ -179,7 +181,7 @@ def input_from_wire(wire: dict[str, Any]) -> Input:
 
 
 def _of_log(given: dict[str, Any]) -> dict[str, Any]:
-    """The lines and the mark of `LogLines`; raises `TypeError` for other values."""
+    """Return lines and mark of `LogLines`; raise `TypeError` for other values."""
     mark = given.get("mark")
     return {
         "lines": tuple(LogLine(*each) for each in given["lines"]),
@@ -189,7 +191,7 @@ def _of_log(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_log_end(given: dict[str, Any]) -> dict[str, Any]:
-    """The place and the rest of a log that has ended; raises as `_of_log`."""
+    """Return the place and the rest of a log that has ended; raises as `_of_log`."""
     place = given.get("place")
     if place is not None:
         mark, held, missing = place

@@ -1,1 +1,1 @@
-"""The operator's state as records, and the step that has them open."""
+"""The operator's state as records, and the step that opens them for changes."""

@@ -1,8 +1,8 @@
 """Handlers that run without an object: at startup, at cleanup, for the cluster.
 
-Such a handler makes attempts as others do, so its record is an `ObjectRecord` as well.
-An operator has at most one activity of its own life at a time, startup or cleanup, and
-one for each handler of each change of the cluster. `Lifecycle` holds them.
+Such a handler makes attempts as others do, so its record is also an `ObjectRecord`. An
+operator has at most one activity of its own life at a time, startup or cleanup. It also
+has one for each handler of each change of the cluster. `Lifecycle` holds them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from fnop.effects.values import ReadOnlyDict
 
 __all__ = ["ACTIVITY", "Activity", "activity_of", "is_activity", "key_of_change"]
 
-# The key of startup and cleanup where an object has its own, as in tickets.
+# The key of startup and cleanup in place of an object's key, as in tickets.
 ACTIVITY = Key("", "", "")
-# Where an object's key has its resource.
+# In place of the resource in an object's key.
 _OF_CLUSTER = "cluster"
 
 
@@ -33,7 +33,7 @@ def key_of_change(number: int) -> Key:
 
 
 def is_activity(key: Key) -> bool:
-    """Whether a key is that of an activity, and not of an object.
+    """Whether a key belongs to an activity, and not to an object.
 
     >>> is_activity(ACTIVITY), is_activity(Key("pods.v1.", "default", "a"))
     (True, False)
@@ -45,8 +45,8 @@ def is_activity(key: Key) -> bool:
 class Activity(NamedTuple):
     """The record of the handlers, and when to continue.
 
-    `due` is a monotonic time; None while an answer is awaited. `change` is the change
-    of the cluster that it is about.
+    `due` is a monotonic time; None while it awaits an answer. `change` is the change of
+    the cluster that it handles.
     """
 
     record: ObjectRecord
@@ -54,7 +54,7 @@ class Activity(NamedTuple):
     change: ClusterChange | None = None
 
     def at(self, moment: float) -> Activity:
-        """The activity, due at this moment or earlier if it already was."""
+        """Return the activity, due at this moment, or earlier if it already was."""
         due = moment if self.due is None else min(self.due, moment)
         return self._replace(due=due)
 

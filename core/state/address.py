@@ -1,4 +1,4 @@
-"""The address of a request, and the requests that one effect takes."""
+"""The address of a request, and the requests that one effect needs."""
 
 from __future__ import annotations
 

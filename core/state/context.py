@@ -1,7 +1,7 @@
 """The reconcile context: one object, within the step that handles it.
 
-Functions about an object get this and not the whole step.  They change the records
-through it.  It lives within one call of `step`, as the step does.
+Functions about an object get this context and not the whole step. They change the
+records through it. It lives within one call of `step`, as the step does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Context:
     def __init__(self, turn: Turn, key: Key) -> None:
         self._turn = turn
         self.key = key
-        # Whether there is no object, as for startup and cleanup.
+        # Whether it has no object, as for startup and cleanup.
         self.is_activity = is_activity(key)
         self.now: Now = turn.now
         self.settings: Settings = turn.settings
@@ -71,7 +71,7 @@ class Context:
 
     @property
     def kind(self) -> Kind:
-        """The object's kind; `KeyError` where it is not served any more."""
+        """The object's kind; `KeyError` if it is not served now."""
         kind = self._turn.survey.kinds[self.key.resource]
         if not kind.observation.has_entries:
             return kind
@@ -84,7 +84,7 @@ class Context:
 
     @property
     def grave(self) -> Grave | None:
-        """The object that had this name, where a live answer says that it is gone."""
+        """The object that had this name, if a live answer says that it is gone."""
         return self._turn.objects.graves.get(self.key)
 
     def put(self, record: ObjectRecord) -> None:
@@ -130,7 +130,7 @@ class Context:
 
     @property
     def keeps_still(self) -> bool:
-        """Whether a handler's freeze forbids to begin anything more."""
+        """Whether a handler's freeze forbids to begin further work."""
         return self._turn.lifecycle.frozen is not None and not self.is_activity
 
     @property
@@ -144,7 +144,7 @@ class Context:
 
     @property
     def log_until(self) -> float | None:
-        """Until when logs of the object are awaited that are still open (monotonic)."""
+        """The end of the wait for the object's open logs (monotonic)."""
         found = self._turn.logs.of_pod(self.key)
         return max((each.due for each in found if each.is_open), default=None)
 
@@ -159,7 +159,7 @@ class Context:
         return self._turn.objects.indices
 
     def observers(self, index: Handler) -> tuple[str, ...]:
-        """The indices of keys under which objects have entries of this one observed."""
+        """The indices of keys under which this index's observed entries are."""
         return self._turn.program.observers.get(index.id, ())
 
     @property
@@ -169,12 +169,12 @@ class Context:
         return NOTHING if record is None else self._turn.objects.owned_by(record.body)
 
     def bodies(self, key: Key) -> Body | None:
-        """Any object that is known, as it is now."""
+        """Any known object, as it is now."""
         record = self._turn.objects.get(key)
         return None if record is None or record.gone else record.body
 
     def unseen(self, key: Key) -> str:
-        """Why no stream would show this object if it was there; "" if one does."""
+        """The reason why no stream would show this object; "" if one would."""
         purpose = StreamPurpose.OBJECTS.value
         for place in ("", key.namespace):
             found = self._turn.streams.followed.get((key.resource, place, purpose))
@@ -204,7 +204,7 @@ class Context:
 
     @property
     def memo(self) -> ReadOnlyDict:
-        """The memo of startup handlers, with which each object's memo begins."""
+        """The memo of startup handlers, which each object's memo starts with."""
         return self._turn.lifecycle.memo
 
     @property
@@ -238,7 +238,7 @@ class Context:
         return self._turn.drives
 
     def drove(self) -> None:
-        """Count a call of the author's code: at most one in a step (R11)."""
+        """Count a call of the author's code: at most one per step (R11)."""
         self._turn.drives += 1
 
     def next_serial(self) -> int:
@@ -250,15 +250,15 @@ class Context:
         return self._turn.jitter()
 
     def note(self, notes: Notes) -> None:
-        """Store the facts that were found out."""
+        """Store the facts that were found."""
         self._turn.notes = notes
 
     def failed(self) -> None:
-        """Count a handler that failed for good, or another serious failure."""
+        """Count a handler that failed permanently, or another serious failure."""
         self._turn.failed()
 
     def activity_failed(self) -> None:
-        """Note that a startup or cleanup handler has failed for good."""
+        """Note that a startup or cleanup handler has failed permanently."""
         self._turn.lifecycle = failed(self._turn.lifecycle)
 
     def end(self, status: int, reason: str) -> None:
@@ -301,11 +301,11 @@ class Context:
     def perform(
         self, effect: Effect, address: Address, ticket: Ticket, subject: Subject | None
     ) -> int:
-        """Request an effect; the answer finds its ticket by the number returned."""
+        """Request an effect; the answer finds its ticket by the returned number."""
         return self._turn.perform(effect, address, ticket, subject)
 
     def admit(self, call: Call) -> float:
-        """Count a call; returns the seconds that it has to wait, by its limit."""
+        """Count a call; return the seconds that it must wait, by its limit."""
         requests, wait = self._turn.requests.drawn(call, self.now.mono)
         self._turn.requests = requests
         return wait
@@ -334,7 +334,7 @@ class Context:
         self._turn.warn_once(about, message, self.key)
 
     def is_first(self, about: str) -> bool:
-        """Whether this was not reported before in this process; from now on it was."""
+        """Whether this was not yet reported in this process; mark it as reported."""
         return self._turn.is_first(about)
 
     def post(self, event: Event, handler: str) -> None:

@@ -19,7 +19,7 @@ __all__ = ["Coordination"]
 class Coordination(NamedTuple):
     """Peering and the election, each with the time when it is due (monotonic).
 
-    None where the operator takes no part.
+    None if the operator takes no part.
     """
 
     peering: Peering | None = None
@@ -29,7 +29,7 @@ class Coordination(NamedTuple):
 
     @property
     def lease_ends(self) -> float | None:
-        """The time from which no request may begin: the lease may be lost by then."""
+        """The time after which no request may begin: the lease may be lost by then."""
         if self.election is None:
             return None
         verdict = self.election.verdict
@@ -44,7 +44,7 @@ class Coordination(NamedTuple):
         return self.election_due is not None and self.election_due <= now.mono
 
     def wants(self, now: Now) -> Phase:
-        """The phase that the verdicts call for, while the operator is in service."""
+        """The phase that the verdicts require, while the operator is in service."""
         peering, election = self.peering, self.election
         if peering is not None and not isinstance(peering.verdict, Serving):
             return Phase.FROZEN

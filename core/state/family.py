@@ -1,7 +1,7 @@
-"""Which objects own which others, as far as reconcile handlers have to know.
+"""Ownership between objects, as far as reconcilers need to know it.
 
-It follows from the records of the owned kinds alone: whenever one of these is stored,
-its entry here follows, and its owners are to be reconciled.
+It follows from the records of the owned kinds alone. Whenever one of these is stored,
+its entry here changes, too, and its owners are due to be reconciled.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NONE: Map[Key, str] = Map()
 class Family(NamedTuple):
     """The owned objects by the uid of their owner, with their versions.
 
-    `owners` are the kinds that own something, by the key of the owned kind. `strays`
-    are those that name no owner any more, though they were made for one: their bonds
-    and versions.
+    `owners` are the kinds that own objects, by the key of the owned kind. `strays` are
+    objects that name no owner now, though they were made for one: their bonds and
+    versions.
     """
 
     owners: Table[str, tuple[Resource, ...]] = Table()
@@ -45,10 +45,10 @@ class Family(NamedTuple):
     def related(
         self, key: Key, was: Body | None, body: Body | None
     ) -> tuple[Family, list[Key], list[Key]]:
-        """The family after a change of an owned object, and the keys of its owners.
+        """Return the family after a change of an owned object, and its owners' keys.
 
-        Also of those among them that own it no more. `was` is the object before, `body`
-        as it is now; None where it is not there.
+        The keys include previous owners. `was` is the object before, `body` as it is
+        now; None if it does not exist.
         """
         before = owners_of(was) if was is not None else ()
         after = owners_of(body) if body is not None else ()
@@ -80,7 +80,7 @@ class Family(NamedTuple):
         return Family(self.owners, children, strays), sorted(keys | lost), sorted(lost)
 
     def _keys(self, child: Key, owner: Owner) -> list[Key]:
-        """The key of an owner, if its kind is one that owns the child's."""
+        """The key of an owner, if its kind owns the child's kind."""
         return [
             owner.key(each)
             for each in self.owners.get(child.resource, ())

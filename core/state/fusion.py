@@ -1,11 +1,11 @@
 """The object's own write: all changes of one reconcile in the fewest requests.
 
-The patches of handlers, their results, and the state to be stored are fused into at
-most one request to the main endpoint and one to `/status`.  Parts that change nothing
-are dropped.  The request that says "done" is the last.
+fnop fuses the patches of handlers, their results, and the state to store. The result is
+at most one request to the main endpoint and one to `/status`. Parts that change nothing
+are dropped. The request that says "done" is the last.
 
-The write is computed anew from the freshest body after each answer: a conflict costs
-another request, but calls no handler again.
+fnop computes the write again from the freshest body after each answer: a conflict costs
+another request, but does not call a handler again.
 """
 
 from __future__ import annotations
@@ -49,16 +49,17 @@ __all__ = [
 class Writing(NamedTuple):
     """A write of the handled object.
 
-    `after` is the state that is stored once it is done (None: it stores none),
-    `finalizer` "add" or "remove" if it does only that.  `memory` is the state that this
-    process remembers then, and `ends` means that the change is done.  `sent` are the
-    endpoints that have taken their part, of which `patches` contain nothing any more.
-    `restores` means that the object has lost the state that was stored on it.
-    `more` means that another one follows; `looking` that the fresh body is being read
-    after a conflict.  `moved` means that a request with the state in the status was
-    refused before, `unsaid` the same of the operator's own conditions, and `then` are
-    writes that follow this one.  `base` is the body from which the present request
-    `asked` was computed, `doubted` means that nobody knows whether that was done.
+    `after` is the state that is stored once the write is done (None: it stores none).
+    `finalizer` is "add" or "remove" if the write does only that. `memory` is the state
+    that this process remembers then, and `ends` means that the change is done. `sent`
+    are the endpoints that have taken their part; `patches` no longer contain those
+    parts. `restores` means that the object has lost the state that was stored on it.
+    `more` means that another write follows. `looking` means that the fresh body is
+    being read after a conflict. `moved` means that a request with the state in the
+    status was refused before. `unsaid` means the same for the operator's own
+    conditions. `then` are writes that follow this one. `base` is the body that the
+    present request `asked` was computed from. `doubted` means that the outcome of that
+    request is unknown.
     """
 
     patches: Changes = ()
@@ -90,7 +91,7 @@ class Writing(NamedTuple):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether a request may have been done, as far as is known."""
+        """Whether a request may have succeeded, as far as is known."""
         return self.doubted or (self.id is not None and not self.looking)
 
 
@@ -116,14 +117,15 @@ def next_write(
 ) -> NextWrite | None:
     """The patch that is due next; None when all is written.
 
-    `place` is where the state of this kind is stored, `conditions` whether its status
-    takes conditions.  Those of the types `own` are the operator's: no handler takes
-    them away, and without the fields that the `schema` requires nothing is told.
-    `restated` computes the state to be stored from the object as the write makes it.
+    `place` is the location of this kind's state, `conditions` is whether its status
+    takes conditions. Conditions of the types `own` are the operator's: handlers cannot
+    remove them. The operator reports none without the fields that the `schema`
+    requires. `restated` computes the state to store from the object as the write makes
+    it.
 
-    Raises `ValueError` when the state is too long to be stored, `StorageFailed` when a
-    storage of the author's cannot write it, and `OperationFailed` when a JSON patch or
-    a function does not fit the object.
+    Raises `ValueError` when the state is too long to store. Raises `StorageFailed` when
+    an author's storage cannot write it. Raises `OperationFailed` when a JSON patch or a
+    function does not fit the object.
     """
     target: Any = _target(writing, body, settings)
     target = _keeping_conditions(target, body, own)
@@ -147,7 +149,7 @@ def next_write(
 def _next_part(
     parts: Mapping[str, Any], body: Body, sent: frozenset[str], *, state_last: bool
 ) -> NextWrite | None:
-    """The part for the endpoint that is next; the main one first, or last."""
+    """The part for the next endpoint; the main one comes first, or last."""
     for endpoint in ("status", "") if state_last else ("", "status"):
         part = parts.get(endpoint)
         if part and endpoint not in sent:
@@ -170,7 +172,7 @@ def _parts(target: Any, body: Body, *, split: bool) -> dict[str, dict[str, Any]]
 
 
 def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
-    """The freshest body with all changes but the state."""
+    """The freshest body with all changes except the state."""
     target: dict[str, Any] = body.data
     for _, patch in writing.patches:
         target = changed(target, patch)
@@ -189,7 +191,7 @@ def _lacks_fields(target: Any, schema: StatusSchema) -> bool:
 
 
 def _keeping_conditions(target: Any, body: Body, own: Collection[str]) -> Any:
-    """The handlers' change of the conditions, without loss of the operator's own."""
+    """Apply the handlers' changes of conditions, but keep the operator's own."""
     status = target.get("status") if isinstance(target, dict) else None
     given = status.get("conditions") if isinstance(status, dict) else None
     kept = keeping(given, body, own)
@@ -218,9 +220,9 @@ def _with_condition(
 def _without_conditions(
     target: dict[str, Any], body: Body, own: Collection[str]
 ) -> dict[str, Any]:
-    """The target with the operator's own conditions as the object has them.
+    """Return the target with the operator's own conditions as the object has them.
 
-    A status that had none has none then, whatever its schema says of conditions.
+    A status without them stays without them, whatever its schema says about conditions.
     """
     status = target.get("status")
     given = status.get("conditions") if isinstance(status, dict) else None
@@ -249,9 +251,9 @@ def tells_own(writing: Writing, own: Collection[str]) -> bool:
 def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:
     """The patch, bound to the version that it was computed from (R21).
 
-    A decision about one state of an object must not be applied to another one, nor to a
-    re-created namesake: the API server compares a resourceVersion that a patch carries
-    with the object's own, and answers 409.
+    fnop must not apply a decision about one state of an object to another state, nor to
+    a re-created namesake. The API server compares a patch's resourceVersion with the
+    object's own, and answers 409 if they differ.
     """
     meta = {**part.get("metadata", {}), "resourceVersion": body.version}
     return {**part, "metadata": meta}
@@ -273,7 +275,7 @@ def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ..
 
 
 def was_pruned(writing: Writing, response: Body, place: Place) -> tuple[bool, set[str]]:
-    """Whether the server dropped the state, and the names of results that it dropped.
+    """Whether the server dropped the state, and the names of the dropped results.
 
     A schema that does not know a field prunes it and answers 200 without it.
     """
@@ -287,7 +289,8 @@ def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
     """The fields that handlers changed and the server dropped: (handler, pointer).
 
     A schema that does not know a field prunes it and answers 200 without it
-    (Kubernetes: field pruning).  Only what the last request has asked for is dropped.
+    (Kubernetes: field pruning). Only a field that the last request has set counts as
+    dropped.
     """
     asked, base = writing.asked, writing.base
     if asked is None or base is None:
@@ -302,7 +305,7 @@ def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
 
 
 def _merge_of(change: Patch | Transform, base: Body) -> Mapping[str, Any]:
-    """A change as a merge patch of the object from which a request was computed."""
+    """A change as a merge patch of the object that a request was computed from."""
     if isinstance(change, Patch) and not change.json:
         return change.merge or {}
     try:
@@ -314,13 +317,13 @@ def _merge_of(change: Patch | Transform, base: Body) -> Mapping[str, Any]:
 def _absent(
     merge: Mapping[str, Any], found: Mapping[str, Any], at: str
 ) -> Iterator[str]:
-    """The pointers of fields that a merge patch sets and an object does not have.
+    """The pointers of fields that a merge patch sets and an object lacks.
 
     >>> list(_absent({"a": 1, "b": None, "c": {"d": 2, "e": 3}}, {"c": {"d": 0}}, ""))
     ['/a', '/c/e']
     """
     for key, value in merge.items():
-        if value is None or value in ({}, []):  # which servers leave out
+        if value is None or value in ({}, []):  # which servers omit
             continue
         have = found.get(key)
         if isinstance(value, dict) and isinstance(have, dict):

@@ -35,8 +35,8 @@ __all__ = ["bound", "is_in", "needs_guard", "uid_meant"]
 def needs_guard(effect: Effect) -> bool:
     """Whether a patch must be bound to one version of the object.
 
-    It must if a second application would change something more, or if nothing else
-    ensures that it reaches the object that is meant.
+    It must if a second application would change something more. It also must if nothing
+    else ensures that it reaches the intended object.
     """
     if not isinstance(effect, Patch):
         return False
@@ -46,7 +46,7 @@ def needs_guard(effect: Effect) -> bool:
 
 
 def uid_meant(effect: Requested) -> str | None:
-    """The uid of the only object that a change is for, if it names one.
+    """The uid of the only object that a change may reach, if it names one.
 
     >>> uid_meant(Patch(Target("pods", "p", uid="u-1"), {"spec": {}}))
     'u-1'
@@ -63,7 +63,7 @@ def uid_meant(effect: Requested) -> str | None:
 
 
 def bound(patch: Patch, version: Body | None) -> Patch:
-    """The patch as it is sent: bound to one version of the object, or to its uid."""
+    """Return the patch as sent: bound to one version of the object, or to its uid."""
     if version is not None:
         return _guarded(patch, version)
     uid = uid_meant(patch)
@@ -78,8 +78,8 @@ def bound(patch: Patch, version: Body | None) -> Patch:
 def _guarded(patch: Patch, version: Body) -> Patch:
     """The patch, bound to one version of the object.
 
-    The API server answers 409 where a patch leaves another resourceVersion in the
-    object than it has (API concepts: resource versions; optimistic concurrency).
+    The API server answers 409 if the patched object would have another resourceVersion
+    than the stored object (API concepts: resource versions; optimistic concurrency).
     """
     if not patch.json:
         return _with_metadata(patch, "resourceVersion", version.version)

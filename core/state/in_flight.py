@@ -1,9 +1,9 @@
-"""One effect in flight, which may take several requests, as a state machine.
+"""One effect in flight, which may need several requests, as a state machine.
 
-An effect is answered once, by an outcome that can be acted upon: after a request
-without a reply, a live read finds out what happened; a request that could not be sent
-is sent again.  The reaction to each reply is in one table
-(`fnop.core.seam.replies.NEXT`).  This table is about the live read:
+An effect is answered once, by an outcome that the handler can act upon. After a request
+without a reply, a live read finds out what happened. A request that could not be sent
+is sent again. The reaction to each reply is in one table
+(`fnop.core.seam.replies.NEXT`). This table is about the live read:
 
 | effect  | the object exists                 | it is missing |
 |---------|-----------------------------------|---------------|
@@ -12,25 +12,26 @@ is sent again.  The reaction to each reply is in one table
 | Apply   | send again                        | send again    |
 | Patch   | changed: done; else send again    | missing       |
 
-An adopted child is ours by its owner reference.  A created object is ours by a token,
-which names the handler and the object that it was called for: so a handler may be
-repeated.  Within one attempt nothing is repeated: if it creates an object from another
-manifest under a name that it has used before, that is a conflict.
+An adopted child is ours by its owner reference. A created object is ours by a token,
+which names the handler and the object that it was called for. So a handler may be
+repeated. Within one attempt nothing is repeated. If the attempt creates an object from
+another manifest under a name that it has already used, that is a conflict.
 
-An apply is forced where it conflicts only with fields that this operator has written in
-another way, as by creating the object: those fields are its own.  If two requests
-create one object at the same time, one is answered that it exists, and is sent again.
+An apply is forced if it conflicts only with fields that this operator has written in
+another way, for example by creating the object. Those fields are its own. If two
+requests create one object at the same time, the answer to one is that it exists, and
+fnop sends it again.
 
-A JSON patch whose repetition would change something once more, such as one that adds to
-a list, is *guarded*: the object is read first, and the patch is bound to that version.
-Operations that are done already are not sent again.
+A JSON patch is *guarded* if its repetition would change something once more, such as
+one that adds to a list. fnop first reads the object, and binds the patch to that
+version. It does not resend operations that are already done.
 
-A patch whose target has a uid is for that object alone.  The API server takes no other
-uid into an object (422; ValidateObjectMetaUpdate), so a merge patch contains the uid,
-and a JSON patch tests it.  But some subresources, as the `/status` of custom resources,
-ignore the metadata of a merge patch: such a patch is guarded.  When a patch with a uid,
-or an apply, is answered with 422, a live read finds the reason: it is a conflict where
-another object has the name.
+A patch whose target has a uid may reach only that object. The API server does not
+accept another uid for an object (422; ValidateObjectMetaUpdate). So a merge patch
+contains the uid, and a JSON patch tests it. But some subresources, such as the
+`/status` of custom resources, ignore the metadata of a merge patch: such a patch is
+guarded. When a patch with a uid, or an apply, is answered with 422, a live read finds
+the reason. It is a conflict if another object has the name.
 
 The answers of a `Call` are final: only a call may answer *unknown*.
 """
@@ -79,17 +80,16 @@ _CHILD_ENDING_SECONDS = 1.0
 class InFlight(NamedTuple):
     """An effect under way.
 
-    `requests` are sent one after the other; `looking` means that the live read about
-    the first one is under way.  `id` is the command that is awaited, `due` the
-    monotonic time of the next try if there is none.  `manager` is the operator's name
-    in managed fields.  `base` is the object that is changed, as it was when the change
-    was first sent, if this operator handles it.  `token` marks a created object,
-    `guard` is the version that a guarded patch is bound to, and `why` is the API
-    server's last message about a request that is tried again.  With `awaits_mark` the
-    effect waits until the object stores that its handler has begun to act.  A
-    creation is `another` if the same attempt has created something else of that name.
-    `refusal` is the answer after which a live read finds out whether another object
-    has the name.
+    `requests` are sent one after another; `looking` means that the live read about the
+    first one is under way. `id` is the awaited command. `due` is the monotonic time of
+    the next try if there is no command. `manager` is the operator's name in managed
+    fields. `base` is the changed object as it was when the change was first sent, if
+    this operator handles it. `token` marks a created object, and `guard` is the version
+    that a guarded patch is bound to. `why` is the API server's last message about a
+    request that is tried again. With `awaits_mark`, the effect waits until the object
+    stores that its handler has begun to act. A creation is `another` if the same
+    attempt has created something else with that name. `refusal` is the answer that
+    leads to a live read, which shows whether another object has the name.
     """
 
     effect: Requested
@@ -110,7 +110,7 @@ class InFlight(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """The request that is to be sent now."""
+        """The request to send now."""
         present = self.requests[0]
         if self.looking or self.reads_first:
             return _look(present.address)
@@ -140,7 +140,7 @@ class InFlight(NamedTuple):
 
     @property
     def reads_first(self) -> bool:
-        """Whether the version for a guarded patch has yet to be read."""
+        """Whether fnop has yet to read the version for a guarded patch."""
         return self.guard is None and needs_guard(self.requests[0].effect)
 
     @property
@@ -172,9 +172,9 @@ def in_flight_for(
     manager: str = "",
     token: str = "",
 ) -> InFlight:
-    """The requests of an effect, not sent yet.
+    """Return the requests of an effect, not sent yet.
 
-    `manifest` is that of an adopted child, with the owner reference.
+    `manifest` is an adopted child's manifest, with the owner reference.
     """
     if isinstance(effect, Adopt):
         requests: tuple[Request, ...] = (Request(Create(manifest), address),)
@@ -191,7 +191,7 @@ def in_flight_for(
 def proceed(
     in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
 ) -> InFlight | Outcome:
-    """The effect in flight after an answer, or the effect's outcome if it is done."""
+    """Return the effect in flight after an answer, or its outcome if it is done."""
     after = next_after(in_flight.purpose, outcome, in_flight.tries)
     in_flight = in_flight._replace(id=None)
     match after:
@@ -208,9 +208,9 @@ def proceed(
 
 
 def _later(in_flight: InFlight, outcome: Outcome, now: Now, jitter: float) -> InFlight:
-    """Try again after a backoff, without a limit: no handler fails for a server away.
+    """Try again after a backoff, without limit: an absent server fails no handler.
 
-    A handler's timeout, and the operator's end, end it.
+    A handler's timeout, and the operator's end, stop the retries.
     """
     tries = in_flight.tries + 1
     wait = backoff_seconds(tries, jitter)
@@ -233,7 +233,7 @@ def _look_for(in_flight: InFlight, outcome: Outcome, now: Now) -> InFlight:
 def _once_more(
     in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
 ) -> InFlight:
-    """Send it again after a conflict, for the version that is stored by then."""
+    """Send it again after a conflict, for the version that is then stored."""
     tries = in_flight.tries
     pause = backoff_seconds(tries, jitter) if tries else 0.0
     return in_flight._replace(
@@ -256,7 +256,7 @@ def _taken(in_flight: InFlight, outcome: Outcome) -> InFlight | Outcome:
         case effect, Refused(status=422) if uid_meant(effect) is not None:
             return in_flight._replace(looking=True, refusal=outcome, due=0.0)
         case Create() | Adopt(), Missing(message=message):
-            # The collection exists; what is missing is the namespace.
+            # The collection exists; the namespace is missing.
             return Refused(404, message, "NotFound")
         case _:
             return outcome
@@ -293,7 +293,7 @@ def _looked(
 def _found(
     in_flight: InFlight, again: InFlight, found: dict[str, Any], now: Now
 ) -> InFlight | Outcome:
-    """The outcome of a request, or its repetition, after a live read of the object."""
+    """Return a request's outcome, or its repetition, after a live read."""
     request = in_flight.requests[0].effect
     match in_flight.effect:
         case Adopt() | Create():
@@ -311,7 +311,7 @@ def _found(
 
 
 def _another(in_flight: InFlight, found: dict[str, Any]) -> Conflict | None:
-    """The conflict if another object has the name now; else None."""
+    """The conflict if another object has the name now, else None."""
     uid, there = uid_meant(in_flight.effect), Body(found).uid
     if uid is None or uid == there:
         return None

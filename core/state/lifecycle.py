@@ -46,15 +46,15 @@ __all__ = [
     "stopping",
 ]
 
-# A terminal and its wrapper often both pass a signal on: signals within this time count
+# A terminal and its wrapper often both forward a signal. Signals within this time count
 # as one stop.
 REPEAT_SECONDS = 1.0
 # The time limit of cleanup handlers.
 CLEANUP_SECONDS = 60.0
-# The parts of the grace period: for attempts and requests to end, and for leaving.
-# The rest of it is left for the process to exit.
+# The parts of the grace period: for attempts and requests to end, and for leaving. The
+# rest is left for the process to exit.
 _STOPPING_SHARE, _LEAVING_SHARE = 0.7, 0.2
-# A stop that takes longer tells what it waits for.
+# A stop that takes longer logs what it waits for.
 TELL_AFTER_SECONDS = 1.0
 
 
@@ -65,7 +65,7 @@ class Phase(Enum):
     STARTING = "starting"  # startup handlers
     DISCOVERING = "discovering"
     SERVING = "serving"
-    STANDBY = "standby"  # another replica leads: all is watched, no handler is called
+    STANDBY = "standby"  # another replica leads: fnop watches all, and calls no handler
     FROZEN = "frozen"  # another operator has a higher priority
     STOPPING = "stopping"  # attempts and requests end
     CLEANING = "cleaning"  # cleanup handlers
@@ -73,7 +73,7 @@ class Phase(Enum):
     ENDED = "ended"
 
 
-# Phases in which no handler is called, and no request sent for one.
+# In these phases fnop calls no handler, and sends no request for one.
 SUSPENDED = (Phase.STANDBY, Phase.FROZEN)
 # Phases after discovery and before a stop.
 IN_SERVICE = (Phase.SERVING, *SUSPENDED)
@@ -87,7 +87,7 @@ class Milestone(Enum):
     BEGUN = auto()
     STARTED = auto()  # all startup handlers have ended
     DISCOVERED = auto()
-    QUIET = auto()  # no attempt and no request is left
+    QUIET = auto()  # no attempt and no request remains
     CLEANED = auto()  # all cleanup handlers have ended
 
 
@@ -118,28 +118,28 @@ class Lifecycle(NamedTuple):
     """The phase of an operator, and the changes that startup handlers have made."""
 
     phase: Phase = Phase.NEW
-    # When the stop was requested, and when the present phase of it ends (monotonic).
+    # The time when the stop was requested, and when its present phase ends (monotonic).
     stopping_since: float | None = None
     stop_by: float | None = None
     grace: float = 0.0
-    # When to tell what the stop waits for (monotonic); None once it was told.
+    # When to log what the stop waits for (monotonic); None once logged.
     tell_at: float | None = None
     # The exit status of an orderly stop: 1 if an activity has failed.
     exit_status: int = 0
     # Every served kind has been listed once, and that was reported.
     ready: bool = False
-    # The reason for which a handler has frozen the operator.
+    # The reason why a handler has frozen the operator.
     frozen: str | None = None
     # The settings as changed by startup handlers; None if unchanged.
     settings: Settings | None = None
     # Handlers that run without an object, and have not ended, by their keys.
     activities: Table[Key, Activity] = NOTHING
-    # The memo of activities, with which each object's memo begins.
+    # The memo of activities, which each object's memo starts with.
     memo: ReadOnlyDict = ReadOnlyDict()
 
 
 def advance(life: Lifecycle, now: Now, event: Milestone) -> Lifecycle:
-    """The lifecycle after an event; unchanged if the phase does not expect that event.
+    """Return the lifecycle after an event, unchanged if the phase does not expect it.
 
     >>> advance(Lifecycle(), Now(0.0, 0.0), Milestone.BEGUN).phase
     <Phase.STARTING: 'starting'>
@@ -157,14 +157,14 @@ def _entered(life: Lifecycle, phase: Phase, now: Now) -> Lifecycle:
 
 
 def settled(life: Lifecycle, phase: Phase) -> Lifecycle:
-    """The lifecycle in the phase that peers and the lease call for, if in service."""
+    """Return the lifecycle in the phase that peers and lease require, if in service."""
     return life._replace(phase=phase) if life.phase in IN_SERVICE else life
 
 
 def stopping(life: Lifecycle, now: Now, grace: float) -> Lifecycle:
-    """The lifecycle after a requested stop; unchanged if it is already ending.
+    """Return the lifecycle after a requested stop; unchanged if it is already ending.
 
-    `grace` is how long it may take, in seconds, beside the cleanup handlers.
+    `grace` is the time that it may take, in seconds, not counting the cleanup handlers.
     """
     if life.phase in (*_ENDING, Phase.ENDED):
         return life
@@ -174,19 +174,19 @@ def stopping(life: Lifecycle, now: Now, grace: float) -> Lifecycle:
 
 
 def failed(life: Lifecycle) -> Lifecycle:
-    """The lifecycle after a failed activity: the exit status will be 1."""
+    """Return the lifecycle after a failed activity: the exit status will be 1."""
     return life._replace(exit_status=1)
 
 
 def repeats_stop(life: Lifecycle, now: Now) -> bool:
-    """Whether a stop requested again comes too late to be the first one passed on."""
+    """Whether a repeated stop request is too late to be the first one, forwarded."""
     since = life.stopping_since
     is_repeat = since is not None and now.mono < since + REPEAT_SECONDS
     return life.phase in _ENDING and not is_repeat
 
 
 def ended(life: Lifecycle) -> Lifecycle:
-    """The lifecycle after the operator's end, from any phase."""
+    """Return the lifecycle after the operator's end, from any phase."""
     return life._replace(phase=Phase.ENDED)
 
 

@@ -1,4 +1,4 @@
-"""Facts that an operator has found out once, and need not find out or log again."""
+"""Facts that an operator has found once, and need not find or log again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Notes"]
 
 @quick
 class Notes(NamedTuple):
-    """Warnings that were given, failures, and kinds that cannot store something.
+    """Warnings that were logged, failures, and kinds that cannot store something.
 
     `denials` are the Kubernetes Events about denied writes of objects without a record.
     """
 
     warned: frozenset[str] = frozenset()
-    # The number of handlers that failed for good, and of other serious failures.
+    # The number of handlers that failed permanently, and of other serious failures.
     failures: int = 0
     # Kinds whose schema prunes the state from the status: an annotation holds it.
     annotated: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Notes(NamedTuple):
         return self._replace(annotated=self.annotated | {kind})
 
     def keeping(self, kind: str) -> Notes:
-        """The notes without a kind whose status keeps the state after all."""
+        """Return the notes without a kind whose status keeps the state after all."""
         return self._replace(annotated=self.annotated - {kind})
 
     def conditionless(self, kind: str) -> Notes:
@@ -43,9 +43,9 @@ class Notes(NamedTuple):
         return self._replace(unconditioned=self.unconditioned | {kind})
 
     def conditioned(self, kind: str) -> Notes:
-        """The notes without a kind that has a place for a condition after all."""
+        """Return the notes without a kind that does have a place for a condition."""
         return self._replace(unconditioned=self.unconditioned - {kind})
 
     def warned_of(self, about: str) -> Notes:
-        """The notes with a warning that was given."""
+        """Return the notes with a warning that was logged."""
         return self._replace(warned=self.warned | {about})

@@ -1,12 +1,12 @@
-"""The records of all objects, and the queue of those to be reconciled.
+"""The records of all objects, and the queue of objects to reconcile.
 
-`Objects` is the value between two steps.  `OpenObjects` collects the changes of one
+`Objects` is the value between two steps. `OpenObjects` collects the changes of one
 step, and is closed into the next value.
 
 A *grave* marks an object that a live answer has shown to be gone: the watch may be late
-and still show it.  To *bury* sets the mark; to *exhume* removes it, once nothing that
-is older than the deletion can come any more, or where a later version casts doubt on
-the answer.
+and still show it. To *bury* sets the mark; to *exhume* removes it. The mark is removed
+once nothing older than the deletion can arrive. It is also removed if a later version
+casts doubt on the answer.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["Grave", "Objects", "OpenObjects"]
 
 
 class Grave(NamedTuple):
-    """The mark of an object that is gone by a live answer, given in that step.
+    """The mark of an object that a live answer, given in that step, showed as gone.
 
-    `version` is the last one that was known of it.
+    `version` is the object's last known version.
     """
 
     uid: str
@@ -39,16 +39,16 @@ class Grave(NamedTuple):
 
 @quick
 class Objects(NamedTuple):
-    """The records of objects, the queue of those to be reconciled, and the indices.
+    """The records of objects, the queue of objects to reconcile, and the indices.
 
-    `family` says which of them own which others.
+    `family` records which objects own which others.
     """
 
     records: Map[Key, ObjectRecord] = Map()
     queue: WorkQueue = EMPTY
     # Objects that are gone by a live answer, before the watch has shown it.
     graves: Map[Key, Grave] = Map()
-    # The indices that the author's functions make of all objects, by handler id.
+    # The indices that the author's functions compute from all objects, by handler id.
     indices: Map[str, Any] = Map()
     family: Family = Family()
 
@@ -70,7 +70,7 @@ class OpenObjects:
     def __init__(self, objects: Objects, now: float) -> None:
         self._records, self.queue, self.graves, self.indices, self.family = objects
         self._now = now
-        # The changed records, before they are stored; None: the object is dropped.
+        # The changed records, before they are stored; None if the object is dropped.
         self._touched: dict[Key, ObjectRecord | None] = {}
         self._fresh: Key | None = None
 
@@ -93,7 +93,7 @@ class OpenObjects:
         has_children = self.family.children or self.family.strays
         gone = self.get(key) if has_children else None
         for child in sorted(self.owned_by(gone.body)) if gone else ():
-            self.due(child)  # nobody owns it any more
+            self.due(child)  # it has lost its owner
         self._touched[key] = None
         self.queue = self.queue.discard(key)
         if self._fresh == key:
@@ -111,7 +111,7 @@ class OpenObjects:
         return self.family.owned_by(body)
 
     def _relate(self, key: Key, body: Body | None) -> None:
-        """Note an owned object, as it is now; its owners are due."""
+        """Note an owned object in its present form; its owners are due."""
         before = self.get(key)
         was = None if before is None or before.gone else before.body
         if was is body or (was and body and was.version == body.version):
@@ -127,7 +127,7 @@ class OpenObjects:
                 self.due(each)
 
     def _owners_of_stray(self, child: Key, *bonds: str) -> list[Key]:
-        """The keys of the owner of an object that names none: all are looked at."""
+        """The owner keys for an object that names no owner: all are looked at."""
         kinds = {each.key for each in self.family.owners.get(child.resource, ())}
         return [
             key
@@ -137,10 +137,10 @@ class OpenObjects:
         ]
 
     def _has_lost(self, owner: Key, child: Key) -> None:
-        """Call the reconcile handlers of an owner that has lost a child once more.
+        """Call the reconcilers of an owner that has lost a child once more.
 
-        One whose last call did not see the child would take its children for the same:
-        it has made the child, and another took it at once.
+        If the last call did not see the child, the children look unchanged to the
+        handler. It has made the child, and another client took it at once.
         """
         record = self.get(owner)
         if record is None or not record.levels:
@@ -154,7 +154,7 @@ class OpenObjects:
         self._touched[owner] = record._replace(levels=levels)
 
     def all(self) -> list[tuple[Key, ObjectRecord]]:
-        """All objects, in sorted order: no hash decides on it."""
+        """All objects, in sorted order, which does not depend on hashes."""
         self._store()
         return [(key, self._records[key]) for key in sorted(self._records)]
 
@@ -177,10 +177,10 @@ class OpenObjects:
             self.queue = self.queue.add(key, at)
 
     def take_due(self) -> Key | None:
-        """The key that is next in the queue, if it is due.
+        """The next key in the queue, if it is due.
 
-        A key that became due in this step while no other is due need not enter the
-        queue: that is the common case, and the order is the same.
+        If a key became due in this step while no other is due, it need not enter the
+        queue. That is the common case, and the order is the same.
         """
         first, fresh = self.queue.next_due(), self._fresh
         if first is not None and first <= self._now:
@@ -194,7 +194,7 @@ class OpenObjects:
         return fresh
 
     def enqueue(self) -> None:
-        """Queue the key that became due in this step and was not reconciled by it."""
+        """Queue the key that became due in this step and was not reconciled in it."""
         if self._fresh is not None:
             self.queue = self.queue.add_last(self._fresh, self._now)
             self._fresh = None

@@ -51,10 +51,10 @@ __all__ = [
 class Invocation(NamedTuple):
     """One attempt of one handler.
 
-    During a conversation it has a `journal`, and awaits the answer to `asked`.  After
-    its function has ended it has a `plan`, of which `plan[0]` is next.  It waits for
-    `in_flight`, or until the monotonic time `wake`; `ready` means that it can continue
-    now.  `length` is the journal's size in bytes.
+    During a conversation it has a `journal`, and awaits the answer to `asked`. After
+    its function has ended, it has a `plan`, whose next effect is `plan[0]`. It waits
+    for `in_flight`, or until the monotonic time `wake`. `ready` means that it can
+    continue now. `length` is the journal's size in bytes.
     """
 
     serial: int
@@ -75,19 +75,19 @@ class Invocation(NamedTuple):
     parts: frozenset[str] = frozenset()
     gathered: frozenset[str] = frozenset()
     deadline: float | None = None
-    # Why a daemon was requested to stop, and until when it may continue.
+    # The reason why a daemon was asked to stop, and the end of its remaining time.
     stopped: str = ""
     patience: float | None = None
     # The objects that it has created, by key, with the digests of the requests.
     created: Mapping[Key, str] = NOTHING
-    # It has requested an effect: a failure may leave something half done.
+    # It has requested an effect: a failure may leave work half done.
     acts: bool = False
-    # The author's part has ended: what is asked from now on keeps the children.
+    # The author's part has ended: requests from now on keep the children.
     keeps: bool = False
-    # The end of a reconcile handler's children, where it desires any.
+    # Outcome of syncing a reconciler's children; None if it did not desire any.
     synchronised: Synchronised | None = None
-    # It has requeued the object itself, or others; and a reconcile handler had
-    # requeued the object before it was called.
+    # It has requeued the object itself, or others. And a reconciler had requeued the
+    # object before it was called.
     asks_itself: bool = False
     asks_others: bool = False
     was_asked: bool = False
@@ -124,8 +124,8 @@ class Change(NamedTuple):
     """One cause and the handlers selected for it.
 
     It keeps its body of the object while conversations are in progress: later versions
-    are a new cause.  `aims` say, by handler id, what a success counts for.
-    `generation` is the object's generation that is handled, or that one of its handlers
+    are a new cause. `aims` map handler ids to the states that a success counts for.
+    `generation` is the object's handled generation, or the one that one of its handlers
     has made.
     """
 
@@ -142,8 +142,8 @@ class Change(NamedTuple):
 class RunState(NamedTuple):
     """The state of a daemon or timer of an object between its runs.
 
-    In monotonic seconds: it does not begin before `start`, and the last run began at
-    `began`.  `over` means that it will not begin again.  Where the interval is a
+    Times are monotonic seconds. It does not begin before `start`, and the last run
+    began at `began`. `over` means that it will not begin again. If the interval is a
     function, it counts from `ended`, and was computed for the version `timed_for`. If
     the object did not fit the class of an argument, it is over for the version
     `unfit_in` alone.
@@ -160,21 +160,21 @@ class RunState(NamedTuple):
 
 @quick
 class LevelState(NamedTuple):
-    """The state of a reconcile handler of an object between its calls.
+    """The state of a reconciler of an object between its calls.
 
-    `body` and `children` (versions by key) are what the last call has seen; None before
-    the first one.  It is called again at the monotonic time `start` even if these are
-    the same; `over` means that it has failed for good with these.  `holds` means that
-    children of its set have to be deleted before the object; None if that is unknown;
-    with `held` that was so at some time in this process.  So many calls in a row
-    (`looks`) have ended with an answer that the watch had yet to show.  `checked` are
-    the children that were found as desired, and `answer` is the digest of what was
-    desired then, if it was all found.  `pace` is that of repairs of what others change
-    again and again, and `own` that of calls which it causes itself.  `asked` means that
-    a reconcile handler has requeued the object since the last call.  `synced` is what
-    it has told last of its children.  `left` means that it does not select the object
-    any more, and leaves its children as they are.  `refused` is the progress with a
-    status that the API server refuses: the call has succeeded by then.
+    `body` and `children` (versions by key) are the inputs of the last call; None before
+    the first call. It is called again at the monotonic time `start` even if these are
+    the same. `over` means that it has failed permanently with these. `holds` means that
+    children of its set must be deleted before the object; None if unknown. `held` means
+    that this was true at some time in this process. `looks` is the number of calls in a
+    row that ended with an answer that the watch had yet to show. `checked` are the
+    children that were found as desired. `answer` is the digest of what was desired
+    then, if all of it was found. `pace` is the pace of repairs of fields that others
+    change again and again. `own` is the pace of calls that the handler causes itself.
+    `asked` means that a reconciler has requeued the object since the last call.
+    `synced` is its last report about its children. `left` means that it has stopped
+    selecting the object, and leaves its children as they are. `refused` is the progress
+    with a status that the API server refuses: the call has succeeded by then.
     """
 
     body: Body | None = None
@@ -202,10 +202,10 @@ class LevelState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
-    """A watch event for which an event handler has not been called yet.
+    """A watch event whose event handler has not been called yet.
 
-    For log handlers it is a `line` of the log of a `container`.  A mapping that has
-    failed for it is called again, as its `progress` says.
+    For log handlers it is a `line` of a `container`'s log. A mapping that has failed
+    for it is called again, as its `progress` says.
     """
 
     handler: Handler
@@ -232,9 +232,9 @@ class Declared:
 class Work(NamedTuple):
     """The work in progress on an object; most objects have none.
 
-    `outstanding` are commands of cancelled conversations that are not answered yet,
-    `outstanding_until` is when they are no longer awaited.  `successes` are log lines
-    of attempts, to be emitted when the changes of those are written.
+    `outstanding` are unanswered commands of cancelled conversations, and
+    `outstanding_until` is the end of the wait for their answers. `successes` are log
+    lines of attempts, to emit when the attempts' changes are written.
     """
 
     change: Change | None = None
@@ -254,7 +254,7 @@ class Work(NamedTuple):
 
     @property
     def invocations(self) -> tuple[Invocation, ...]:
-        """All attempts: first those that are independent, then those in one order."""
+        """All attempts: first the independent ones, then the ordered ones."""
         return (
             *self.event_runs,
             *self.background_runs,
@@ -277,12 +277,12 @@ IDLE = Work()
 
 @quick
 class Expectation(NamedTuple):
-    """A version that this operator has written and the watch has not shown yet.
+    """A version that this operator has written and that the watch has yet to show.
 
-    `step` is the step of the response: a listing begun after it fulfils the
-    expectation, too.  With `passes` the object may be reconciled all the same: after
-    the finalizer was added, the response alone is enough (R20).  An object that was
-    missing has been looked for so many times (`looks`) before.
+    `step` is the step of the response: a listing that began after it also fulfils the
+    expectation. With `passes`, the object may be reconciled without waiting: after the
+    finalizer was added, the response alone is enough (R20). `looks` is how many times a
+    missing object has been looked for before.
     """
 
     version: str
@@ -294,13 +294,13 @@ class Expectation(NamedTuple):
 
     @property
     def due(self) -> float | None:
-        """When to read live; None while that read is under way."""
+        """The time to read live; None while that read is under way."""
         return None if self.looking else self.deadline
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A Kubernetes Event that was reported: where it is stored, and its `count`."""
+    """A Kubernetes Event that was reported: its place, and its `count`."""
 
     event: Event
     name: str
@@ -311,9 +311,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The last reports about an object, and how many more are allowed.
+    """The last reports about an object, and the number of further ones allowed.
 
-    `left` is that number, as of the monotonic time `at`.  `complaints` are the errors
+    `left` is that number, as of the monotonic time `at`. `complaints` are the errors
     that were logged about the object's present version.
     """
 
@@ -330,11 +330,11 @@ NO_REPORTS = Reports()
 class Backoff(NamedTuple):
     """The pauses of an object; most objects have none, and share one value.
 
-    In monotonic seconds: after an unexpected error nothing is done about the object
-    before `paused_until`.  A state that the server refuses is not sent again before
-    `unsaved_until`; it was refused `unsaved_tries` times.  `pace` is that of the
-    operator's changes for which its own handlers are called again, and `odds` that of
-    changes of its finalizer and of its state, which another may undo.
+    In monotonic seconds: after an unexpected error, fnop does nothing about the object
+    before `paused_until`. A state that the server refuses is not sent again before
+    `unsaved_until`; it was refused `unsaved_tries` times. `pace` is the pace of the
+    operator's changes that lead to calls of its own handlers. `odds` is the pace of
+    changes of its finalizer and of its state, which another client may undo.
     """
 
     paused_until: float = 0.0
@@ -351,13 +351,13 @@ NO_BACKOFF = Backoff()
 class ObjectRecord(NamedTuple):
     """The record of one object.
 
-    `stored` is its state, as it is stored on the object and remembered here.  With
-    `readable` False the object carries a state that cannot be read, and is left alone.
-    `initial` holds until an object of the first listing has been handled once.  `gone`
-    means that the watch has shown its deletion; `vanished` that a live answer has, and
-    the watch has not yet.  `shown` are the last versions that the watch has shown
-    during the present work.  `learned` is the step of the last live answer about the
-    object: a listing that began before is older.
+    `stored` is its state, as stored on the object and remembered here. With `readable`
+    False, the object carries a state that cannot be read, and fnop leaves it alone.
+    `initial` holds until an object of the first listing has been handled once. `gone`
+    means that the watch has shown its deletion. `vanished` means that a live answer
+    has, and the watch has not yet. `shown` are the last versions that the watch has
+    shown during the present work. `learned` is the step of the last live answer about
+    the object: a listing that began before it is older.
     """
 
     body: Body
@@ -376,24 +376,23 @@ class ObjectRecord(NamedTuple):
     # The daemons and timers by handler id, and when the object last changed.
     background: Mapping[str, RunState] = NOTHING
     changed: float = 0.0
-    # The reconcile handlers by id.
+    # The reconcilers by id.
     levels: Mapping[str, LevelState] = NOTHING
     reports: Reports = NO_REPORTS
     # Its deletion has been handled, though others' finalizers still hold the object.
     released: bool = False
-    # It was put aside: another operator may have stored another state on it meanwhile.
+    # It was deferred: meanwhile another operator may have stored another state on it.
     stale: bool = False
     # The ends of handlers, and their changes, that were not written by then; None for
-    # an object that was not put aside.
+    # an object that was not deferred.
     unwritten: Work | None = None
     # The last condition that this process has written, or had no place for.
     written_condition: Condition | None = None
-    # It was deleted with `--cascade=orphan`: its children are to be let go.
+    # It was deleted with `--cascade=orphan`: its children are to be released.
     orphans: bool = False
-    # Its observation when no handler selected it, where an update handler may do so
-    # later.
+    # Its observation when no handler selected it, if an update handler may do so later.
     overlooked: Seen | None = None
-    # More was due at the last step about it than the one call of the author's code.
+    # Work was left over from the last step, which may call the author's code only once.
     left: bool = False
 
     def backing_off(self, **changes: Any) -> ObjectRecord:
@@ -401,14 +400,14 @@ class ObjectRecord(NamedTuple):
         return self._replace(backoff=self.backoff._replace(**changes))
 
     def progress_of(self, name: str) -> Progress | None:
-        """The progress of a handler with the present change; None if there is none."""
+        """The progress of a handler with the present change; None without any."""
         records = self.work.progress if self.work else IDLE.progress
         return records.get(name) or self.stored.progress.get(name)
 
     def handled_by(self, handler: Handler) -> str:
-        """The digest of the state that a handler has last handled; "" if there is none.
+        """The digest of a handler's last-handled state; "" without one.
 
-        It is that of the last-seen state of the object, unless the handler's progress
+        It is the digest of the object's last-seen state, unless the handler's progress
         says otherwise.
         """
         record, seen = self.progress_of(handler.id), self.stored.seen
@@ -420,7 +419,7 @@ class ObjectRecord(NamedTuple):
         """The earlier state of the object, for a handler that compares.
 
         It is the state that the handler last acted upon, if the object has changed
-        since, or else the state when a change was last handled.
+        since. Otherwise it is the state when a change was last handled.
         """
         record = self.progress_of(handler.id)
         if record is None or record.seen is None:

@@ -1,6 +1,6 @@
-"""The commands that are not answered yet, each with its ticket.
+"""The unanswered commands, each with its ticket.
 
-A ticket is stored by the command's number, and says who gets the answer.
+A ticket is stored under the command's number, and names the recipient of the answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "under_way",
 ]
 
-# Of more requests under way only the number is told.
+# For more requests under way, the log line gives only their number.
 _TOLD_MAX = 3
 
 
@@ -45,13 +45,13 @@ class ForEffect:
     key: Key
     serial: int
     handler: str
-    # It goes elsewhere than to the API server, and may take long.
+    # It goes elsewhere than the API server, and may take long.
     outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ForWrite:
-    """The object's own write, or the live read before it is computed anew."""
+    """The object's own write, or the live read before it is computed again."""
 
     key: Key
     handler: str = ""
@@ -81,7 +81,7 @@ class ForDiscovery:
 
 @dataclass(frozen=True, slots=True)
 class ForNamespace:
-    """The question whether the namespace of this name is there."""
+    """The question whether the namespace of this name exists."""
 
     name: str
 
@@ -105,17 +105,17 @@ Ticket = OfObject | ForDiscovery | ForNamespace | ForPeers | ForLease
 
 
 def is_outside(ticket: Ticket) -> bool:
-    """Whether it goes elsewhere than to the API server, and may take long."""
+    """Whether its request goes elsewhere than the API server, and may take long."""
     return isinstance(ticket, ForEffect) and ticket.outside
 
 
 def is_urgent(ticket: Ticket) -> bool:
-    """Whether the operator's right to serve depends on it: it waits for no slot."""
+    """Whether the right to serve depends on it: then it does not wait for a slot."""
     return isinstance(ticket, (ForPeers, ForLease))
 
 
 def handler_of(ticket: Ticket) -> str:
-    """The ids of the handlers that it is for, for logs and recordings."""
+    """The ids of the handlers that it serves, for logs and recordings."""
     match ticket:
         case ForEffect(handler=name) | ForWrite(handler=name) | ForEvent(handler=name):
             return name
@@ -125,9 +125,9 @@ def handler_of(ticket: Ticket) -> str:
 
 @quick
 class Requests(NamedTuple):
-    """The tickets by number; `calls` counts those that do not go to the API server.
+    """The tickets by number; `calls` counts those not for the API server.
 
-    `allowances` are those of called functions, by name.
+    `allowances` are the token buckets of called functions, by name.
     """
 
     pending: Map[int, Ticket] = Map()
@@ -135,12 +135,12 @@ class Requests(NamedTuple):
     allowances: Map[str, Allowance] = Map()
 
     def sent(self, number: int, ticket: Ticket) -> Requests:
-        """The requests with one more command, which is sent."""
+        """Return the requests with one more command, which is sent."""
         pending, calls = self.pending.set(number, ticket), self.calls
         return Requests(pending, calls + is_outside(ticket), self.allowances)
 
     def drawn(self, call: Call, now: float) -> tuple[Requests, float]:
-        """The requests after a call is admitted, and the seconds that it has to wait.
+        """Return the requests after a call is admitted, and the seconds it must wait.
 
         `now` is monotonic.
         """
@@ -168,7 +168,7 @@ class Requests(NamedTuple):
 
 
 def under_way(requests: Requests) -> str:
-    """The requests that are not answered yet, for a log line; "" if there is none.
+    """The unanswered requests, for a log line; "" without any.
 
     >>> ticket = ForEffect(Key("pods.v1", "default", "a"), 1, "create")
     >>> under_way(Requests().sent(1, ticket))

@@ -1,8 +1,8 @@
 """One change as requests to two endpoints: the object and its status.
 
-A change sees one version of the object, however many requests it takes: what an
-endpoint has taken is left out of the next request, which is computed from that version
-all the same (`left_of`).
+A change sees one version of the object, however many requests it needs. The next
+request omits the parts that an endpoint has taken. It is still computed from that
+version (`left_of`).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def _can_split(patch: Patch, address: Address) -> bool:
 
 
 def _parts(steps: Steps) -> tuple[Steps, Steps]:
-    """The JSON patch operations for the main endpoint, and those for `/status`.
+    """The JSON patch operations for the main endpoint, and for `/status`.
 
-    Each endpoint sees the whole object, and keeps only its own part of it.  So a patch
-    of one part stays whole.  In a patch of both parts, the tests of the status that
-    come before its first change are repeated in the first request.
+    Each endpoint sees the whole object, and keeps only its own part of it. So a patch
+    of one part stays whole. If a patch changes both parts, the status tests before its
+    first change are repeated in the first request.
     """
     written = _written(steps)
     if True not in written:
@@ -83,7 +83,7 @@ def _parts(steps: Steps) -> tuple[Steps, Steps]:
 
 
 def _written(steps: Steps) -> set[bool]:
-    """Which parts a JSON patch changes: True for the status, False for the rest."""
+    """The parts that a JSON patch changes: True for the status, False for the rest."""
     pointers = [step["path"] for step in steps if step["op"] != "test"]
     pointers += [step.get("from") for step in steps if step["op"] == "move"]
     return {_is_of_status(each) for each in pointers}
@@ -94,7 +94,7 @@ def _is_of_status(pointer: Any) -> bool:
 
 
 def cannot_split(effect: Effect, address: Address) -> str | None:
-    """The reason why a JSON patch cannot be split in two requests; None if it can."""
+    """The reason why a JSON patch cannot be split into two requests; None if it can."""
     if not isinstance(effect, Patch) or not _can_split(effect, address):
         return None
     crosses = any(
@@ -114,9 +114,9 @@ def cannot_split(effect: Effect, address: Address) -> str | None:
 
 
 def changed(target: Any, change: Patch | Transform) -> Any:
-    """The object after one change of an author's.
+    """Return the object after one of an author's changes.
 
-    Raises `OperationFailed` where the change does not fit the object.
+    Raises `OperationFailed` if the change does not fit the object.
     """
     if isinstance(change, Transform):
         return transformed(change.change, target)
@@ -144,7 +144,7 @@ def endpoints_of(change: Patch | Transform, *, split: bool) -> set[str]:
 class _Rest:
     """The part of a change for one endpoint, after the other one has taken its part.
 
-    As it was in `seen`, so the change sees the part of the other endpoint for ever.
+    As it was in `seen`: the change always sees the other endpoint's part like that.
     """
 
     change: Patch | Transform
@@ -165,7 +165,7 @@ class _Rest:
 def _halves(
     found: Mapping[str, Any], is_status: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The part of an object that an endpoint takes, and what it does not take.
+    """The part of an object that an endpoint takes, and the part that it does not.
 
     >>> _halves({"spec": 1, "status": 2}, True)
     ({'status': 2}, {'spec': 1})
@@ -175,10 +175,10 @@ def _halves(
 
 
 def left_of(changes: Changes, endpoint: str, before: Body, *, split: bool) -> Changes:
-    """The changes without those parts that an endpoint has taken.
+    """Return the changes without the parts that an endpoint has taken.
 
-    They were computed from the object `before`, each from what the ones before it have
-    made; `split` means that the status has an endpoint of its own.
+    They were computed from the object `before`, each from the result of the previous
+    ones. `split` means that the status has an endpoint of its own.
     """
     found = []
     seen: Any = before.data
@@ -192,14 +192,14 @@ def left_of(changes: Changes, endpoint: str, before: Body, *, split: bool) -> Ch
 
 
 def _needs_more(changes: Iterable[tuple[str, Patch | Transform]]) -> bool:
-    """Whether any of the changes depends on what was made before it."""
+    """Whether any of the changes depends on the result of the previous ones."""
     return any(isinstance(each, Transform) or each.json for _, each in changes)
 
 
 def _without(
     change: Patch | Transform, endpoint: str, seen: Mapping[str, Any]
 ) -> Patch | Transform | None:
-    """A change without its part for an endpoint; None if nothing is left of it."""
+    """A change without its part for an endpoint; None if nothing of it remains."""
     left = endpoints_of(change, split=True) - {endpoint}
     if not left:
         return None

@@ -19,34 +19,34 @@ __all__ = ["Survey", "looking_by", "missing"]
 
 @quick
 class Survey(NamedTuple):
-    """The kinds and namespaces of the API server, and the discovery of them."""
+    """The API server's kinds and namespaces, and the discovery of them."""
 
     catalogue: Catalogue = Catalogue()
     # The kinds that have handlers, by resource key.
     kinds: Table[str, Kind] = Table()
-    # The statuses that documents have told of, by resource key.
+    # The status schemas that documents describe, by resource key.
     statuses: Table[str, StatusSchema] = Table()
     # The discovery under way, and when the next one is due (monotonic).
     discovery: Discovery | None = None
     due: float | None = None
-    # The number of discoveries in vain, one after the other.
+    # The number of failed discoveries in a row.
     tries: int = 0
-    # Since the last discovery an effect has named a kind that is missing.
+    # Since the last discovery, an effect has named a missing kind.
     wanted: bool = False
     # The namespaces of the cluster; None if they are unknown, or not needed.
     namespaces: frozenset[str] | None = None
     # Until this monotonic time the API server's documents about its kinds may be
-    # outdated, since a definition has just come or gone.
+    # outdated, since a definition was just added or removed.
     restless_until: float = 0.0
     # The server's version, the digests of schemas by resource key, and the hashes of
-    # their documents: as far as handlers of the cluster ask for them.
+    # their documents. Kept only as far as handlers of the cluster need them.
     version: ServerVersion | None = None
     schemas: Table[str, str] = Table()
     hashes: Table[tuple[str, str], str] = Table()
-    # The fields by which the API server does not select objects, by resource key.
+    # The fields that the API server refuses as selectors, by resource key.
     unselectable: Table[str, frozenset[str]] = Table()
-    # Since when the API server has not answered (monotonic), and for how long it had
-    # not when handlers were told last.
+    # Since when the API server has not answered (monotonic). And for how long it had
+    # not when handlers were last called about it.
     silent_since: float | None = None
     told_silence: float = -1.0
 
@@ -56,7 +56,7 @@ class Survey(NamedTuple):
 
 
 def looking_by(survey: Survey, moment: float) -> Survey:
-    """The survey with discovery due at this time (monotonic), or earlier.
+    """Return the survey with discovery due at this time (monotonic), or earlier.
 
     >>> looking_by(looking_by(Survey(), 5.0), 7.0).due
     5.0
@@ -66,6 +66,6 @@ def looking_by(survey: Survey, moment: float) -> Survey:
 
 
 def missing(survey: Survey, now: Now, most: float) -> Survey:
-    """The survey after an effect names a missing kind: due within `most` seconds."""
+    """Return the survey after an effect names a missing kind: due in `most` seconds."""
     wait = growing_seconds(survey.tries, 0.0, most=most)
     return looking_by(survey._replace(wanted=True), now.mono + wait)

@@ -1,7 +1,7 @@
 """One open step: the operator's state while the step changes it.
 
-A `Turn` has the parts of the state open for changes, and is closed into the next state.
-It lives within one call of `step` and never escapes.
+A `Turn` opens the parts of the state for changes, and is closed into the next state. It
+lives within one call of `step` and never escapes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = ["NEW", "About", "Counters", "State", "Turn", "settings_of"]
 
 @quick
 class Counters(NamedTuple):
-    """The sources of numbers: no clock and no random number decides on anything."""
+    """The sources of numbers: clocks and random numbers do not decide anything."""
 
     # The seed of jitter, one for each process.
     seed: str = ""
@@ -109,7 +109,7 @@ _AGAIN = "info", "serving again"
 
 
 class About(TypedDict, total=False):
-    """The details of a log line, beside its object."""
+    """The details of a log line, in addition to its object."""
 
     body: Body | None
     handler: str | None
@@ -151,7 +151,7 @@ class Turn:
     ) -> None:
         self.program = program
         self.now = now
-        # Live conversations, each at the end of its journal: the interpreter keeps
+        # Live conversations, each at the end of its journal; the interpreter keeps
         # them.
         self.live = live
         self.commands: list[Command] = []
@@ -182,7 +182,7 @@ class Turn:
         self.objects = OpenObjects(objects, now.mono)
 
     def observing(self, kind: Kind) -> Kind:
-        """A kind with the present indices, whose entries its handlers observe."""
+        """Return a kind with the present indices that its handlers observe."""
         key, indices = kind.resource.key, self.objects.indices
         known = self._observing.get(key)
         if known is None or known[0] is not indices:
@@ -195,7 +195,7 @@ class Turn:
         return known[1]
 
     def _is_whole(self, index: str) -> bool:
-        """Whether all objects that an index is about have been listed."""
+        """Whether all objects that an index covers have been listed."""
         found = [
             stream
             for stream in self.streams.each(StreamPurpose.OBJECTS)
@@ -222,7 +222,7 @@ class Turn:
     def drop(self, key: Key) -> None:
         """Forget an object, and emit its held success lines.
 
-        No write of it can be refused any more.
+        After this, the API server cannot refuse a write of it.
         """
         record = self.objects.get(key)
         for _, say in record.work.successes if record and record.work else ():
@@ -256,8 +256,8 @@ class Turn:
     ) -> int:
         """Request an effect; its answer will find the ticket.
 
-        It has to begin `before` a monotonic time, by default the end of the lease; an
-        urgent one has no such time by default.
+        It must begin `before` a monotonic time, by default the end of the lease. An
+        urgent request has no such limit by default.
         """
         number = self.next_serial()
         urgent = is_urgent(ticket)
@@ -340,7 +340,7 @@ class Turn:
             self.say("warning", message, key=key)
 
     def is_first(self, about: str) -> bool:
-        """Whether this was not reported before in this process; from now on it was."""
+        """Whether this was not yet reported in this process; mark it as reported."""
         if about in self.notes.warned:
             return False
         self.notes = self.notes.warned_of(about)
@@ -389,7 +389,7 @@ class Turn:
             self._put_activity(ACTIVITY, begun)
 
     def begin_change(self, handler: Handler, change: ClusterChange) -> None:
-        """Let a handler act upon a change of the cluster."""
+        """Start a handler's work on a change of the cluster."""
         memo, now = self.lifecycle.memo, self.now.mono
         begun = activity_of((handler,), memo, now, change)
         self._put_activity(key_of_change(self.next_serial()), begun)
@@ -414,7 +414,7 @@ class Turn:
             self._put_activity(key, activity.at(self.now.mono if at is None else at))
 
     def take_activity(self) -> Key | None:
-        """An activity that is due now; from then on it is not."""
+        """Take an activity that is due now; afterwards it is not due."""
         for key, activity in self.served_activities():
             if activity.due is not None and activity.due <= self.now.mono:
                 self._put_activity(key, activity._replace(due=None))
@@ -422,9 +422,9 @@ class Turn:
         return None
 
     def served_activities(self) -> tuple[tuple[Key, Activity], ...]:
-        """The activities that are gone on with, by the phase of the operator's life.
+        """The activities that continue in the present phase of the operator's life.
 
-        One about the cluster waits while another replica leads.
+        An activity about the cluster waits while another replica leads.
         """
         found = tuple(self.lifecycle.activities.items())
         if found and self.lifecycle.phase in SUSPENDED:
@@ -452,7 +452,7 @@ class Turn:
         self.survey = missing(self.survey, self.now, self.settings.rediscovery_seconds)
 
     def failed(self) -> None:
-        """Count a handler that failed for good, or another serious failure."""
+        """Count a handler that failed permanently, or another serious failure."""
         self.notes = self.notes.failed()
 
     def set_alarm(self, at: float | None) -> None:

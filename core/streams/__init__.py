@@ -1,1 +1,1 @@
-"""Listing and watching collections."""
+"""List and watch collections."""

@@ -1,8 +1,8 @@
-"""The containers of a pod, as its status shows them to those who read their logs.
+"""The containers of a pod, as its status shows them to readers of their logs.
 
 kubelet keeps the log of a container's present instance and of the one before it
-(`previous`).  An instance is told by its containerID, or without one by the number of
-restarts.
+(`previous`). An instance is identified by its containerID, or without one by the number
+of restarts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerSt
 
 
 class Container(NamedTuple):
-    """A container that has begun: its present `instance`, and the one before, or "".
+    """A started container: its present `instance`, and the previous one, or "".
 
-    With `has_ended` the present one writes no more.
+    With `has_ended` the present instance writes nothing more.
     """
 
     name: str
@@ -30,13 +30,13 @@ class Container(NamedTuple):
 
 
 def containers_of(pod: Body) -> tuple[Container, ...]:
-    """The containers of a pod that have begun: also init and ephemeral ones."""
+    """The started containers of a pod: also init and ephemeral ones."""
     found = map(_container, _statuses(pod.stanza("status")))
     return tuple(each for each in found if each is not None)
 
 
 def container_ids(status: Mapping[str, Any]) -> Iterator[str]:
-    """The ids of the containers, also former ones, in the status of a pod.
+    """Yield the ids of the containers, also previous ones, in the status of a pod.
 
     >>> [*container_ids({"containerStatuses": [{"name": "c", "containerID": "x://1"}]})]
     ['x://1']
@@ -62,8 +62,8 @@ def _statuses(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _container(status: Mapping[str, Any]) -> Container | None:
     """The container of a status; None if it has not begun yet.
 
-    One that waits for its restart still shows the log of the instance that has ended
-    (kubelet: validateContainerLogStatus).
+    A container that waits for its restart still shows the log of the instance that has
+    ended (kubelet: validateContainerLogStatus).
     """
     name, state = status["name"], _state(status, "state")
     before = _state(status, "lastState").get("terminated")

@@ -1,6 +1,6 @@
 """The bytes of a log stream as lines: split, timed, joined, selected and limited.
 
-The lines do not depend on how the bytes are split into parts.  Memory is bounded: one
+The lines do not depend on how the bytes are split into parts. Memory is bounded: one
 unfinished line, one event of several lines, and the last part.
 """
 
@@ -28,19 +28,19 @@ _CHAINS = (
     "During handling of the above exception",
     "The above exception was the direct cause",
 )
-# Lines without indentation that go on with a traceback of Python or Java.
+# Lines without indentation that continue a traceback of Python or Java.
 _GOES_ON = ("Caused by: ", "... ", *_CHAINS)
 _TRACEBACK = "Traceback (most recent call last)"
 
-# The most lines of one batch.
+# The maximum number of lines in one batch.
 BATCH_LINES = 100
-# The most lines of one event of several lines.
+# The maximum number of lines in one event of several lines.
 EVENT_LINES = 500
 
 
 @quick
 class Sieve(NamedTuple):
-    """The lines that one handler wants: those with a match, so many a second."""
+    """The lines that one handler wants: those with a match, this many a second."""
 
     handler: str
     regex: re.Pattern[str] | None = None
@@ -48,10 +48,10 @@ class Sieve(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Lines for handlers, and the place in the log behind them.
+    """Lines for handlers, and the place in the log after them.
 
-    `dropped` counts lines beyond a rate by handler, and `cut` lines that were too long.
-    `remark` is a message of kubelet itself, not a line of the container.
+    `dropped` counts lines beyond a rate by handler, and `cut` counts lines that were
+    too long. `remark` is a message of kubelet itself, not a line of the container.
     """
 
     lines: tuple[LogLine, ...]
@@ -73,11 +73,11 @@ class _Since:
 class LogReader:
     """Reads one stream.
 
-    With `multiline` an event may have several lines: a traceback, or all from a line
-    that matches a pattern to the next such line.  Lines, and events, that are longer
-    than `limit` bytes are cut.  Lines up to the mark `after`, and those before
-    `not_before` (nanoseconds), are skipped.  If the log does not begin at that mark, it
-    is another file, or the log of another instance: then the reader `is_elsewhere`, and
+    With `multiline` an event may have several lines: a traceback, or all lines from one
+    that matches a pattern to the next such line. Lines, and events, that are longer
+    than `limit` bytes are cut. Lines up to the mark `after`, and those before
+    `not_before` (nanoseconds), are skipped. If the log does not begin at that mark, it
+    is another file, or the log of another instance. Then the reader `is_elsewhere`, and
     returns nothing.
     """
 
@@ -92,17 +92,17 @@ class LogReader:
     ) -> None:
         self._sieves, self._limit, self._multiline = sieves, limit, multiline
         self._not_before = not_before
-        # Lines that are complete, and the beginning of the next one.
+        # Complete lines, and the beginning of the next one.
         self._lines: deque[bytes] = deque()
         self._rest = b""
-        # Where the log was before, as long as lines come a second time.
+        # The log's previous place, as long as lines come a second time.
         self._after = after
         self._to_skip = 0 if after is None else after.seen
         self.is_elsewhere = False
         self._earlier: _Since | None = None
         self._later: _Since | None = None
         self._last = 0
-        # The event of several lines that is not complete.
+        # The event of several lines that is not yet complete.
         self._event: list[str] = []
         self._event_bytes = self._event_time = 0
         self._before_event: LogMark | None = after
@@ -118,7 +118,7 @@ class LogReader:
 
     @property
     def mark(self) -> LogMark | None:
-        """The place behind the last line that is not held back."""
+        """The place after the last line that is not held back."""
         if self._event:
             return self._before_event
         return self._place()
@@ -139,7 +139,7 @@ class LogReader:
         self._rest = self._begun(rest)
 
     def _begun(self, data: bytes) -> bytes:
-        """The line so far, without what is beyond the limit."""
+        """Return the line so far, without the part beyond the limit."""
         line = self._rest + data if self._rest else data
         # The time of the line is before it.
         most = self._limit + 64
@@ -147,11 +147,11 @@ class LogReader:
 
     @property
     def holds_event(self) -> bool:
-        """Whether an event of several lines may not be complete."""
+        """Whether an event of several lines may be incomplete."""
         return bool(self._event)
 
     def batch(self, now: float, *, rests: bool = False) -> Batch | None:
-        """The next lines; None if there is nothing to tell of what was fed.
+        """Return the next lines; None if the bytes so far give nothing to report.
 
         If the log `rests` for a while, an event of several lines is complete. `now` is
         monotonic.
@@ -179,7 +179,7 @@ class LogReader:
 
     @property
     def place(self) -> LogPlace | None:
-        """Where the log is now; None if that is not known."""
+        """The log's present place; None if unknown."""
         if self.is_elsewhere or self._lines:
             return None
         missing = 0 if self._after is None else self._to_skip or 0
@@ -187,13 +187,13 @@ class LogReader:
 
     @property
     def remark(self) -> str:
-        """Something that kubelet has said instead of a line, and nobody was told."""
+        """A message from kubelet instead of a line that was not reported yet."""
         return self._remark
 
     def rest(self, now: float) -> tuple[LogLine, ...]:
-        """The lines that are held back, as if nothing more came; nothing is read then.
+        """Return the held-back lines, as if the log ended; nothing is read then.
 
-        They are the event of several lines, and a line without an end.
+        These are the event of several lines, and a line without an end.
         """
         found: list[LogLine] = []
         if self.is_elsewhere:
@@ -238,12 +238,12 @@ class LogReader:
         last = next((each for each in reversed(self._event) if each), "")
         if last.startswith(_CHAINS):
             return False
-        # The error itself is behind the frames, which are indented.
+        # The error itself comes after the frames, which are indented.
         is_python = any(each.startswith(_TRACEBACK) for each in self._event)
         return not (is_python and last[:1].isspace())
 
     def _give(self, found: list[LogLine], now: float) -> None:
-        """Give out the event that was held back."""
+        """Return the event that was held back."""
         if self._event:
             text = "\n".join(self._event)
             self._event = []
@@ -264,8 +264,8 @@ class LogReader:
             found.append(LogLine(handler, time, text))
 
     def _time_of(self, stamp: bytes) -> int | None:
-        """The time of a line; None if it has none."""
-        # Most lines are of the same second as the one before.
+        """The time of a line; None without one."""
+        # Most lines are in the same second as the previous one.
         if len(stamp) == 30 and stamp[19:20] == b"." and stamp[29:] == b"Z":
             try:
                 if stamp[:19] != self._second_text:
@@ -279,7 +279,7 @@ class LogReader:
         return nanoseconds_of(stamp.decode(errors="replace"))
 
     def _is_new(self, time: int) -> bool:
-        """Count a line; whether it was not seen before."""
+        """Count a line; return whether it was not seen before."""
         after = self._after
         if after is not None and time < after.second * NANOS:
             return False

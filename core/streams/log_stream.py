@@ -2,20 +2,20 @@
 
 | in       | event                                  | next
 |----------|----------------------------------------|----------------------------------
-| WAITING  | it is due, and a place is free         | LOCATING, to begin with "now"
+| WAITING  | it is due, and a slot is free          | LOCATING, to begin with "now"
 |          |                                        | READING, else
-| LOCATING | the last line is known                 | WAITING, to read what follows
+| LOCATING | the last line is known                 | WAITING, to read the next lines
 | READING  | it ends, of a container that had ended | FINISHED, or the next instance
-| READING  | it ends in any other way               | WAITING, to go on from the mark
+| READING  | it ends in any other way               | WAITING, to continue at the mark
 | READING  | it does not begin at the mark          | WAITING, for the pod's status
 | FINISHED | the container has begun again          | WAITING
 
-The end of a stream does not mean that the container has ended: the connection, kubelet
-or log rotation can be the reason.  The API server ends its answer in order even if its
-connection to kubelet breaks within a line (apiserver: StreamObject).  So a log is
+The end of a stream does not mean that the container has ended: the reason can be the
+connection, kubelet or log rotation. The API server ends its answer cleanly even if its
+connection to kubelet breaks within a line (apiserver: StreamObject). So a log is
 finished if it was opened after its container had ended, and two readings have ended at
-the same place.  Logs of deleted pods cannot be opened again: their held lines are
-passed to the handlers.
+the same place. Logs of deleted pods cannot be opened again: their held lines go to the
+handlers.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = [
     "shown",
 ]
 
-# A stream that was open for this many seconds was well.
+# A stream that was open for this many seconds was healthy.
 _WELL = 5.0
 # The last day that RFC 3339 can write (Unix seconds).
 _LATEST = 253_402_214_400.0
-# If a stream ends, the container may have ended, too.  The pod's status is awaited for
-# so long: a log that is opened earlier could be that of the next instance.
+# If a stream ends, the container may have ended, too. fnop awaits the pod's status for
+# this long: a log that is opened earlier could belong to the next instance.
 _STATUS_SECONDS = 10.0
 
 
@@ -78,11 +78,11 @@ class LogKey(NamedTuple):
 class LogStream(NamedTuple):
     """The state of one log stream.
 
-    `handlers` are the ids of those that it is for.  It reads the log of an `instance`
-    of the container; `latest` is what the pod shows.  `id` is the number of the present
-    stream, which was `opened_at` (monotonic), of an instance that then `had_ended`.
-    `since` is when the lines before `begin` were first asked for.  With `is_held` lines
-    wait to be handled, and no more are asked for.
+    `handlers` are the ids of the handlers that it serves. It reads the log of an
+    `instance` of the container; `latest` is the instance that the pod shows. `id` is
+    the number of the present stream, which was `opened_at` (monotonic), of an instance
+    that then `had_ended`. `since` is the time when the lines before `begin` were first
+    requested. With `is_held`, lines wait for their handlers, and fnop requests no more.
     """
 
     key: LogKey
@@ -103,15 +103,15 @@ class LogStream(NamedTuple):
     is_held: bool = False
     # It did not begin at the mark.
     is_astray: bool = False
-    # Where it has ended in order, and what would be complete if nothing more came.
+    # Its place at a clean end, and the lines that are complete if nothing more comes.
     until: LogPlace | None = None
     rest: tuple[LogLine, ...] = ()
-    # The pod is gone: what is on its way is awaited until it is `due`.
+    # The pod is gone: fnop awaits data on its way until it is `due`.
     is_gone: bool = False
-    # Lines beyond the rate of a handler, and when they may be told (monotonic).
+    # Lines beyond the rate of a handler, and when they may be logged (monotonic).
     dropped: tuple[tuple[str, int], ...] = ()
     tell_at: float = 0.0
-    # The sorts of warnings that were given.
+    # The kinds of warnings that were logged.
     warned: frozenset[str] = frozenset()
 
     @property
@@ -121,7 +121,7 @@ class LogStream(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the instance writes no more."""
+        """Whether the instance writes nothing more."""
         return self.is_former or self.latest.has_ended
 
     @property
@@ -144,8 +144,8 @@ def begun(
 ) -> LogStream:
     """The stream of a container that is read from now on.
 
-    One that has ended writes nothing from now on.  Unless it is read from now on, the
-    instance before comes first.
+    An ended container writes nothing from now on. Unless it is read from now on, the
+    previous instance comes first.
     """
     instance = container.instance if begin == "now" else container.previous
     instance = instance or container.instance
@@ -157,7 +157,7 @@ def begun(
 def opened(
     stream: LogStream, id: int, now: Now, *, silence_seconds: float, limit: int
 ) -> tuple[LogStream, FollowLog]:
-    """Go on from the mark; without one as `begin` says."""
+    """Continue from the mark, or without one as `begin` says."""
     since = now.mono if stream.since is None else stream.since
     is_locating = stream.begin == "now" and stream.mark is None
     after = stream._replace(
@@ -173,7 +173,7 @@ def opened(
         seconds_of_unix = min(max(0.0, stream.begin.timestamp()), _LATEST)
         moment = int(seconds_of_unix * 1_000_000) * 1000
     elif stream.mark is None and isinstance(stream.begin, (int, float)):
-        # Lines that were written meanwhile are to be read, too.
+        # Read the lines that were written meanwhile, too.
         seconds = max(1, round(stream.begin + now.mono - since))
     pod = stream.key.pod
     return after, FollowLog(
@@ -194,7 +194,7 @@ def opened(
 
 
 def shown(stream: LogStream, container: Container | None, body: Body) -> LogStream:
-    """The stream after another version of the pod."""
+    """Return the stream after another version of the pod."""
     seen = stream._replace(body=body)
     if container is None or container == stream.latest:
         return seen
@@ -223,7 +223,7 @@ def is_finished(before: LogStream, after: LogStream) -> bool:
 
 
 def _next_instance(stream: LogStream) -> LogStream:
-    """Read the next instance from its first line, also one that was missed."""
+    """Read the next instance from its first line, even if it was missed."""
     latest = stream.latest
     was_missed = latest.previous not in ("", stream.instance)
     return stream._replace(
@@ -241,7 +241,7 @@ def _next_instance(stream: LogStream) -> LogStream:
 
 
 def marked(stream: LogStream, mark: LogMark | None) -> LogStream:
-    """The stream after lines: from here on it goes on."""
+    """Return the stream after lines: it continues from here."""
     if mark is None:
         return stream
     return stream._replace(
@@ -250,14 +250,14 @@ def marked(stream: LogStream, mark: LogMark | None) -> LogStream:
 
 
 def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogStream:
-    """The stream after an end: finished, or to go on at once or after a backoff."""
+    """Return the stream after an end: finished, or to continue, maybe with backoff."""
     if stream.is_former and end.status in (400, 404):
-        return _next_instance(stream)  # kubelet keeps its log no more
+        return _next_instance(stream)  # kubelet has dropped its log
     if end.reason == "elsewhere":
         return _elsewhere(stream, now)
     is_certain = end.reason == "eof" and end.place is not None
     if is_certain and stream.phase is LogPhase.LOCATING:
-        # One whole line is enough; of less, another look has to show the same.
+        # One whole line is enough; with less, another look must show the same.
         is_whole = end.place is not None and end.place.mark and not end.place.held
         if is_whole or end.place == stream.until:
             return _located(stream, now)
@@ -289,7 +289,7 @@ def _finished(stream: LogStream) -> LogStream:
 
 
 def _located(stream: LogStream, now: Now) -> LogStream:
-    """The stream once the last line is known; an empty log is read from its start."""
+    """Return the stream with its last line known; an empty log starts over."""
     waiting = stream._replace(
         phase=LogPhase.WAITING, due=now.mono, failures=0, until=None, rest=()
     )
@@ -299,10 +299,10 @@ def _located(stream: LogStream, now: Now) -> LogStream:
 
 
 def _elsewhere(stream: LogStream, now: Now) -> LogStream:
-    """The stream after a log that did not begin at the mark.
+    """Return the stream after a log that did not begin at the mark.
 
-    It is that of the next instance, as the pod's status will show; or kubelet has
-    rotated it: then it goes on by time.
+    It is the next instance's log, as the pod's status will show. Or kubelet has rotated
+    it: then the stream continues by time.
     """
     if not stream.is_astray:
         due = now.mono + _STATUS_SECONDS

@@ -1,7 +1,7 @@
 """The log streams of the operator, by container and by number.
 
-There may be more containers than streams at once: the others wait in the order in
-which they became due.
+There may be more containers than streams at once. The others wait in the order of their
+due times.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["LogStreams"]
 
 @quick
 class LogStreams(NamedTuple):
-    """All log streams; `queue` has those that wait to be opened."""
+    """All log streams; `queue` has the streams that wait to be opened."""
 
     read: Map[LogKey, LogStream] = Map()
-    # The open ones, by number.
+    # The open streams, by number.
     numbers: Map[int, LogKey] = Map()
     queue: WorkQueue = EMPTY
-    # Those of a pod.
+    # The streams of a pod.
     pods: Map[Key, tuple[LogKey, ...]] = Map()
 
     def of(self, number: int) -> LogStream | None:
@@ -35,12 +35,12 @@ class LogStreams(NamedTuple):
         return None if key is None else self.read[key]
 
     def of_pod(self, pod: Key) -> tuple[LogStream, ...]:
-        """The streams of a pod, also of one that had the same name before."""
+        """The streams of a pod, also of an earlier pod with the same name."""
         return tuple(self.read[each] for each in self.pods.get(pod, ()))
 
     @property
     def are_at_rest(self) -> bool:
-        """Whether each is open to be read, or finished, or waits for a place."""
+        """Whether each stream is open, or finished, or waits for a slot."""
         return not len(self.queue)
 
     def put(self, stream: LogStream) -> LogStreams:

@@ -1,20 +1,20 @@
 """The list and watch of one collection, as a state machine.
 
 A stream lists a collection page by page, then watches it from the resourceVersion of
-the list.  It never ends by itself: after any end it resumes the watch from the last
-version, or relists where that version can no longer be used.
+the list. It never ends by itself. After any end it resumes the watch from the last
+version, or relists if that version has become unusable.
 
 A server whose storage was restored from a backup counts its versions from there again.
-A watch from a version that the server has yet to reach is open and silent.  So a stream
-that broke because the server was away is `doubted`: before it is resumed, a listing of
-one object finds out the server's present version.
+A watch from a version that the server has yet to reach is open and silent. So a stream
+that broke because the server was unavailable is `doubted`. Before fnop resumes it, it
+lists one object to find the server's present version.
 
-Where the settings want it, the listing is `streamed`: a watch begins with the objects
-that there are, and goes on with their changes.  A server that has no such watches is
-asked for pages.
+If the settings say so, the listing is `streamed`: a watch begins with the existing
+objects, and continues with their changes. fnop asks a server without such watches for
+pages.
 
-Guarantees: an object that vanished while nobody watched is noticed at the end of the
-next listing.  Assumptions: within one stream the server sends changes in their order
+Guarantees: an object that vanished while no watch was open is noticed at the end of the
+next listing. Assumptions: within one stream the server sends changes in their order
 (Kubernetes API concepts: "Efficient detection of changes").
 """
 
@@ -46,22 +46,23 @@ __all__ = [
     "page",
 ]
 
-StreamKey = tuple[str, str, str]  # resource key, namespace ("" for all), what for
+StreamKey = tuple[str, str, str]  # resource key, namespace ("" for all), purpose
 
-# A watch that ends within a second, without a line, this many times in a row has a
-# version that cannot be served, though the server does not say so.
+# If a watch ends this many times in a row within a second, without a line, its version
+# cannot be served. The server does not say so.
 _INSTANT = 1.0
 _INSTANT_ENDS_MAX = 3
-# A watch that was open for this many seconds was well: earlier failures are forgotten.
-# A watch that has had a line need not be well: it may break off there again and again.
+# A watch that was open for this many seconds was healthy: earlier failures are
+# forgotten. A watch that has had a line may still be unhealthy: it may break off there
+# again and again.
 _WELL = 5.0
-# After this many refusals in a row the version is taken to be of no use, whatever the
-# server says.  These statuses do not count: they say that the operator may not watch,
-# or shall come later.
+# After this many refusals in a row the version counts as unusable, whatever the server
+# says. These statuses do not count: they say that the operator may not watch, or must
+# come later.
 _REFUSALS_MAX = 5
 _NO_FAULT_OF_VERSION = (401, 403, 408, 429, 503, 504)
-# The same of a streamed listing.  A server that waits in vain until its cache is fresh
-# enough says 504.
+# The same for a streamed listing. A server that waits in vain until its cache is fresh
+# enough answers 504.
 _NO_FAULT_OF_STREAMING = (401, 403, 404, 408, 410, 429, 503)
 # In the message of servers whose etcd has no progress notifications (HTTP 500).
 _NO_PROGRESS = "required storage feature"
@@ -77,10 +78,10 @@ class StreamPhase(Enum):
 
 
 class StreamPurpose(Enum):
-    """The reason for which a collection is followed."""
+    """The reason why a collection is followed."""
 
     OBJECTS = ""  # for handlers
-    KINDS = "kinds"  # to notice definitions that come and go
+    KINDS = "kinds"  # to notice new and removed definitions
     NAMESPACES = "namespaces"  # to match patterns with
     PEERS = "peers"  # to see other operators, in peering objects
 
@@ -90,10 +91,10 @@ class Stream(NamedTuple):
     """One collection that is listed and watched.
 
     `id` is the number of the present listing or watch; inputs with another id are late.
-    `begun` is the step at which the present listing began, `listings` counts the
-    listings that were begun, and `lists` those that were completed.  The `failures` in
-    a row, and whether the version has `expired`, are kept until a watch has been open
-    for a while.
+    `begun` is the step of the present listing's beginning. `listings` counts the
+    listings that were begun, and `lists` the listings that were completed. The
+    `failures` in a row, and whether the version has `expired`, are kept until a watch
+    has been open for a while.
     """
 
     resource: Resource
@@ -117,11 +118,12 @@ class Stream(NamedTuple):
     before: str | None = None
     doubted: bool = False
     purpose: StreamPurpose = StreamPurpose.OBJECTS
-    # The names in the present listing so far, where only names matter.
+    # The names in the present listing so far, if only names matter.
     names: frozenset[str] = frozenset()
-    # Nobody needs more of the objects than their metadata.
+    # No handler needs more of the objects than their metadata.
     metadata_only: bool = False
-    # The present listing is the beginning of a watch; or the server has none such.
+    # The present listing is the beginning of a watch; or the server does not support
+    # that.
     streamed: bool = False
     in_pages: bool = False
 
@@ -131,7 +133,7 @@ class Stream(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The kind and, unless it is all of the cluster, the namespace."""
+        """The kind and, unless it covers the whole cluster, the namespace."""
         where = f" in {self.namespace}" if self.namespace else ""
         return f"{self.resource.label}{where}"
 
@@ -144,7 +146,7 @@ class Stream(NamedTuple):
 def opened(
     stream: Stream, id: int, step: int, now: Now, settings: Settings
 ) -> tuple[Stream, ListPage | Watch]:
-    """Continue: watch from the stored version, or list where there is none."""
+    """Continue: watch from the stored version, or list without one."""
     phase = StreamPhase.WATCHING
     if stream.version is None or stream.doubted:
         phase = StreamPhase.LISTING
@@ -194,7 +196,7 @@ def _watch(stream: Stream, version: str, settings: Settings) -> Watch:
 
 
 def listed(stream: Stream, version: str) -> Stream:
-    """The stream after a complete listing: it watches from that version at once."""
+    """Return the stream after a complete listing: it watches from that version."""
     return stream._replace(
         phase=StreamPhase.WATCHING if stream.streamed else StreamPhase.WAITING,
         version=version,
@@ -206,9 +208,9 @@ def listed(stream: Stream, version: str) -> Stream:
 
 
 def answered_version(stream: Stream, version: str) -> Stream:
-    """The stream after the server's version is known: resumed, or relisted.
+    """Return the stream after the server's version is known: resumed, or relisted.
 
-    It relists where the server's version is older than the stream's own.
+    It relists if the server's version is older than the stream's own.
 
     >>> pods = Resource("", "v1", "pods", "Pod")
     >>> answered_version(Stream(pods, None, version="7", doubted=True), "9").version
@@ -226,15 +228,15 @@ def answered_version(stream: Stream, version: str) -> Stream:
 
 
 def heard_at(stream: Stream, version: str) -> Stream:
-    """The stream after a watch line: after the watch it resumes from this version."""
+    """Return the stream after a watch line: it will resume from this version."""
     return stream._replace(version=version, heard=True, instant_ends=0)
 
 
 def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
-    """The stream after an end: it resumes or relists, at once or after a backoff.
+    """Return the stream after an end: it resumes or relists, at once or with backoff.
 
-    410 says that the version is too old to be resumed from.  After an undecodable line
-    the stream relists, since the same line would come again.
+    410 means that the version is too old to resume from. After an undecodable line the
+    stream relists, since the same line would come again.
     """
     watched = (
         now.mono - stream.opened_at if stream.phase is StreamPhase.WATCHING else 0.0
@@ -249,7 +251,7 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     failed = instant or end.reason not in ("eof", "silent")
     failures = before + 1 if failed else 0
     expired = end.status == 410
-    # An expired version is no failure of the server: relist at once, but not in a loop.
+    # An expired version is not a server failure: relist at once, but not in a loop.
     at_once = not failed or (expired and (watched >= _WELL or not stream.expired))
     relist = not stream.is_asking and (
         stream.phase is StreamPhase.LISTING
@@ -274,8 +276,8 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
 def lacks_initial_events(stream: Stream, end: StreamEnded) -> bool:
     """Whether a streamed listing shows that the server has no streaming lists.
 
-    A server that knows them, and has them turned off, refuses them as invalid; older
-    ones refuse the option beside them, or ignore both and never end the listing.  Where
+    A server that knows them, but has them turned off, refuses them as invalid. Older
+    servers refuse the accompanying option, or ignore both and never end the listing. If
     they fail for another reason, such as an old etcd, they do so again and again.
     """
     if not (stream.streamed and stream.phase is StreamPhase.LISTING):
@@ -289,7 +291,7 @@ def lacks_initial_events(stream: Stream, end: StreamEnded) -> bool:
 
 
 def _was_away(end: StreamEnded) -> bool:
-    """Whether the server was away or failing, so that its storage may have changed."""
+    """Whether the server was unavailable or failing: its storage may have changed."""
     return end.reason == "unreachable" or (end.status or 0) >= 500
 
 

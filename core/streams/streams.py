@@ -1,9 +1,9 @@
 """The streams of the operator, by key and by number.
 
-A number belongs to one listing or watch.  An input with a number that is no longer open
-is late, and is ignored.
+A number belongs to one listing or watch. An input whose number is closed is late, and
+is ignored.
 
-`Streams` is the value between two steps.  `OpenStreams` collects the changes of one
+`Streams` is the value between two steps. `OpenStreams` collects the changes of one
 step, and is closed into the next value.
 """
 
@@ -22,7 +22,7 @@ _AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
 
 @quick
 class Streams(NamedTuple):
-    """The streams, in the order in which they were begun."""
+    """The streams, in the order of their beginning."""
 
     followed: Table[StreamKey, Stream] = Table()
     # The open listings and watches, by number.
@@ -76,7 +76,7 @@ class OpenStreams:
         self.put(stream)
 
     def drop(self, stream: Stream) -> None:
-        """Remove the stream: its collection is followed no more."""
+        """Remove the stream: its collection is not followed now."""
         self.numbers = self.numbers.discard(stream.id)
         self.followed = self.followed.discard(stream.key)
 

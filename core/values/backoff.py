@@ -26,10 +26,11 @@ __all__ = [
 ]
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 30.0)
-# The longest wait for a server that may be back at any moment. With jitter, the try
-# itself, a listing and the handlers' work, all is well 15 seconds after its return.
+# The longest wait for a server that may be back at any moment. With jitter, the retry
+# itself, a listing and the handlers' work, the operator has caught up 15 seconds after
+# its return.
 RETURN_SECONDS = 5.0
-# A wait of 2 to this power, in seconds, is above any limit.
+# A wait of 2 to this power, in seconds, exceeds any limit.
 _DOUBLINGS_MAX = 24
 
 
@@ -39,7 +40,7 @@ def backoff_seconds(
     """The wait after a number of failures in a row, in seconds.
 
     `jitter`, from 0 to 1, adds up to a fifth. `most` is the longest wait, without
-    jitter; up to 30 seconds for problems that do not pass by themselves.
+    jitter: up to 30 seconds for problems that do not pass by themselves.
 
     >>> backoff_seconds(1, 0.0), backoff_seconds(100, 0.0)
     (0.5, 5.0)
@@ -52,16 +53,17 @@ def backoff_seconds(
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The waits before the next attempts of a handler that has failed.
+    """The waits before the next attempts of a failed handler.
 
     The first wait is `first` seconds; each next one is `factor` times as long, up to
-    `most` seconds. Jitter adds up to a fifth, so that many objects that have failed
-    together are not tried together again.
+    `most` seconds. Jitter adds up to a fifth, so that many objects that failed together
+    are not retried together.
 
     >>> [Backoff().seconds(failures, 0.0) for failures in (1, 2, 3, 9, 10_000)]
     [1.0, 2.0, 4.0, 60.0, 60.0]
 
-    Raises `ValueError` or `TypeError` for waits that are not durations, or do not grow.
+    Raises `ValueError` or `TypeError` for waits that are not durations, or that do not
+    grow.
     """
 
     first: float = 1.0
@@ -92,7 +94,7 @@ _ADVICE_MAX_SECONDS = 300.0
 
 
 def heeding(advice_seconds: float | None, wait: float) -> float:
-    """The longer one of a wait and the server's advice (Retry-After, up to 300 s).
+    """The longer of a wait and the server's advice (Retry-After, up to 300 s).
 
     >>> heeding(None, 2.0), heeding(10.0, 2.0), heeding(86_400.0, 2.0)
     (2.0, 10.0, 300.0)
@@ -101,9 +103,9 @@ def heeding(advice_seconds: float | None, wait: float) -> float:
 
 
 def growing_seconds(looks: int, jitter: float, *, most: float) -> float:
-    """The wait before the next of many looks for something that is missing.
+    """The wait before the next of many looks for a missing object.
 
-    It doubles from 2 seconds to `most`, so it is about as long as all waits before it.
+    It doubles from 2 seconds to `most`. So it is about as long as all previous waits.
 
     >>> [growing_seconds(looks, 0.0, most=600.0) for looks in (0, 1, 8, 9, 10_000)]
     [2.0, 4.0, 512.0, 600.0, 600.0]
@@ -126,8 +128,8 @@ def jitter_of(seed: str, counter: int) -> float:
 class Allowance:
     """A token bucket: `burst` requests at once, then `per_second`.
 
-    `left` tokens were there at the monotonic time `at`; less than none are left where
-    some are promised to requests that wait.
+    `left` tokens were available at the monotonic time `at`. It is negative if tokens
+    are promised to waiting requests.
     """
 
     per_second: float
@@ -137,7 +139,7 @@ class Allowance:
 
 
 def drawn(allowance: Allowance, now: float) -> tuple[Allowance, float]:
-    """Take a token for a request; returns the bucket, and the seconds to wait.
+    """Take a token for a request; return the bucket, and the seconds to wait.
 
     >>> allowance = Allowance(per_second=2.0, burst=1.0, left=1.0)
     >>> allowance, wait = drawn(allowance, 10.0)
@@ -152,7 +154,7 @@ def drawn(allowance: Allowance, now: float) -> tuple[Allowance, float]:
 
 
 def is_worth_logging(tries: int, first: int = 1) -> bool:
-    """Whether a failed try is logged: the `first`, the fifth, and each twentieth one.
+    """Whether to log a failed try: the `first`, the fifth, and each twentieth one.
 
     >>> [tries for tries in range(45) if is_worth_logging(tries)]
     [1, 5, 20, 40]

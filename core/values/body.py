@@ -1,9 +1,8 @@
-"""Kubernetes objects inside the core: compact to keep, read-only to show.
+"""Kubernetes objects inside the core: compact to keep, read-only for handlers.
 
-The store keeps a `Body`: the exact bytes where the transport had them (a fifth of
-the parsed size), parsed when they are needed, and packed where there are many. A
-handler sees a `View`: a dict that cannot be changed, with the usual stanzas as
-attributes.
+The store keeps a `Body`: the exact bytes if the transport had them (a fifth of the
+parsed size). It is parsed when needed, and packed if there are many. A handler sees a
+`View`: a dict that cannot be changed, with the usual stanzas as attributes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def is_behind(version: str, known: str | None) -> bool:
     """Whether a resourceVersion is older than a known one.
 
     Versions are decimal numbers that grow (KEP-5504, comparable resource versions).
-    False where one of them is no such number.
+    False if one of them is not such a number.
 
     >>> is_behind("9", "10"), is_behind("10", "10"), is_behind("a", "b")
     (True, False, False)
@@ -48,7 +47,7 @@ _HEAD = frozenset(("is_deleting", "uid", "version"))
 class Body:
     """One observed state of an object; never changed, parsed at most once.
 
-    Malformed metadata reads as absent: a bad object causes no error elsewhere.
+    Malformed metadata reads as absent, so that a bad object causes no error elsewhere.
     """
 
     __slots__ = (
@@ -63,7 +62,7 @@ class Body:
         "version",
     )
 
-    # The parts of metadata that are asked for all the time: read at the first of them.
+    # The metadata that is read all the time; the first access reads all of it.
     uid: str
     is_deleting: bool
     version: str
@@ -74,13 +73,13 @@ class Body:
         self._raw = raw
         self._packing: Packing | None = None
         self._meta: dict[str, Any] | None = None
-        # The cached result of `observation.see`; no part of the value.
+        # The cached result of `observation.see`; not part of the value.
         self.seen: tuple[Any, Any] | None = None
-        # The result of `owned.owners_of`, which the next version is compared with.
+        # The result of `owned.owners_of`, for comparison with the next version.
         self.owners: tuple[Any, ...] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """Read the head, where an attribute of it has no value yet."""
+        """Read the head if one of its attributes has no value yet."""
         if name not in _HEAD:
             raise AttributeError(f"a body has no attribute {name!r}")
         meta = self.meta
@@ -109,11 +108,11 @@ class Body:
 
     @property
     def has_text(self) -> bool:
-        """Whether `raw` is the text as it came, and not written by `orjson`."""
+        """Whether `raw` is the original text, and not written by `orjson`."""
         return self._raw is not None
 
     def forget(self) -> None:
-        """Drop what was read from the text, which is only a cache of it."""
+        """Drop what was read from the text: it is only a cache."""
         if self._raw is None:
             return
         self._data = self._meta = self.seen = None
@@ -124,7 +123,7 @@ class Body:
 
     @property
     def can_be_packed(self) -> bool:
-        """Whether it has a text that is short enough; a packed one is."""
+        """Whether it has a text that is short enough; a packed body has."""
         return self._raw is not None and len(self._raw) <= PACKED_MAX
 
     def pack(self, packing: Packing) -> None:
@@ -190,17 +189,17 @@ class Body:
         return f"Body({self.namespace}/{self.name}@{self.version})"
 
 
-# The bodies that were parsed last, with the lengths of their texts; and their sum.
+# The most recently parsed bodies, with the lengths of their texts; and their sum.
 _PARSED_MAX = 2**20
 _recent: deque[tuple[Body, int]] = deque()
 _recent_length = 0
 
 
 def _parsed(body: Body, length: int) -> None:
-    """Note that a body was parsed; those that were longest ago forget their form.
+    """Note that a body was parsed; the oldest ones drop their parsed form.
 
-    A pass over an object parses it, and may parse its owner and its children: of some
-    hundred objects the parsed form is kept, of all others the text.
+    A pass over an object parses it, and may parse its owner and its children. fnop
+    keeps the parsed form of some hundred objects, and the text of all others.
     """
     global _recent_length
     _recent.append((body, length))
@@ -212,11 +211,11 @@ def _parsed(body: Body, length: int) -> None:
 
 
 def compact(body: Body, same: Body) -> Body:
-    """A body, or one of the same version that takes less memory, if they are equal.
+    """Return a body, or an equal one of the same version that takes less memory.
 
-    An answer has no text of its object, and the watch event of the same version has.
-    Two bodies of a version need not be equal: the removal of the last finalizer of an
-    object that is being deleted gives it no other version.
+    An answer has no text of its object, but the watch event of the same version has.
+    Two bodies of one version need not be equal: removing the last finalizer of an
+    object that is being deleted does not change its version.
 
     >>> parsed, text = Body({"a": 1}), Body(None, b'{"a":1}')
     >>> compact(parsed, text) is text, compact(parsed, Body(None, b"{}")) is parsed
@@ -228,8 +227,8 @@ def compact(body: Body, same: Body) -> Body:
 class Meta(ReadOnlyDict):
     """An object's metadata: a read-only dict, with the usual fields as attributes.
 
-    Every object that the API server shows has a `name` and a `uid`; one that a test has
-    made up without them has empty ones.
+    Every object from the API server has a `name` and a `uid`. In an object that a test
+    creates without them, they are empty.
 
     >>> Meta({"name": "web", "labels": {"app": "web"}}).labels["app"]
     'web'
@@ -269,7 +268,7 @@ class Meta(ReadOnlyDict):
 class MetaBefore(Meta):
     """The metadata of an object that may not be stored yet.
 
-    Without a name, or a uid, these are None, as with Kopf.
+    Without a name, or a uid, these are None, as in Kopf.
     """
 
     __slots__ = ()
@@ -315,7 +314,7 @@ class View(ReadOnlyDict):
     """An object as a handler sees it: a dict that is read-only at every depth.
 
     The usual stanzas are attributes, too. `now` is the wall-clock time (Unix seconds)
-    at which it was seen.
+    of the observation.
 
     >>> View.of({"spec": {"size": 1}}, now=0.0).spec["size"]
     1

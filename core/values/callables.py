@@ -1,7 +1,7 @@
 """The parameters of the author's functions.
 
-Plain functions, lambdas, bound methods, partials and objects that can be called are
-read in the same way.
+Plain functions, lambdas, bound methods, partials and callable objects are read in the
+same way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def parameters_of(fn: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """The parameters that a caller may give: all but those that a partial has bound.
+    """The parameters that a caller may pass: all except those that a partial has bound.
 
     Raises `ValueError` for built-in functions without a signature, such as `bool`.
 
@@ -42,7 +42,7 @@ def parameters_of(fn: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def texts_in(fn: Callable[..., Any]) -> frozenset[str]:
-    """The texts that the code of a function names, such as keys that it looks up.
+    """The texts in a function's code, such as the keys that it looks up.
 
     >>> sorted(texts_in(lambda **given: given["userinfo"].get("name")))
     ['name', 'userinfo']
@@ -62,7 +62,7 @@ def texts_in(fn: Callable[..., Any]) -> frozenset[str]:
 
 
 def takes_values(fn: Callable[..., Any], number: int) -> bool:
-    """Whether a function can be called with `number` positional values alone.
+    """Whether a function can be called with exactly `number` positional values.
 
     >>> takes_values(lambda body: None, 1), takes_values(lambda **_: None, 1)
     (True, False)
@@ -79,7 +79,7 @@ def takes_values(fn: Callable[..., Any], number: int) -> bool:
 
 
 def layers(fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """The function and those that it wraps; the author's own is the last.
+    """Yield the function and those that it wraps; the author's own is the last.
 
     Wrappers are partials, decorators made with `functools.wraps`, and objects.
     """
@@ -103,13 +103,13 @@ def definition_of(fn: Any) -> tuple[str, int]:
     fn = inspect.unwrap(fn)
     fn = getattr(fn, "__func__", fn)
     code = getattr(fn, "__code__", None)
-    if code is None:  # an object that can be called
+    if code is None:  # a callable object
         code = getattr(type(fn).__call__, "__code__", None)
     return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
 
 
 def is_awaited(fn: Callable[..., Any]) -> bool:
-    """Whether the function's result has to be awaited.
+    """Whether the function's result must be awaited.
 
     >>> async def later(): ...
     >>> is_awaited(functools.partial(later)), is_awaited(print)

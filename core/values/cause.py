@@ -1,7 +1,7 @@
-"""The cause for which an object is reconciled: what has happened since the last time.
+"""The cause of reconciling an object: the events since the last time.
 
-One table over six facts gives one of seven reasons; the first row that fits decides.
-The handlers to call are then found by the reason, their roles, and their filters.
+One table over six facts gives one of seven reasons; the first matching row decides. The
+handlers to call are then found by the reason, their roles, and their filters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["HANDLED", "TABLE", "Cause", "Facts", "Reason", "detect_cause"]
 
 
 class Reason(StrEnum):
-    """The reason for which an object is reconciled."""
+    """The reason why an object is reconciled."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -30,14 +30,14 @@ HANDLED = frozenset((Reason.CREATE, Reason.UPDATE, Reason.DELETE, Reason.RESUME)
 
 
 class Facts(NamedTuple):
-    """The facts that decide; in a row of the table None fits both.
+    """The facts that decide; in a row of the table, None matches both.
 
     - gone: the watch has sent DELETED, or a listing no longer has the object
     - deleting: metadata.deletionTimestamp is set
     - blocked: the deletion waits for this operator: its finalizer is on the object, or
-      handlers are for it that need none
+      handlers that need no finalizer select it
     - seen: the object has been handled before
-    - changed: something that a handler observes differs from then
+    - changed: a field that a handler observes differs from that time
     - initial: first seen in this process's first listing, not handled since
     """
 
@@ -60,7 +60,7 @@ ANY = None
 TABLE: tuple[tuple[Facts, Reason], ...] = (
     #      gone  deleting blocked seen  changed initial
     (Facts(True, ANY, ANY, ANY, ANY, ANY), Reason.GONE),
-    # The operator's finalizer is off; another one holds the object.
+    # The operator's finalizer is removed; another one holds the object.
     (Facts(ANY, True, False, ANY, ANY, ANY), Reason.FREE),
     (Facts(ANY, True, True, ANY, ANY, ANY), Reason.DELETE),
     (Facts(ANY, False, ANY, False, ANY, ANY), Reason.CREATE),
@@ -69,7 +69,7 @@ TABLE: tuple[tuple[Facts, Reason], ...] = (
     (Facts(ANY, False, ANY, True, True, ANY), Reason.UPDATE),
 )
 
-# A new object cannot be resumed, nor can one that is already handled.
+# A new object cannot be resumed. Neither can one that is already handled.
 _NEVER_INITIAL = frozenset((Reason.CREATE, Reason.NOOP))
 
 

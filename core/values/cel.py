@@ -1,7 +1,7 @@
-"""CEL, the language of match conditions: names, literals, and the faults of texts.
+"""CEL, the language of match conditions: names, literals, and errors in texts.
 
-The API server compiles each expression. Without its compiler fnop finds only what no
-version of cel-go reads (`parser/gen/CEL.g4`).
+The API server compiles each expression. Without its compiler, fnop finds only errors
+that no version of cel-go accepts (`parser/gen/CEL.g4`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 
 __all__ = ["SIZE_MAX", "fault_of", "is_name", "is_sayable", "literal"]
 
-# cel-go: the most characters of an expression (ExpressionSizeCodePointLimit).
+# cel-go: the maximum number of characters of an expression
+# (ExpressionSizeCodePointLimit).
 SIZE_MAX = 100_000
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -61,7 +62,7 @@ def literal(value: str | bool | int) -> str:
 
 
 # The tokens of CEL. Words are numbers, too: `1u`, `0x1f`. Texts may have a prefix: r
-# for raw ones, in which a backslash is a character, and b for bytes.
+# for raw texts, with a literal backslash, and b for bytes.
 _ESCAPE = (
     r"\\(?:[abfnrtv?`'\"\\]|[xX][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}"
     r"|[0-3][0-7]{2})"
@@ -84,7 +85,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def fault_of(expression: str) -> str:
-    """Why no API server can read an expression; "" if one may.
+    """The reason why no API server can read an expression; "" if one may.
 
     >>> fault_of("object.spec.size > 3"), fault_of("(a"), fault_of("a = 1")
     ('', "the '(' at character 1 is not closed", "'=' at character 3 is not CEL")
@@ -116,7 +117,7 @@ def fault_of(expression: str) -> str:
 
 
 def _unread(character: str, place: int) -> str:
-    """The fault of an expression that has no token at this place, counted from 0."""
+    """The error of an expression without a token at this place, counted from 0."""
     if character in "\"'":
         return (
             f"the text at character {place + 1} is not closed, or has an escape that "

@@ -1,7 +1,7 @@
 """The differences between two JSON values, in a stable order.
 
-Absent and None are the same; lists are compared as a whole; bool is distinct
-from int.  A new or a gone subtree is one item, not one per leaf.
+Absent and None are the same. Lists are compared as a whole. bool is distinct from int.
+A new or removed subtree is one item, not one per leaf.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class DiffOperation(StrEnum):
 class DiffItem(NamedTuple):
     """One difference: its operation, its field, and the values before and after.
 
-    `operation` is "add", "change" or "remove", `field` a path of keys, `old` and `new`
-    are JSON values, None where there is none.
+    `operation` is "add", "change" or "remove", `field` is a path of keys. `old` and
+    `new` are JSON values, None if absent.
 
     >>> diff({"size": 1}, {"size": 2})[0].field
     ('size',)

@@ -1,4 +1,4 @@
-"""Durations as texts: `1h30m`, of Go and of the format `duration` in schemas."""
+"""Durations as texts: `1h30m`, in Go's syntax and in the schema format `duration`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _NANOSECONDS = {
 _GO = {name: _NANOSECONDS[name] for name in ("ns", "us", "ms", "s", "m", "h")}
 _GO |= dict.fromkeys(("µs", "μs"), _GO["us"])
 _GO_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
-# The schema's format takes a unit by one of these names, too, or by a word that begins
-# with the last of them.
+# The schema's format also accepts a unit by one of these names, or by a word that
+# begins with the last of them.
 _NAMES = {
     "ns": ("ns", "nano"),
     "us": ("us", "µs", "micro"),
@@ -38,11 +38,11 @@ _INT_MAX = 2**63 - 1
 
 
 def duration(text: str) -> float:
-    """The seconds that a duration stands for, as the format `duration` reads it.
+    """The seconds of a duration text, as the format `duration` reads it.
 
-    It is one of Go (`time.ParseDuration`). In any other text the whole numbers before
-    a known unit count, and nothing else does (kube-openapi: strfmt.ParseDuration).
-    Raises `ValueError` for a text without these.
+    It may be one of Go's durations (`time.ParseDuration`). In any other text, only the
+    whole numbers before a known unit count (kube-openapi: strfmt.ParseDuration). Raises
+    `ValueError` for a text without these.
 
     >>> duration("1h30m"), duration("2 days"), duration("-1.5s"), duration("0")
     (5400.0, 172800.0, -1.5, 0.0)

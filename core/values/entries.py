@@ -1,8 +1,8 @@
-"""Entries of an index that belong to an object, observed like a field of it.
+"""Index entries that belong to an object, observed like a field of it.
 
-A handler with `requeue_on=` is called again when these entries change.  Their path is
-`("@index", index, keys)`: the names of the index, and of another index that says under
-which keys the entries of an object are.
+A handler with `requeue_on=` is called again when these entries change. Their path is
+`("@index", index, keys)`: the names of the index, and of another index that maps an
+object to the keys of its entries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fnop.core.values.diff import Path
 
 __all__ = ["ENTRIES", "entries_at", "is_known", "is_of_entries", "key_name"]
 
-# No object has a field of such a name.
+# No object has a field with this name.
 ENTRIES = "@index"
 
 
@@ -27,7 +27,7 @@ def is_of_entries(path: Path) -> bool:
 def is_known(path: Path, indices: Mapping[str, Any]) -> bool:
     """Whether entries can be looked up: the index has all objects.
 
-    The keys of an object are known with it, whatever others there are.
+    An object's keys are known with the object itself, whatever other objects exist.
     """
     return all(name in indices for name in path[1:])
 
@@ -44,7 +44,7 @@ def entries_at(
 
 
 def key_name(key: Any) -> str:
-    """The text of a key, the same in each process: sets have no order of their own.
+    """The text of a key, the same in each process: sets are unordered.
 
     >>> key_name(("a", 1)), key_name(frozenset("ab"))
     ("('a', 1)", '{a, b}')

@@ -32,16 +32,16 @@ __all__ = [
     "text_of",
 ]
 
-# The most characters of an error's text that are stored, logged and compared.
+# The maximum length of an error's text that is stored, logged and compared.
 TEXT_LENGTH_MAX = 4_000
 
 
 def text_of(problem: BaseException) -> str:
     """The text of an exception as a value that can be stored, logged and compared.
 
-    It is valid Unicode, which names of files need not be. It is the same each time:
+    It is valid Unicode, which file names need not be. It is the same each time:
     addresses of objects are replaced. URLs in it have no user and no password. It has
-    some 4,000 characters at most, because a library may quote a whole response.
+    at most some 4,000 characters, because a library may quote a whole response.
 
     >>> text_of(FileNotFoundError("caf\\udce9"))
     'caf\\\\udce9'
@@ -56,7 +56,7 @@ def text_of(problem: BaseException) -> str:
 
 
 def shortened(text: str, most: int = TEXT_LENGTH_MAX) -> str:
-    """A text, without its middle where it has more than `most` characters.
+    """Return a text without its middle if it has more than `most` characters.
 
     >>> shortened("abc"), shortened("abcdefghijkl", most=8)
     ('abc', 'abcdef ... (4 characters left out) ... kl')
@@ -70,7 +70,7 @@ def shortened(text: str, most: int = TEXT_LENGTH_MAX) -> str:
 
 
 def parts_of(problem: BaseException) -> tuple[BaseException, ...]:
-    """The exceptions of a group, and of the groups in it; none of any other exception.
+    """The exceptions of a group, and of its groups; empty for any other exception.
 
     >>> inner = ExceptionGroup("", [KeyError()])
     >>> parts_of(ExceptionGroup("", [ValueError("a"), inner]))
@@ -84,7 +84,7 @@ def parts_of(problem: BaseException) -> tuple[BaseException, ...]:
 
 
 def as_unicode(text: str) -> str:
-    """A text with escapes in the place of surrogates, which are no valid Unicode.
+    """Return a text with escapes instead of surrogates, which are invalid Unicode.
 
     >>> as_unicode("caf\\udce9 \u00e9")
     'caf\\\\udce9 \u00e9'
@@ -105,9 +105,9 @@ def described(problem: BaseException) -> str:
 
 
 class PermanentError(Exception):
-    """Raised by a handler that has failed for good: it is not tried again.
+    """Raised by a handler that has failed permanently: it is not retried.
 
-    The failure holds for this change of the object; another change begins anew.
+    The failure holds for this change of the object; another change begins again.
 
         raise fnop.PermanentError("spec.size must be set")
     """
@@ -115,7 +115,7 @@ class PermanentError(Exception):
     if not TYPE_CHECKING:
 
         def __new__(cls, *args, **given):
-            """Refuse a delay in a sentence: Python's own names no remedy."""
+            """Refuse a delay with a helpful sentence: Python's own names no remedy."""
             if "delay" in given and cls.__init__ is PermanentError.__init__:
                 raise TypeError(
                     f"{cls.__name__} is final, and takes no delay; raise "
@@ -125,22 +125,22 @@ class PermanentError(Exception):
 
 
 class TemporaryError(Exception):
-    """Raised by a handler that is to be tried again later.
+    """Raised by a handler that should be retried later.
 
-    `message` goes to the log. `delay` is the wait in seconds, 60 by default; None is at
-    once. Raises `TypeError` or `ValueError` for a delay that is not a duration in
+    `message` goes to the log. `delay` is the wait in seconds, 60 by default; None means
+    at once. Raises `TypeError` or `ValueError` for a delay that is not a duration in
     seconds.
 
     >>> TemporaryError("the disk is not there yet", delay=5).delay
     5.0
     """
 
-    delay: float = 60.0  # also of a class whose author has not called this __init__
+    delay: float = 60.0  # also in a class whose author has not called this __init__
 
     if not TYPE_CHECKING:
 
         def __new__(cls, *args, **given):
-            """Refuse mistyped arguments in a sentence: Python's own has no remedy."""
+            """Refuse mistyped arguments with a remedy, which Python's text lacks."""
             wrong = sorted(given.keys() - {"message", "delay"})
             if wrong and cls.__init__ is TemporaryError.__init__:
                 raise TypeError(
@@ -179,9 +179,9 @@ class HandlerRetriesError(PermanentError):
 class AdmissionError(PermanentError):
     """Raised by a handler of `@fnop.on.validate` or `@fnop.on.mutate`: it denies.
 
-    `message` is shown to the user, `code` is the HTTP status of the denial. The API
-    server answers 400 where the code is lower than that; None is 500. Raises
-    `TypeError` for a code that is no whole number.
+    The user sees `message`; `code` is the HTTP status of the denial. The API server
+    answers 400 if the code is lower than that; None means 500. Raises `TypeError` for a
+    code that is not an integer.
 
     >>> AdmissionError("the size must be even", code=400).code
     400
@@ -205,9 +205,9 @@ class AdmissionError(PermanentError):
 class Denied(AdmissionError):
     """Raised by a handler of `@fnop.on.validate` or `@fnop.on.mutate`: it denies.
 
-    The `message` is shown to the user. With `field`, a dotted path, the denial has the
-    form of the API server's own: code 422, reason Invalid, and the field as its cause.
-    Without it the code is 403, unless another `code` is given.
+    The user sees the `message`. With `field`, a dotted path, the denial has the form of
+    the API server's own: code 422, reason Invalid, and the field as its cause. Without
+    it the code is 403, unless another `code` is given.
 
     >>> Denied("it must not shrink", field="spec.size").code, Denied("no").code
     (422, 403)
@@ -225,9 +225,9 @@ class Denied(AdmissionError):
 
 
 class Refused(Exception):
-    """Raised in a conversation where the API server refuses an awaited effect.
+    """Raised in a conversation if the API server refuses an awaited effect.
 
-    `status` is the HTTP status, `reason` the API's word for it, such as "Conflict";
+    `status` is the HTTP status, `reason` is the API's term for it, such as "Conflict";
     `message` is the server's sentence.
 
         try:
@@ -244,7 +244,7 @@ class Refused(Exception):
 
 
 class CallFailed(Exception):
-    """Raised in a conversation where a function that `fnop.call` runs has failed.
+    """Raised in a conversation if a function that `fnop.call` runs has failed.
 
     `type` is the name of its exception's class, `message` the exception's text. A
     `PermanentError` or `TemporaryError` is raised as such instead.
@@ -261,9 +261,9 @@ class CallFailed(Exception):
 
 
 class Cancelled(Exception):
-    """Raised in a conversation that is over: the object or the operator goes.
+    """Raised in a conversation that is over: the object or the operator is ending.
 
-    It can be caught to tidy up, but no effect can be awaited any more.
+    A handler can catch it to clean up, but it cannot await any effect after it.
 
         try:
             await fnop.sleep(60)
@@ -274,10 +274,11 @@ class Cancelled(Exception):
 
 
 class NotPure(BaseException):
-    """Raised where the author's code acts on the world, though it may only decide.
+    """Raised if the author's code has a side effect, though it may only decide.
 
-    It is no `Exception`, so that a handler that catches those of its library does not
-    catch it. `act` is a value that names the act; the guard that noticed it gives it.
+    It is not an `Exception`, so that a handler that catches its library's exceptions
+    does not catch it. `act` is a value that names the side effect; the guard that
+    noticed it sets it.
     """
 
     def __init__(self, message: str = "", act: Hashable = None) -> None:
@@ -286,7 +287,7 @@ class NotPure(BaseException):
 
 
 def act_of(problem: BaseException | None) -> Hashable:
-    """The act that an error refuses; None for any error but `NotPure`.
+    """The side effect that an error refuses; None for any error but `NotPure`.
 
     >>> act_of(NotPure("not here", act="opens a file")), act_of(ValueError("no"))
     ('opens a file', None)
@@ -295,7 +296,7 @@ def act_of(problem: BaseException | None) -> Hashable:
 
 
 class RegistrationError(TypeError):
-    """Raised where a handler cannot work as it is declared; the message has the remedy.
+    """Raised if a handler cannot work as declared; the message has the remedy.
 
     For example:
 
@@ -308,7 +309,8 @@ class ErrorsMode(Enum):
     """The meanings of an exception, other than fnop's own, in a handler: `errors=`.
 
     IGNORED: it is logged, and the handler counts as successful. TEMPORARY: the handler
-    is tried again after its backoff; the default. PERMANENT: it has failed for good.
+    is retried after its backoff; this is the default. PERMANENT: it has failed
+    permanently.
 
         @fnop.on.create("databases", errors=fnop.ErrorsMode.PERMANENT)
         def created(**_): ...

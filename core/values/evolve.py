@@ -1,4 +1,4 @@
-"""Changed copies of the core's values, two to four times as fast as the library's.
+"""Changed copies of the core's values, two to four times as fast as the stdlib's.
 
 A step makes dozens of them. Type checkers see the library's functions, so that the
 names and types of the changes are checked.
@@ -15,7 +15,7 @@ Cls = TypeVar("Cls", bound=type[tuple[Any, ...]])
 
 
 def quick(cls: Cls) -> Cls:
-    """Give a named tuple a faster `_replace`; the library's maps over all fields.
+    """Give a named tuple a faster `_replace`; the stdlib's maps over all fields.
 
     >>> from collections import namedtuple
     >>> Point = quick(namedtuple("Point", "x y"))
@@ -42,7 +42,7 @@ else:
     _PLANS: dict[type, tuple[Any, dict[str, int]]] = {}
 
     def _getter(names: tuple[str, ...]) -> Any:
-        """A function from a value to its fields, as a tuple even of one."""
+        """A function from a value to its fields, as a tuple even for one field."""
         get = attrgetter(*names)
         return (lambda value: (get(value),)) if len(names) == 1 else get
 

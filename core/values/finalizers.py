@@ -1,12 +1,12 @@
 """Rules for adding and removing the operator's finalizer.
 
-A finalizer holds a deleted object until its deletion handlers are done
-(Kubernetes: "Using Finalizers to Control Deletion"). Only the operator's own finalizer,
-and that of an operator that it takes over from, is ever added or removed; all others
+A finalizer holds a deleted object until its deletion handlers are done (Kubernetes:
+"Using Finalizers to Control Deletion"). fnop only ever adds or removes the operator's
+own finalizer, and the finalizer of an operator that it takes over from. All others
 stay, in their order.
 
-Guarantees: it is never added to an object that is being deleted (the API server
-would refuse it), and never removed while a deletion handler is still needed.
+Guarantees: fnop never adds it to an object that is being deleted (the API server would
+refuse it). It never removes it while a deletion handler is still needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 
 # On an object that is deleted with `--cascade=orphan`, until the garbage collector has
-# taken its owner references away (Kubernetes: garbage collection).
+# removed its owner references (Kubernetes: garbage collection).
 ORPHAN_FINALIZER = "orphan"
 
 
@@ -40,9 +40,9 @@ class Duty(Enum):
 #  (needed, present, deleting)
 TABLE: dict[tuple[bool, bool, bool], Duty] = {
     (True, False, False): Duty.ADD,
-    (True, False, True): Duty.NONE,  # too late: the server takes no new ones
+    (True, False, True): Duty.NONE,  # too late: the server accepts no new ones
     (True, True, False): Duty.NONE,
-    (True, True, True): Duty.NONE,  # the deletion handlers run, then it goes
+    (True, True, True): Duty.NONE,  # after the deletion handlers it is removed
     (False, True, False): Duty.REMOVE,
     (False, True, True): Duty.REMOVE,
     (False, False, False): Duty.NONE,
@@ -51,7 +51,7 @@ TABLE: dict[tuple[bool, bool, bool], Duty] = {
 
 
 def finalizer_duty(*, needed: bool, present: bool, deleting: bool) -> Duty:
-    """The change of the finalizer that these facts need.
+    """The change of the finalizer that these facts require.
 
     >>> finalizer_duty(needed=True, present=False, deleting=False)
     <Duty.ADD: 'add'>
@@ -60,7 +60,7 @@ def finalizer_duty(*, needed: bool, present: bool, deleting: bool) -> Duty:
 
 
 def with_finalizer(finalizers: Iterable[str], own: str, *taken: str) -> list[str]:
-    """The list with `own` once, at its end, and without those in `taken`.
+    """The list with `own` once, at its end, and without the names in `taken`.
 
     >>> with_finalizer(("a", "old"), "b", "old")
     ['a', 'b']

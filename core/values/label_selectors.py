@@ -1,7 +1,7 @@
 """Label selectors: `app=db,tier in (web, api),!legacy`.
 
 The API server evaluates them in listings and watches. A review comes for each object of
-a kind, so there the operator does.
+a kind, so for reviews the operator evaluates them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fnop.effects.names import is_label_name, is_label_value
 
 __all__ = ["Requirement", "check_selector", "fits", "requirements"]
 
-# Kubernetes: labels.Parse.  Words end at spaces and special symbols.
+# Kubernetes: labels.Parse. Words end at spaces and special symbols.
 _WORD = r"[^=!(),<>\s]+"
 _VALUES = rf"\(\s*(?:{_WORD})?(?:\s*,\s*(?:{_WORD})?)*\s*\)"
 _CLAUSE = rf"""\s*(?:
@@ -46,9 +46,9 @@ def check_selector(selector: str) -> None:
 
 
 def _check_requirement(wanted: Requirement, selector: str) -> None:
-    """Raise `ValueError` for a clause of what cannot be a label.
+    """Raise `ValueError` for a clause about an impossible label.
 
-    The API server takes it in no request, and in no object selector of a webhook.
+    The API server accepts it neither in a request, nor in a webhook's object selector.
     """
     if not is_label_name(wanted.key):
         raise ValueError(
@@ -73,7 +73,7 @@ def _check_requirement(wanted: Requirement, selector: str) -> None:
 class Requirement(NamedTuple):
     """One clause of a selector, as `matchExpressions` has it.
 
-    `operator` is In, NotIn, Exists or DoesNotExist, and in texts alone Gt or Lt.
+    `operator` is In, NotIn, Exists or DoesNotExist. Only texts may also have Gt or Lt.
     """
 
     key: str

@@ -1,8 +1,8 @@
-"""Lines of a container's log, and the place up to which a log was read.
+"""Lines of a container's log, and the place reached in reading it.
 
-The API server gives each line its time where it is asked to (`timestamps`), and begins
-a log at a time in whole seconds (`sinceTime`).  So a stream that was interrupted gets
-lines a second time, and a mark tells how many of them.
+The API server adds the time to each line if requested (`timestamps`). It begins a log
+at a time in whole seconds (`sinceTime`). So an interrupted stream gets lines a second
+time, and a mark counts them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 NANOS = 1_000_000_000
-# RFC 3339, as kubelet writes times: with nine digits, in the zone of its node.
+# RFC 3339, as kubelet writes times: with nine digits, in its node's time zone.
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[-+]\d\d:\d\d)")
 
 
@@ -33,7 +33,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[-+]\d\d
 class LogLine(NamedTuple):
     """One event of a log, for one handler: a line, or several that belong together.
 
-    `time` is that of its first line, in nanoseconds of Unix time.
+    `time` is the time of its first line, in nanoseconds of Unix time.
     """
 
     handler: str
@@ -43,11 +43,11 @@ class LogLine(NamedTuple):
 
 @quick
 class LogMark(NamedTuple):
-    """The place up to which a log was read.
+    """The place that reading a log has reached.
 
     `seen` counts the lines with a time in `second` (Unix time) or later, in the order
-    of the log.  `first` is the time of the first of them, `last` the latest time of all
-    (nanoseconds).  If `seen` is None, all lines up to `last` were seen.
+    of the log. `first` is the time of the first of them, `last` the latest time of all
+    (nanoseconds). If `seen` is None, all lines up to `last` were seen.
     """
 
     second: int
@@ -58,10 +58,11 @@ class LogMark(NamedTuple):
 
 @quick
 class LogPlace(NamedTuple):
-    """The place where a reading has ended: after its lines, and `held` bytes more.
+    """The place at the end of a reading: after its lines, and `held` bytes more.
 
-    These bytes begin a line.  The mark is None if there was no line.  `missing` counts
-    the lines that were seen before and did not come again, as after a rotation.
+    These bytes begin a line. The mark is None if there was no line. `missing` counts
+    the lines that were seen before and did not come again, for example after a
+    rotation.
     """
 
     mark: LogMark | None
@@ -90,7 +91,7 @@ def nanoseconds_of(text: str) -> int | None:
         return None
     try:
         second = second_of(found[1] + found[3])
-    except ValueError:  # no such day, or hour
+    except ValueError:  # no such day or hour
         return None
     return second * NANOS + int((found[2] or "").ljust(9, "0"))
 

@@ -1,7 +1,8 @@
-"""Label selectors as manifests have them: `matchLabels` and `matchExpressions`.
+"""Label selectors in manifests: `matchLabels` and `matchExpressions`.
 
-The rules are those of the API server (Kubernetes: ValidateLabelSelector). It ignores
-fields that it does not know, and would select too much: these are refused, too.
+The rules are the API server's (Kubernetes: ValidateLabelSelector). The API server
+ignores fields that it does not know, and would select too much. So fnop refuses these,
+too.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ OPERATORS = (*WITH_VALUES, *WITHOUT)
 
 
 def selector_of(given: Any, where: str) -> Mapping[str, Any]:
-    """The label selector that an author means: a selector, or labels with their values.
+    """The label selector of an author: a selector, or labels with their values.
 
-    `where` names the option for errors. Raises `ValueError` for what the API server
-    refuses, and for fields that it would ignore; `TypeError` for what is not JSON.
+    `where` names the option for errors. Raises `ValueError` for selectors that the API
+    server refuses, and for fields that it would ignore; `TypeError` for values that are
+    not JSON.
 
     >>> selector_of({"tier": "prod"}, "object_selector=")
     {'matchLabels': {'tier': 'prod'}}
@@ -56,7 +58,7 @@ def selector_of(given: Any, where: str) -> Mapping[str, Any]:
 
 
 def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether labels meet a selector (Kubernetes: metav1.LabelSelector).
+    """Whether labels match a selector (Kubernetes: metav1.LabelSelector).
 
     >>> matches({"matchLabels": {"app": "web"}}, {"app": "web", "tier": "1"})
     True
@@ -84,7 +86,7 @@ def _is_met(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def _is_mistyped(found: Mapping[str, Any]) -> bool:
-    """Whether a mapping is a selector with a wrong name of a field, and no labels."""
+    """Whether a mapping is a selector with a misspelled field, and not labels."""
     return any(
         isinstance(value, (Mapping, list)) and _near(name, FIELDS)
         for name, value in found.items()
@@ -109,7 +111,7 @@ def _check_fields(
 
 
 def _near(name: Any, known: Collection[str]) -> str | None:
-    """The known name that is most similar, whatever the case of its letters."""
+    """The most similar known name, ignoring case."""
     lower = {each.lower(): each for each in known}
     found = nearest(str(name).lower(), lower)
     return lower[found] if found else None

@@ -1,7 +1,7 @@
 """Merge patches (RFC 7386) and JSON patches (RFC 6902) as pure functions.
 
-Several patches are fused into one: apply all of them, then take the difference. A
-patch that changes nothing disappears so.
+Several patches are fused into one: apply all of them, then take the difference. A patch
+that changes nothing disappears in this way.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ __all__ = [
 ]
 
 
-# The beginning of the text about an operation that cannot be applied.
+# The prefix of the text about an operation that cannot be applied.
 OPERATION = "the operation "
 
 
 class OperationFailed(Exception):
     """A JSON patch operation, or a function, cannot be applied to the object.
 
-    It is `final` where trying again cannot help.
+    It is `final` if trying again cannot help.
     """
 
     final = False
 
 
 class FunctionFailed(OperationFailed):
-    """A function of the author's has failed to change the object."""
+    """An author's function has failed to change the object."""
 
     final = True
 
@@ -78,7 +78,7 @@ def difference(base: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, 
     for key, value in target.items():
         was = base.get(key)
         if value is was or value is None:
-            continue  # shared with the base; an absent member is no member
+            continue  # shared with the base; an absent member counts as none
         if isinstance(value, dict) and isinstance(was, dict):
             deeper = difference(was, value)
             if deeper:
@@ -125,8 +125,9 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
 def operations(base: Any, target: Any, path: Path = ()) -> Iterator[dict[str, Any]]:
     """The JSON patch operations that turn `base` into `target` (RFC 6902).
 
-    Each key that differs has one, in the order of the keys; a list is replaced whole.
-    What is equal in both is not named, whoever has written it.
+    Each differing key has one operation, in the order of the keys; a list is replaced
+    as a whole. Values that are equal in both are not named, whichever client wrote
+    them.
 
     >>> [*operations({"a": 1, "b/c": [1]}, {"b/c": [1, 2], "d": None})]
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -135,7 +136,7 @@ def operations(base: Any, target: Any, path: Path = ()) -> Iterator[dict[str, An
      {'op': 'add', 'path': '/d', 'value': None}]
     """
     if base is target:
-        return  # shared, as by `applied`
+        return  # shared, as in `applied`
     if not (isinstance(base, dict) and isinstance(target, dict)):
         if not same_json(base, target):
             yield {"op": "replace", "path": pointer(path), "value": target}
@@ -151,9 +152,9 @@ def operations(base: Any, target: Any, path: Path = ()) -> Iterator[dict[str, An
 
 
 def is_idempotent(steps: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether JSON patch operations have the same result when they are applied twice.
+    """Whether JSON patch operations have the same result when applied twice.
 
-    Those that add an item to a list, or remove one, have not.
+    Operations that add an item to a list, or remove one, do not.
 
     >>> is_idempotent([{"op": "add", "path": "/spec/a", "value": 1}])
     True
@@ -229,7 +230,7 @@ def _shows_items(base: list[Any], made: list[Any], found: list[Any]) -> bool:
 def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
     """The value of a copy of `base` after a function has changed it in place.
 
-    Raises `OperationFailed` where the function raises, or leaves what is no JSON.
+    Raises `OperationFailed` if the function raises, or leaves a value that is not JSON.
 
     >>> transformed(lambda found: found["a"].append(2), {"a": [1]})
     {'a': [1, 2]}
@@ -351,7 +352,7 @@ def leaves(merge: Mapping[str, Any], path: Path = ()) -> Iterator[Path]:
 
 
 def collisions(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The fields to which two merge patches give different values, as JSON pointers.
+    """The fields that two merge patches set to different values, as JSON pointers.
 
     >>> collisions({"a": {"b": 1}}, {"a": {"b": 2}})
     ['/a/b']

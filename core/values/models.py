@@ -1,11 +1,11 @@
 """Objects read as the classes of an author: dataclasses, TypedDicts, and models.
 
-`fnop crd` makes a schema of the same types, so what the API server has accepted fits
-them. An older object may not: `Unfit` tells where. A model of pydantic or a Struct of
-msgspec reads itself; no library is imported here.
+`fnop crd` makes a schema from the same types, so objects that the API server has
+accepted fit them. An older object may not: `Unfit` names the place. A model of pydantic
+or a Struct of msgspec reads itself; this module imports no library.
 
-What the schema says of null holds here, too: the server drops a null where null is no
-value, so a null field is one that is missing (Kubernetes: Defaulting and Nullable).
+The schema's rules about null apply here, too. The server drops a null if null is not a
+valid value. So a null field counts as missing (Kubernetes: Defaulting and Nullable).
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ Path: TypeAlias = tuple[str | int, ...]
 class Unfit(PermanentError):
     """A value does not fit a type; `path` is its place in the value that was read.
 
-    A handler that asks for the type fails for good: no retry changes the object.
+    A handler that asks for the type fails permanently: no retry changes the object.
     """
 
-    # The object as it is, or as it was before its change.
+    # The present object, or the object before its change.
     of: ClassVar[Literal["present", "former"]] = "present"
 
     def __init__(
@@ -69,27 +69,27 @@ class Unfit(PermanentError):
     ) -> None:
         super().__init__(why)
         self.why, self.path = why, path
-        # A field is missing, and what is there may fit.
+        # A field is missing, and the present fields may fit.
         self.missing = missing
         # The misfits in other places.
         self.others = others
 
     def under(self, *path: str | int) -> Unfit:
-        """The same of the value around."""
+        """Return the same misfit for the enclosing value."""
         others = tuple(each.under(*path) for each in self.others)
         place = (*path, *self.path)
         return Unfit(self.why, place, missing=self.missing, others=others)
 
     @classmethod
     def joined(cls, found: Iterable[Unfit]) -> Unfit:
-        """The first of several, which has all others."""
+        """Return the first of several misfits, which holds all others."""
         first, *rest = [part for each in found for part in each.parts]
         missing, others = first.missing, tuple(rest)
         return Unfit(first.why, first.path, missing=missing, others=others)
 
     @property
     def parts(self) -> tuple[Unfit, ...]:
-        """This and all others, each for itself."""
+        """This and all other misfits, each by itself."""
         own = Unfit(self.why, self.path, missing=self.missing) if self.others else self
         return (own, *self.others)
 
@@ -108,7 +108,7 @@ class Unfit(PermanentError):
 
 
 class UnfitBefore(Unfit):
-    """The object before its change does not fit, and what it is now does."""
+    """The object before its change does not fit, and the present object does."""
 
     of = "former"
 
@@ -123,7 +123,7 @@ class UnfitBefore(Unfit):
 
 
 def is_read(hint: Any) -> bool:
-    """Whether a type is more than JSON: then values are read as it says.
+    """Whether a type is more than JSON: then values are read according to it.
 
     >>> is_read(int), is_read(dict[str, Any]), is_read(list[date]), is_read(str | None)
     (False, False, True, False)
@@ -147,7 +147,7 @@ def reader_of(hint: Any) -> Reader:
     """The reader of a type: from a JSON value to a value of it.
 
     It raises `Unfit` for a value that does not fit. Raises `TypeError` for a type that
-    has no form in JSON.
+    has no JSON form.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Backup:
@@ -162,7 +162,7 @@ def reader_of(hint: Any) -> Reader:
     """
     try:
         return _known_reader(hint)
-    except TypeError:  # it has no form in JSON, or a mark that cannot be hashed
+    except TypeError:  # it has no JSON form, or a mark that cannot be hashed
         return _reader(hint)
 
 
@@ -220,7 +220,7 @@ def _name(hint: Any) -> str:
 
 # -------------------------------------------------------------------- plain JSON
 
-# The words for the types of JSON, and the Python types of their values.
+# The names of JSON types, and the Python types of their values.
 _JSON: Mapping[Any, tuple[str, tuple[type, ...]]] = {
     str: ("a text", (str,)),
     bool: ("a boolean", (bool,)),
@@ -230,7 +230,7 @@ _JSON: Mapping[Any, tuple[str, tuple[type, ...]]] = {
 
 
 def _reader_of_json(hint: Any) -> Reader:
-    """The reader of a type that JSON has: the value is checked and stays as it is."""
+    """The reader of a JSON type: the value is checked and stays as it is."""
     origin, args = get_origin(hint) or hint, get_args(hint)
     if origin is Literal:
         return _reader_of_values(args)
@@ -270,7 +270,7 @@ def _reader_of_values(values: tuple[Any, ...]) -> Reader:
 
 
 def _shown(value: Any) -> str:
-    """A value as an error tells it: it may be long, or hold a secret."""
+    """A value for an error message: it may be long, or hold a secret."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -395,7 +395,7 @@ def _reader_of_mapping(args: tuple[Any, ...]) -> Reader:
 
 
 def _reader_of_union(args: tuple[Any, ...]) -> Reader:
-    """The first type that a value fits; None fits null alone."""
+    """The first type that fits a value; None fits null only."""
     readers = [reader_of(each) for each in args if each not in (None, NoneType)]
     takes_null = len(readers) < len(args)
     if len(readers) == 1 and not takes_null:
@@ -419,7 +419,7 @@ def _reader_of_union(args: tuple[Any, ...]) -> Reader:
 
 
 def _reader_of_typed_dict(cls: Any) -> Reader:
-    """Unknown fields stay in it: it is the object itself, read where it has to be."""
+    """Unknown fields stay in it: it is the object itself, read only if it must be."""
     readers = {
         named(name, hint): reader_of(hint)
         for name, hint in _hints(cls).items()
@@ -451,7 +451,7 @@ class _Missing(Enum):
 
 
 def or_none(read: Reader) -> Reader:
-    """The reader of what may not fit: that is None."""
+    """The reader of a value that may not fit: then it is None."""
 
     def read_or_none(value: Any) -> Any:
         try:
@@ -463,9 +463,9 @@ def or_none(read: Reader) -> Reader:
 
 
 def or_unwritten(read: Reader) -> Reader:
-    """The reader of a status that may be None: until it has all that a class needs.
+    """The reader of a status that is None until it has all fields of its class.
 
-    It is written piece by piece, so that no schema requires its fields.
+    A status is written piece by piece, so no schema requires its fields.
     """
 
     def read_or_none(value: Any) -> Any:
@@ -526,7 +526,7 @@ def _reader_of_dataclass(cls: Any) -> Reader:
 
 
 def _made(cls: Any, given: Mapping[str, Any]) -> Any:
-    """An object of a class, whose own `__post_init__` may refuse it."""
+    """Create an object of a class, whose own `__post_init__` may refuse it."""
     try:
         return cls(**given)
     except Exception as problem:
@@ -566,13 +566,13 @@ def _reader_of_pydantic(cls: Any) -> Reader:
     return read
 
 
-# The end of a message of msgspec: `... - at `$.users[0].name``.
+# The end of msgspec's error messages: `... - at `$.users[0].name``.
 _AT = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def _reader_of_struct(cls: Any) -> Reader:
-    # The library's own module, which has made the class.
+    # The library module that defines the class.
     library: Any = inspect.getmodule(type(cls))
 
     def read(value: Any) -> Any:
@@ -590,7 +590,7 @@ def _reader_of_struct(cls: Any) -> Reader:
 
 
 def _refused_by(cls: type, problem: Exception) -> Unfit:
-    """The misfit that an error in the author's own code of a class means."""
+    """The misfit for an error in the author's own code of a class."""
     told = text_of(problem)
     if not isinstance(problem, (ValueError, PermanentError)):
         told = f"{type(problem).__name__}: {told}"

@@ -1,4 +1,4 @@
-"""Time as data: it comes with every input, so the core reads no clock."""
+"""Time as data: it comes with every input, so the core does not read a clock."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["Now", "parse_time", "wall_seconds", "wall_text", "wall_time"]
 class Now(NamedTuple):
     """One moment on two clocks, in seconds.
 
-    Deadlines are in `mono`, which never jumps; times that are stored or shown are in
-    `wall`, Unix time.
+    Deadlines are in `mono`, which never jumps. Stored or shown times are in `wall`,
+    Unix time.
     """
 
     wall: float
@@ -20,7 +20,7 @@ class Now(NamedTuple):
 
 
 def wall_time(wall: float) -> datetime:
-    """A moment as an aware UTC datetime, as handlers get it."""
+    """A moment as an aware UTC datetime, as handlers receive it."""
     return datetime.fromtimestamp(wall, UTC)
 
 

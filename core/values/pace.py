@@ -1,8 +1,8 @@
 """The brake on loops: pauses between changes that the operator makes itself.
 
-A handler that changes at each call the field for which it is called would be called
-without end, and so would two operators that undo each other's writes. The first few
-rounds of such a loop come at once, later ones after growing pauses.
+A handler that changes, at each call, the field that leads to its calls would be called
+without end. So would two operators that undo each other's writes. The first few rounds
+of such a loop come at once, later ones after growing pauses.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = [
     "paced",
 ]
 
-# The most own changes, one soon after the other, that are no loop yet.
+# The maximum number of own changes in quick succession that are not yet a loop.
 LOOP_CHANGES = 10
-# The same for a handler that changes what it desires at each call, as one does that
-# replaces many children one after the other.
+# The same for a handler whose desired children change at each call, such as one that
+# replaces many children one after another.
 ROLLOUT_CHANGES = 30
-# The same for a handler that comes to rest between two of its changes: they follow
-# what others change.
+# The same for a handler that settles between two of its changes: they follow others'
+# changes.
 FOLLOWED_CHANGES = 300
 _PAUSE_SECONDS_MAX = 60.0
 _QUIET_SECONDS = 1.0
@@ -50,8 +50,8 @@ class Author(NamedTuple):
 class Pace(NamedTuple):
     """A series of `changes` of an object by the operator itself.
 
-    The last one came at `last`, and no handler starts because of them before `until`
-    (monotonic seconds). `authors` are the handlers that have made them, by id. More
+    The last change came at `last`. No handler starts because of the changes before
+    `until` (monotonic seconds). `authors` are the handlers that made them, by id. More
     than `most` of them are a loop.
     """
 
@@ -82,11 +82,10 @@ def paced(
     attempt: int | None = None,
     began: float | None = None,
 ) -> Pace:
-    """The pace after one more own change at `now`; after a quiet time it begins anew.
+    """Return the pace after one more own change; after a quiet time it restarts.
 
-    `by` maps each handler to the fields that it has changed, in this `attempt` where
-    that is known. An attempt that `began` soon after the last change follows upon it,
-    however long it takes.
+    `by` maps each handler to the fields that it changed, in this `attempt` if known. An
+    attempt that `began` soon after the last change follows it, however long it takes.
 
     >>> pace = CALM
     >>> for _ in range(12):
@@ -122,9 +121,9 @@ def is_quiet(pace: Pace, now: float) -> bool:
 
 
 def culprits(pace: Pace) -> dict[str, tuple[str, ...]]:
-    """The handlers that keep a loop going, with the fields; empty where there is none.
+    """The handlers that keep a loop going, with their fields; empty without a loop.
 
-    A handler that has made a few changes beside the loop is not one of them.
+    A handler that made a few changes next to the loop does not count.
 
     >>> authors = (("done", Author(1)), ("one", Author(6, ("/a",))), ("two", Author(5)))
     >>> culprits(Pace(12, authors=authors))

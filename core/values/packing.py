@@ -1,8 +1,8 @@
-"""Texts of objects in less memory: compressed with an object of their kind at hand.
+"""Object texts in less memory: compressed with the help of an object of their kind.
 
 Objects of one kind share most of their text: the names of fields, the managers of
-fields, much of what templates write.  A compressor that has read one of them before
-(RFC 1950: a preset dictionary) keeps of another what differs.
+fields, much template output. A compressor that has already read one of them (RFC 1950:
+a preset dictionary) stores only the differences of another.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import zlib
 
 __all__ = ["PACKED_MAX", "Packing"]
 
-# A longer text takes milliseconds, in which nothing else is done: it stays as it is.
+# A longer text takes milliseconds, which block all other work: it stays as it is.
 PACKED_MAX = 128 * 1024
-# Raw deflate (RFC 1951) with its largest window, in which the dictionary lies, too.
+# Raw deflate (RFC 1951) with its largest window, which also holds the dictionary.
 _WINDOW = -15
 _FAST = 3
 
 
 class Packing:
-    """A compression of texts that are like one text.
+    """A compression of texts that are similar to one text.
 
     >>> packing = Packing(b'{"kind":"Pod","spec":{"nodeName":"a"}}')
     >>> packed = packing.packed(b'{"kind":"Pod","spec":{"nodeName":"b"}}')
@@ -30,7 +30,7 @@ class Packing:
     __slots__ = ("_deflate", "_inflate")
 
     def __init__(self, like: bytes = b"") -> None:
-        # Copies of these begin with the dictionary read.
+        # Copies of these begin after reading the dictionary.
         self._deflate = zlib.compressobj(_FAST, zlib.DEFLATED, _WINDOW, zdict=like)
         self._inflate = zlib.decompressobj(_WINDOW, like)
 

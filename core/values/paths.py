@@ -1,6 +1,6 @@
-"""Paths to fields as people write them: `spec.ports[0].port`, `conditions[type=Ready]`.
+"""Field paths as people write them: `spec.ports[0].port`, `conditions[type=Ready]`.
 
-A key with dots stands in brackets, as in `metadata.labels[app.kubernetes.io/name]`.  An
+A key with dots is in brackets, as in `metadata.labels[app.kubernetes.io/name]`. An
 element of a list is named by its number, or by one of its fields, as Kubernetes does
 with lists of mappings.
 """
@@ -121,7 +121,7 @@ def names_of(path: Sequence[Part]) -> tuple[str, ...]:
 
 
 def find(value: Any, path: Sequence[Part]) -> Any:
-    """The value at a path; None where there is none.
+    """The value at a path; None without one.
 
     >>> find({"a": [{"name": "x", "n": 1}]}, parse_path("a[name=x].n"))
     1
@@ -134,7 +134,7 @@ def find(value: Any, path: Sequence[Part]) -> Any:
 
 
 def element_of(value: Any, part: Part) -> Any:
-    """The item of a mapping or a list for one part of a path; None for nothing."""
+    """The item of a mapping or a list for one part of a path; None without one."""
     match value, part:
         case Mapping(), Element(key, text):
             return value.get(f"{key}={text}")
@@ -150,7 +150,7 @@ def element_of(value: Any, part: Part) -> Any:
 
 
 def _said(value: Any) -> str | None:
-    """A scalar as it stands in a path.
+    """A scalar as written in a path.
 
     >>> _said("Ready"), _said(80), _said(True), _said([])
     ('Ready', '80', 'true', None)
@@ -168,22 +168,22 @@ def _said(value: Any) -> str | None:
 
 
 class Contrast(NamedTuple):
-    """A field that differs, with its two values; None where there is none."""
+    """A field that differs, with its two values; None for an absent one."""
 
     path: FieldPath
     old: Any
     new: Any
 
 
-# The fields that name the elements of a list, as the API's conventions have them.
+# The fields that name the elements of a list, by the API's conventions.
 _KEYS = ("type", "name", "key", "uid", "ip", "containerPort", "port", "kind")
 
 
 def contrasts(old: Any, new: Any, path: FieldPath = ()) -> Iterator[Contrast]:
-    """The fields in which two values differ, also within lists.
+    """The fields that differ in two values, also within lists.
 
-    Elements of lists of mappings are paired by the field that names them, others by
-    their numbers.
+    Elements of lists of mappings are paired by the field that names them, other
+    elements by their numbers.
 
     >>> old = [{"type": "Ready", "status": "False"}, {"type": "Synced"}]
     >>> new = [{"type": "Synced"}, {"type": "Ready", "status": "True"}]
@@ -216,7 +216,7 @@ def _parts(old: list[Any], new: list[Any]) -> list[Part]:
 
 
 def _named(values: list[Any], key: str) -> list[str] | None:
-    """The values of a field in all elements; None where these are not told apart."""
+    """The values of a field in all elements; None if they are not unique."""
     found = [
         _said(each.get(key)) if isinstance(each, dict) else None for each in values
     ]

@@ -1,7 +1,7 @@
 """A small immutable mapping: copied when it changes, as fast as a dict to read.
 
-It is for mappings that are read at every step and change seldom, or have a handful of
-entries; those with thousands are persistent maps.
+It is for mappings that are read at every step and seldom change, or that have a handful
+of entries. Mappings with thousands of entries are persistent maps.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Table(dict[K, V]):
     clear = pop = popitem = setdefault = update = _refuse
 
     def set(self, key: K, value: V) -> Table[K, V]:
-        """A copy with this entry."""
+        """Return a copy with this entry."""
         return Table({**self, key: value})
 
     def discard(self, key: Any) -> Table[K, V]:
-        """A copy without this key."""
+        """Return a copy without this key."""
         if key not in self:
             return self
         return Table({each: value for each, value in self.items() if each != key})
 
 
-# The empty table, for defaults of fields.
+# The empty table, for field defaults.
 NOTHING: Table[Any, Any] = Table()

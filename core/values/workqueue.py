@@ -1,14 +1,13 @@
 """The work queue as an immutable value: keys of objects with deadlines.
 
-A key is in it once; the earliest deadline wins. Keys leave in the order of their
-deadlines, and among equal ones in the order in which they came: a key that is due is
-served before any that became due later, so none starves.
+Each key is in it once; the earliest deadline wins. Keys leave in the order of their
+deadlines, and equal ones in the order of their arrival. A key that is due is served
+before any that became due later, so none starves.
 
-Keys that are due at once are in a line, and so are later ones that come in order, as
-after a pause that is always the same. The others are in a leftist heap. All are made
-of tuples that older values of the queue share. A map has the current deadlines:
-entries that an earlier deadline has replaced stay where they are until they come to
-the front.
+Keys that are due at once are in a line. So are later ones that come in order, as after
+a constant pause. The others are in a leftist heap. All consist of tuples that older
+values of the queue share. A map has the current deadlines. Entries that an earlier
+deadline has replaced stay in place until they reach the front.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ __all__ = ["EMPTY", "WorkQueue"]
 QueueEntry = tuple[float, int, Any]
 # Linked pairs: (entry, the rest of them).
 Links = tuple[QueueEntry, Any] | None
-# (rank, entry, left, right): each node is due before those below it, and the right
-# spine is the shorter one, so a merge is O(log n).
+# (rank, entry, left, right): each node is due before those below it. The right spine is
+# the shorter one, so a merge is O(log n).
 Heap = tuple[int, QueueEntry, Any, Any] | None
 
 # Replaced entries are swept out when they outnumber the current ones.
@@ -51,8 +50,8 @@ def _merge(one: Heap, other: Heap) -> Heap:
 class Line(NamedTuple):
     """A FIFO queue of entries in the order of their deadlines.
 
-    The first to leave is at the head of `front`, the newest at the head of `back`,
-    which is empty where `front` is; `last` is the newest one's deadline.
+    The first to leave is at the head of `front`. The newest is at the head of `back`,
+    which is empty if `front` is; `last` is the newest one's deadline.
     """
 
     front: Links = None
@@ -88,8 +87,9 @@ def _reversed(links: Links) -> Links:
 class WorkQueue:
     """Keys with deadlines on the monotonic clock, in seconds.
 
-    `line` has the entries that are due at once, `later` later ones in order, and
-    `heap` those that came out of order. `size` counts all entries, replaced ones, too.
+    `line` has the entries that are due at once, `later` has later ones in order, and
+    `heap` has those that came out of order. `size` counts all entries, including
+    replaced ones.
     """
 
     due: Map[Any, tuple[float, int]]
@@ -100,7 +100,7 @@ class WorkQueue:
     size: int
 
     def add(self, key: Hashable, at: float) -> WorkQueue:
-        """A queue in which the key is due at `at`, or at its earlier deadline."""
+        """Return a queue with the key due at `at`, or at its earlier deadline."""
         known = self.due.get(key)
         if known is not None and known[0] <= at:
             return self
@@ -111,7 +111,7 @@ class WorkQueue:
         return self._with(entry, self.line, self.later, heap)
 
     def add_last(self, key: Hashable, now: float) -> WorkQueue:
-        """A queue in which the key is due now, after all keys that are due by now.
+        """Return a queue in which the key is due now, after all keys due by now.
 
         `now` must not decrease between calls: that keeps the line in order.
         """
@@ -157,7 +157,7 @@ class WorkQueue:
         return first[2], self.discard(first[2])
 
     def discard(self, key: Hashable) -> WorkQueue:
-        """A queue without the key."""
+        """Return a queue without the key."""
         if key not in self.due:
             return self
         due, size = self.due.delete(key), self.size

@@ -35,7 +35,7 @@ __all__ = [
     "unchecked",
 ]
 
-# pytest leaves these frames out of tracebacks, and shows the author's line.
+# pytest omits these frames from tracebacks, and shows the author's line.
 __tracebackhide__ = True
 
 _DURATIONS = (
@@ -88,7 +88,7 @@ def check_duration(
 
 
 def function_of(fn: Callable[..., Any], options: Mapping[str, Any], label: str) -> str:
-    """The importable name of an impure handler (R9); "" of a pure one."""
+    """The importable name of an impure handler (R9); "" for a pure one."""
     if not options.get("impure"):
         return ""
     if "settings" in inspect.signature(fn).parameters:
@@ -107,9 +107,9 @@ def function_of(fn: Callable[..., Any], options: Mapping[str, Any], label: str) 
 
 
 class Declared(NamedTuple):
-    """The facts about a handler by which its role may refuse its declaration.
+    """The facts about a handler that may make its role refuse its declaration.
 
-    `indices` are the ones that are declared before it.
+    `indices` are the indices that are declared before it.
     """
 
     label: str
@@ -137,7 +137,7 @@ def check_daemon(declared: Declared) -> None:
 
 
 def check_reconcile(declared: Declared) -> None:
-    """Refuse an impure one: what it desires follows from what it is given alone."""
+    """Refuse an impure handler: its desired children depend on its arguments alone."""
     if declared.is_impure:
         raise RegistrationError(
             f"{declared.name}: a reconcile handler is pure; let it ask the world by "
@@ -155,7 +155,7 @@ def check_map(declared: Declared) -> None:
 
 
 def check_outside(declared: Declared) -> None:
-    """Refuse a generator: effects are not performed outside of a step."""
+    """Refuse a generator: fnop performs no effects outside of a step."""
     if declared.signature.form is Form.GENERATOR:
         raise RegistrationError(
             f"{declared.name} has no effects to yield; let it act by itself, and "
@@ -167,9 +167,9 @@ _ARGUMENTS = names_in(ChangeHandler) | names_in(AdmissionHandler)
 
 
 def check_index(declared: Declared) -> None:
-    """Refuse a name that is no argument, and a function that cannot end at once.
+    """Refuse a name that is not an argument, and a function that cannot end at once.
 
-    Handlers get an index as an argument, and it is computed within a step.
+    Handlers get an index as an argument, and fnop computes it within a step.
     """
     if not declared.id.isidentifier() or declared.id in _ARGUMENTS:
         raise RegistrationError(

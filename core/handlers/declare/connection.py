@@ -1,7 +1,7 @@
 """The result of a login: an API server's address, and credentials for it.
 
-It is a value that can be compared, so that new credentials are distinguished from
-rejected ones. The names are those of Kopf's `ConnectionInfo`.
+It is a value that can be compared. So fnop can distinguish new credentials from
+rejected ones. The names come from Kopf's `ConnectionInfo`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class LoginError(PermanentError):
-    """Raised where there are no usable credentials; the text says what is missing.
+    """Raised if there are no usable credentials; the text says what is missing.
 
     For example:
 
@@ -38,7 +38,7 @@ class LoginError(PermanentError):
 
 
 class Impersonation(NamedTuple):
-    """The user as whom requests are made; the credentials have to permit it.
+    """The user whom requests impersonate; the credentials must permit it.
 
     `extra` has further facts about the user, several values to a name (Kubernetes:
     user impersonation).
@@ -69,9 +69,9 @@ class Impersonation(NamedTuple):
         return found
 
 
-# Characters that no value of a header takes (RFC 9110: field values); a tab is taken.
+# Characters that no header value may contain (RFC 9110: field values); tabs may.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
-# All but the characters of a header's name (RFC 9110: tokens), and the percent sign.
+# All but the characters of a header's name (RFC 9110: tokens) and the percent sign.
 _NOT_IN_HEADERS = re.compile(rb"[^A-Za-z0-9!#$&'*+\-.^_`|~]")
 
 
@@ -84,19 +84,20 @@ def _escaped(name: str) -> str:
 class ConnectionInfo:
     """The address of an API server, with credentials of one kind.
 
-    `server` is its URL. `token` is sent as `Bearer`, or as `scheme`; `username` and
-    `password` as `Basic`; `certificate` needs its `private_key`. Each of `ca`,
-    `certificate` and `private_key` is a `_path` or `_data`: PEM, or base64 of PEM as in
-    a kubeconfig: `ca_path`, `ca_data`, `certificate_path`, `certificate_data`,
-    `private_key_path`, `private_key_data`. With `insecure` the server's certificate is
-    not verified; its name has to be `tls_server_name`, by default that in `server`.
-    `proxy_url` is a proxy's address (http, https or socks5), `default_namespace` the
-    namespace of objects without one. Requests are made as the user of `impersonate`.
+    `server` is its URL. `token` is sent as `Bearer`, or as `scheme`. `username` and
+    `password` are sent as `Basic`. `certificate` needs its `private_key`. `ca`,
+    `certificate` and `private_key` are each a `_path` or `_data`. Data is PEM, or
+    base64 of PEM as in a kubeconfig. The arguments are `ca_path`, `ca_data`,
+    `certificate_path`, `certificate_data`, `private_key_path` and `private_key_data`.
+    With `insecure`, fnop does not verify the server's certificate. Otherwise the name
+    in it must be `tls_server_name`, by default the name in `server`. `proxy_url` is a
+    proxy's address (http, https or socks5). `default_namespace` is the namespace of
+    objects without one. Requests are made as the user of `impersonate`.
 
-    The credentials are renewed after their `expiration` (UTC where it has no zone), and
-    when the server rejects them. Of several the one with the highest `priority` is
-    used. Its repr shows no secrets. Raises `ValueError` for a combination that cannot
-    work.
+    fnop renews the credentials after their `expiration`, and when the server rejects
+    them. An `expiration` without a zone is in UTC. Of several credentials fnop uses
+    those with the highest `priority`. Their repr shows no secrets. Raises `ValueError`
+    for a combination that cannot work.
 
     >>> ConnectionInfo(server="https://10.0.0.1:6443", token="t").server
     'https://10.0.0.1:6443'
@@ -178,7 +179,7 @@ _SHOWN = tuple(each for each in fields(ConnectionInfo) if each.repr)
 
 
 def shown_address(address: str) -> str:
-    """An address as an error shows it, even if it has no scheme: without userinfo.
+    """An address as errors show it, even if it has no scheme: without userinfo.
 
     >>> shown_address("me:pass@10.0.0.1:6443"), shown_address("ftp://me:pass@h")
     ('***@10.0.0.1:6443', 'ftp://***@h')
@@ -201,7 +202,7 @@ def chosen(
 ) -> ConnectionInfo | None:
     """Choose the credentials of the highest priority, the first among equals.
 
-    Those that the server has rejected are tried again only when there are no others.
+    Credentials that the server has rejected are tried again only if no others exist.
 
     >>> one = ConnectionInfo(server="http://a")
     >>> other = ConnectionInfo(server="http://b", priority=1)

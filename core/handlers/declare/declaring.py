@@ -1,6 +1,6 @@
 """The declaration of handlers: from a decorator's options to a `Handler`.
 
-A declaration that cannot work is refused here, in a sentence with the remedy. The
+fnop refuses a declaration that cannot work here, in a sentence with the remedy. The
 decorators themselves are in `fnop.core.handlers.declare.decorators`.
 """
 
@@ -75,7 +75,7 @@ from fnop.effects.values import plain_text, shown
 
 __all__ = ["Declaring", "declare", "declaring"]
 
-# pytest leaves these frames out of tracebacks, and shows the author's line.
+# pytest omits these frames from tracebacks, and shows the author's line.
 __tracebackhide__ = True
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -85,16 +85,16 @@ _ANY_KWARGS = frozenset().union(*map(kwargs_of, Role))
 _IN_CALLBACKS = names_in(ObjectCallback)
 _IN_PARTS = options_of(SubhandlerOptions)
 _SELECTORS = options_of(KindOptions)
-# Facts of a request, which filters of admission handlers get alone.
+# Facts of a request, which only filters of admission handlers get.
 _OF_REVIEWS = _IN_CALLBACKS & names_in(AdmissionHandler) - names_in(ChangeHandler)
-# Facts of a line, which the function in `when=` of log handlers gets alone.
+# Facts of a line, which only the function in `when=` of log handlers gets.
 _OF_LINES = _IN_CALLBACKS & names_in(LogHandler) - names_in(ChangeHandler)
 
 
 class Declaring:
     """The collector of the sub-handlers that a handler declares while it runs.
 
-    Other threads declare none.
+    Other threads do not declare any.
     """
 
     current: ClassVar[ContextVar[Declaring | None]] = ContextVar(
@@ -163,7 +163,7 @@ def declaring() -> Declaring:
 
 
 def _id_of(fn: Callable[..., Any], explicit: Any) -> str:
-    """The id of a handler, under which its result and its progress are kept."""
+    """The id of a handler, which names its result and its progress."""
     if explicit is not None:
         try:
             return plain_text(explicit, "id=")
@@ -181,7 +181,7 @@ def _id_of(fn: Callable[..., Any], explicit: Any) -> str:
 
 
 class _Asking(NamedTuple):
-    """The arguments that functions in the options of a decorator may ask for."""
+    """The arguments that functions in a decorator's options may name."""
 
     label: str
     role: Role
@@ -402,7 +402,7 @@ def _is_several(given: Any) -> bool:
 def _is_broad_word(word: Any) -> bool:
     """Whether a word is EVERYTHING, or a function that selects kinds.
 
-    A function with the arguments of a handler is one, decorated without parentheses.
+    A function with a handler's arguments is one, decorated without parentheses.
     """
     if word is EVERYTHING:
         return True
@@ -449,7 +449,7 @@ def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
     return value
 
 
-# Of options that a role needs.
+# Examples of the options that a role needs.
 _EXAMPLES = {"field": "spec.size", "to": "databases"}
 
 
@@ -493,7 +493,7 @@ def declare(
     log = log_selection_of(options, label, asking.callback) if role in LOGS else None
     requeue = requeue_of(options, label, registry)
     if webhook is not None:
-        options = {**options, "timeout": None}  # the API server's, for one answer
+        options = {**options, "timeout": None}  # of the API server, for one answer
 
     def decorate(fn: Fn) -> Fn:
         own_id = _own_id(fn, role, options.get("id"), filters)
@@ -568,10 +568,10 @@ def _after(rule: RoleRule, options: Mapping[str, Any]) -> float:
 
 
 def _may_be_new(rule: RoleRule, webhook: Webhook | None) -> bool:
-    """Whether a handler is asked about creations, which have no old object."""
+    """Whether a handler is called for creations, which have no old object."""
     if webhook is None:
         return rule.reasons == (Reason.CREATE,)
-    if webhook.subresource in ("status", "scale"):  # are parts of what is there
+    if webhook.subresource in ("status", "scale"):  # are parts of existing ones
         return False
     return not webhook.operations or "CREATE" in webhook.operations
 
@@ -587,7 +587,7 @@ def _own_id(
 
 
 def _named(options: Mapping[str, Any], label: str) -> str:
-    """The kind in `to=`; "" without one."""
+    """The kind in `to=`; "" without it."""
     word = named(options.get("to"))
     if word is None:
         return ""

@@ -1,7 +1,8 @@
 """The decorators for handlers, such as `@fnop.on.create("pods")`.
 
-Each has the options and the handlers of its kind as types, so that editors complete
-them and type checkers refuse others; it gives back the function that it was given.
+Each decorator has the options and the handlers of its kind as types. So editors
+complete them, and type checkers refuse others. It returns the function that it was
+given.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ __all__ = [
     "timer",
 ]
 
-# pytest leaves these frames out of tracebacks, and shows the author's line.
+# pytest omits these frames from tracebacks, and shows the author's line.
 __tracebackhide__ = True
 
-# Decorators return the function itself, which tests can call as it was written.
+# Decorators return the function itself, so that tests can call it as written.
 StartupFn = TypeVar("StartupFn", bound=StartupHandler)
 CleanupFn = TypeVar("CleanupFn", bound=CleanupHandler)
 LoginFn = TypeVar("LoginFn", bound=LoginHandler)
@@ -89,15 +90,21 @@ ReachFn = TypeVar("ReachFn", bound=ReachHandler)
 def reconcile(
     *words: Word, **options: Unpack[ReconcileOptions]
 ) -> Callable[[ReconcileFn], ReconcileFn]:
-    """Declare a reconcile handler: it says what should exist for an object.
+    """Declare a reconciler: it returns the objects that should exist for an object.
 
-    It is called when the operator starts, and whenever the object, or anything that it
-    owns, has changed: a burst of changes is one call. For one object it is never called
-    twice at once, nor beside handlers of its changes. `words` name the kind. `options`:
-    `owns` names the kinds of which the object owns something; those are watched, and
-    are the `children` that the handler gets. `resync` calls it again after so many
-    seconds without a change. A failed call is tried again after a time that grows
-    (`backoff`, by default from 1 s to 60 s). The other options are in `fnop.on`.
+    fnop calls it when the operator starts, and whenever the object, or anything that it
+    owns, has changed. A burst of changes is one call. For one object it is never called
+    twice at once, nor at the same time as handlers of its changes.
+
+    `words` name the kind. The `options` are:
+
+    - `owns`: the kinds of objects that the object owns. fnop watches them and passes
+      them as the `children` argument.
+    - `resync`: fnop calls it again after this many seconds without a change.
+    - `backoff`: the growing wait before a failed call is tried again, by default from 1
+      s to 60 s.
+
+    The other options are in `fnop.on`.
 
     The handler returns `fnop.desired(...)`. Raises `RegistrationError` for an unknown
     argument or option.
@@ -110,14 +117,19 @@ def reconcile(
 
 
 def maps(*words: Word, **options: Unpack[MapOptions]) -> Callable[[MapFn], MapFn]:
-    """Declare a mapping: which objects have to be looked at again for another one.
+    """Declare a mapping: the objects to reconcile again because of another object.
 
-    The function is called for each watch event of the kind that `words` name, and
-    answers names of objects of the kind in `to`: their reconcile handlers are called,
-    without any write. For an object that has changed it is called as it was, too: so
-    whom it named before is looked at, though it names another now, or matches no more.
-    One that fails is called again for the same state, after a backoff: in the seconds
-    of a `TemporaryError`, or after growing waits; a `PermanentError` ends it.
+    fnop calls the function for each watch event of the kind that `words` name. The
+    function returns names of objects of the kind in `to`. fnop then calls their
+    reconcilers, without any write.
+
+    For a changed object, fnop also calls the function with the object as it was. So the
+    objects that it named before are reconciled, even if it now names others, or has
+    stopped matching.
+
+    A failed mapping is called again for the same state, after a backoff: the seconds of
+    a `TemporaryError`, or growing waits. A `PermanentError` ends it.
+
     Of the `options`, `to` is required; the others are in `fnop.on`. Raises
     `RegistrationError` for an unknown argument or option.
 
@@ -131,14 +143,18 @@ def maps(*words: Word, **options: Unpack[MapOptions]) -> Callable[[MapFn], MapFn
 def index(
     *words: Word, **options: Unpack[IndexOptions]
 ) -> Callable[[IndexFn], IndexFn]:
-    """Declare an index: a function whose answers are kept for all objects of a kind.
+    """Declare an index: a function whose results are kept for all objects of a kind.
 
-    Handlers that are declared after it ask for the index by the function's name.
-    `words` name the kind. `options`: `field` gives the function a part of the object;
-    `errors` is an `ErrorsMode`: an exception is logged and leaves the object's values
-    as they are, or with PERMANENT removes them. The other options are in `fnop.on`.
+    Handlers that are declared after it get the index through an argument with the
+    function's name. `words` name the kind. The `options` are:
 
-    The function answers a mapping of keys to values, or one value for the key None;
+    - `field`: gives the function a part of the object.
+    - `errors`: an `ErrorsMode`. fnop logs an exception and keeps the object's values as
+      they are; with PERMANENT it removes them.
+
+    The other options are in `fnop.on`.
+
+    The function returns a mapping of keys to values, or one value for the key None.
     None changes nothing, and `{}` removes the object's values. The index maps each key
     to a tuple of the values of all objects that have it. Raises `RegistrationError` for
     a declaration that cannot work.
@@ -153,12 +169,16 @@ def index(
 def daemon(
     *words: Word, **options: Unpack[DaemonOptions]
 ) -> Callable[[DaemonFn], DaemonFn]:
-    """Declare a conversation that goes on for as long as the object exists.
+    """Declare a conversation that continues for as long as the object exists.
 
-    `words` name the kind. `options`: `initial_delay` is seconds before the first call,
-    or a function of the object; `finalizer` holds the object until the daemon has
-    ended, True by default; once told to stop, it has `cancellation_backoff` seconds to
-    end by itself (10), and a request under way has `cancellation_timeout` seconds (60).
+    `words` name the kind. The `options` are:
+
+    - `initial_delay`: seconds before the first call, or a function of the object.
+    - `finalizer`: holds the object until the daemon has ended, True by default.
+    - `cancellation_backoff`: the seconds that the daemon has to end by itself after the
+      request to stop (10).
+    - `cancellation_timeout`: the seconds that a request under way then has (60).
+
     The other options are in `fnop.on`. Raises `RegistrationError` for a declaration
     that cannot work.
 
@@ -175,13 +195,18 @@ def timer(
 ) -> Callable[[TimerFn], TimerFn]:
     """Declare a handler that is called again and again while the object exists.
 
-    `words` name the kind. `options`: `interval` is seconds from the end of a call to
-    the next one, or a function of the object; with `sharp` they count from its start;
-    `cron` is a schedule in UTC instead, such as "*/5 * * * *"; with `idle` a call waits
-    until the object has been unchanged for so many seconds. `initial_delay`,
-    `finalizer` (False by default), `cancellation_backoff` and `cancellation_timeout`
-    are those of a daemon. The other options are in `fnop.on`. Raises
-    `RegistrationError` for a declaration that cannot work.
+    `words` name the kind. The `options` are:
+
+    - `interval`: seconds from the end of a call to the next one, or a function of the
+      object.
+    - `sharp`: with True, `interval` counts from the start of the call.
+    - `cron`: a schedule in UTC instead, such as "*/5 * * * *".
+    - `idle`: a call waits until the object has been unchanged for this many seconds.
+    - `initial_delay`, `finalizer` (False by default), `cancellation_backoff` and
+      `cancellation_timeout`: as in `fnop.daemon`.
+
+    The other options are in `fnop.on`. Raises `RegistrationError` for a declaration
+    that cannot work.
 
         @fnop.timer("databases", interval=60)
         def count(spec, patch, **_):
@@ -193,11 +218,11 @@ def timer(
 class OnCluster:
     """The decorators of handlers for changes of the cluster itself: `fnop.on.cluster`.
 
-    fnop compares each discovery with the one before; what the first one finds is no
-    change. A replica that stands by, or is frozen, calls none of them. The changes are
-    handled beside each other, and beside all objects. The options are `id`, `param`,
-    `registry`, `impure`, `errors`, `backoff`, `retries` and `timeout`, as in `fnop.on`;
-    progress is kept in the process.
+    fnop compares each discovery with the previous one. The findings of the first
+    discovery are not changes. A replica that stands by, or is frozen, calls none of
+    these handlers. fnop handles the changes concurrently with each other, and with all
+    objects. The options are `id`, `param`, `registry`, `impure`, `errors`, `backoff`,
+    `retries` and `timeout`, as in `fnop.on`. Progress is kept in the process.
     """
 
     def __repr__(self) -> str:
@@ -221,8 +246,8 @@ class OnCluster:
     ) -> Callable[[KindFn], KindFn]:
         """Call the function when the API server serves a kind that it did not serve.
 
-        `words` name kinds, as in `fnop.on`; without any all are meant. The `options`
-        are in `fnop.on.cluster`.
+        `words` name kinds, as in `fnop.on`; without words, all kinds are meant. The
+        `options` are in `fnop.on.cluster`.
 
             @fnop.on.cluster.kind_added("certificates.cert-manager.io")
             def issued(resource, **_):
@@ -233,11 +258,11 @@ class OnCluster:
     def kind_removed(
         self, *words: Word, **options: Unpack[ActivityOptions]
     ) -> Callable[[KindFn], KindFn]:
-        """Call the function when the API server does not serve a kind any more.
+        """Call the function when the API server has stopped serving a kind.
 
-        An API server that starts does not know all kinds at once, so a kind is missed
-        for 15 seconds before it counts as removed. `words` and `options` are those of
-        `kind_added`.
+        An API server that is starting does not know all kinds at once. So a kind must
+        be missing for 15 seconds before it counts as removed. `words` and `options` are
+        as in `kind_added`.
 
             @fnop.on.cluster.kind_removed("certificates.cert-manager.io")
             def gone(resource, logger, **_):
@@ -250,9 +275,9 @@ class OnCluster:
     ) -> Callable[[KindFn], KindFn]:
         """Call the function when a kind has other versions, names or another schema.
 
-        Schemas are compared by digests, without texts for people, and only those of
-        kinds that are not Kubernetes' own. `words` and `options` are those of
-        `kind_added`.
+        fnop compares schemas by digests, without texts for people. It compares only
+        schemas of kinds that are not built into Kubernetes. `words` and `options` are
+        as in `kind_added`.
 
             @fnop.on.cluster.kind_changed("databases.example.com")
             def changed(old, new, logger, **_):
@@ -266,9 +291,9 @@ class OnCluster:
     ) -> Callable[[ReachFn], ReachFn]:
         """Call the function when the API server has not answered for a while.
 
-        It takes no `words`. Of the `options`, `after` is that while in seconds, 30 by
-        default; the others are in `fnop.on.cluster`. What the function wants of the API
-        server has to wait, and `fnop.call` has not.
+        It takes no `words`. Of the `options`, `after` is the length of that while in
+        seconds, 30 by default; the others are in `fnop.on.cluster`. Requests of the
+        function to the API server have to wait, but `fnop.call` does not.
 
             @fnop.on.cluster.unreachable(after=60)
             async def alarmed(downtime, **_):
@@ -281,7 +306,7 @@ class OnCluster:
     ) -> Callable[[ReachFn], ReachFn]:
         """Call the function when the API server answers after it was unreachable.
 
-        It takes no `words`; the `options` are those of `unreachable`.
+        It takes no `words`; the `options` are as in `unreachable`.
 
             @fnop.on.cluster.reached()
             def back(downtime, logger, **_):
@@ -294,29 +319,34 @@ class On:
     """The decorators of handlers: `@fnop.on.create("pods")`, `@fnop.on.startup()`, …
 
     Each returns the function unchanged, and raises `RegistrationError` for a
-    declaration that cannot work. A kind is named by one to three words, as in
-    `kubectl`: `"pods"`, `"deployments.apps"`, `"apps/v1", "deployments"`, by
-    `fnop.EVERYTHING`, by a class that `fnop.definition` has made a kind, by a function
-    of the `Resource`, or by the options `group`, `version`, `kind`, `plural`,
-    `singular`, `shortcut` and `category`.
+    declaration that cannot work. A kind is named in one of these ways:
 
-    The options that most decorators share:
+    - one to three words, as in `kubectl`: `"pods"`, `"deployments.apps"`, `"apps/v1",
+      "deployments"`
+    - `fnop.EVERYTHING`
+    - a class that `fnop.definition` has made a kind
+    - a function of the `Resource`
+    - the options `group`, `version`, `kind`, `plural`, `singular`, `shortcut` and
+      `category`
+
+    Most decorators share these options:
 
     - `id`: the handler's name in state, results and logs; the function's name by
       default.
     - `param`: any value; handlers get it as the argument of that name.
     - `registry`: the `Registry` that collects the handler; the global one by default.
     - `labels`, `annotations`: mappings of names to a text, `PRESENT`, `ABSENT` or a
-      function of the value; the object must fit them all.
+      function of the value; the object must match them all.
     - `fields`: a mapping of dotted paths to a text, `PRESENT`, `ABSENT` or a function,
-      compared as field selectors do. The API server selects, if it can.
-    - `when`: a function of the object's arguments that answers True or False.
+      compared as field selectors do. The API server applies the selection, if it can.
+    - `when`: a function of the object's arguments that returns True or False.
     - `field` with `value`, and in changes `old` and `new`: a dotted path, or a list of
-      keys, and what must be there.
+      keys, and the value that it must have.
     - `owner`: the kind of an owner that the object must have.
-    - `impure`: whether the handler acts on the world by itself; it then runs outside of
-      the core. False by default.
-    - `errors`: an `ErrorsMode`, for exceptions other than fnop's; TEMPORARY by default.
+    - `impure`: whether the handler itself has side effects on the world. It then runs
+      outside of the core. False by default.
+    - `errors`: an `ErrorsMode` for exceptions that are not fnop's own; TEMPORARY by
+      default.
     - `backoff`: seconds, or a `Backoff`, before the attempt after such an exception.
     - `retries`: the number of attempts; no limit by default.
     - `timeout`: seconds from the first attempt; no limit by default.
@@ -341,9 +371,10 @@ class On:
     ) -> Callable[[StartupFn], StartupFn]:
         """Call the function when the operator starts, before it serves any object.
 
-        It takes no `words`. The `options` are those of `fnop.on` but the kind and the
-        filters. The function may return changed settings. The operator does not start
-        before it has succeeded, and ends if it fails for good.
+        It takes no `words`. The `options` are as in `fnop.on`, except for the kind and
+        the filters. The function may return changed settings. The operator does not
+        start before the function has succeeded. If the function fails permanently, the
+        operator ends.
 
             @fnop.on.startup()
             def configure(settings, **_):
@@ -356,8 +387,8 @@ class On:
     ) -> Callable[[CleanupFn], CleanupFn]:
         """Call the function when the operator ends, after all else has stopped.
 
-        It takes no `words`. The `options` are those of `fnop.on` but the kind and the
-        filters.
+        It takes no `words`. The `options` are as in `fnop.on`, except for the kind and
+        the filters.
 
             @fnop.on.cleanup()
             def farewell(logger, **_):
@@ -371,8 +402,8 @@ class On:
         """Call the function when credentials are needed or have been rejected.
 
         It takes no `words`. The `options` are `id`, `param`, `registry`, `errors`,
-        `backoff`, `retries` and `timeout`. The function may act on the world. It
-        answers a `ConnectionInfo`, or None where it knows no credentials.
+        `backoff`, `retries` and `timeout`. The function may have side effects. It
+        returns a `ConnectionInfo`, or None if it has no credentials.
 
             @fnop.on.login()
             def login(**_):
@@ -383,13 +414,12 @@ class On:
     def probe(
         self, *words: Never, **options: Unpack[ProbeOptions]
     ) -> Callable[[ProbeFn], ProbeFn]:
-        """Call the function when the liveness endpoint is asked, at most every 10
-        seconds.
+        """Call the function when the liveness endpoint is asked, at most every 10 s.
 
         It takes no `words`. The `options` are `id`, `param`, `registry` and `timeout`
-        (5 seconds by default). The function may act on the world. Its answer, a JSON
-        value, is shown under the handler's id; an exception makes the endpoint answer
-        503.
+        (5 seconds by default). The function may have side effects. The endpoint shows
+        its result, a JSON value, under the handler's id. An exception makes the
+        endpoint respond with 503.
 
             @fnop.on.probe(id="time")
             def time_of_probe(now, **_):
@@ -402,7 +432,7 @@ class On:
     ) -> Callable[[ChangeFn], ChangeFn]:
         """Call the function for an object that is new to this operator.
 
-        `words` name the kind; the `options` are those of `fnop.on`.
+        `words` name the kind; the `options` are as in `fnop.on`.
 
             @fnop.on.create("databases")
             def created(name, **_):
@@ -416,14 +446,16 @@ class On:
         """Call the function when the object's essence has changed.
 
         The essence is everything but the status and bookkeeping fields. `words` name
-        the kind; the `options` are those of `fnop.on`, and `write_ahead`: with True a
-        note on the object is written before the first effect on anything else, so that
-        not even a crash lets a change that was begun and taken back be missed.
+        the kind. The `options` are as in `fnop.on`, and `write_ahead`. With
+        `write_ahead=True`, fnop writes a note on the object before the first effect on
+        anything else. Then even after a crash it cannot miss a change that was begun
+        and reverted.
 
-        `requeue_on` is an index, or its name: the function is called again for an
-        object when the values of the index under its name change, `namespace/name` or
-        a pair of both. With a mapping from the index to a function of the object, that
-        function returns the keys. What changes while the operator is down counts, too.
+        `requeue_on` is an index, or its name. fnop calls the function again for an
+        object when the values of the index under the object's name change. The name is
+        `namespace/name`, or a pair of both. With a mapping from the index to a function
+        of the object, that function returns the keys. Changes while the operator is
+        down count, too.
 
             @fnop.on.update("databases", when=lambda old, new, **_: old != new)
             def updated(diff, **_):
@@ -436,10 +468,10 @@ class On:
     ) -> Callable[[ChangeFn], ChangeFn]:
         """Call the function when the object is being deleted.
 
-        A finalizer keeps the object until the function has succeeded, or failed for
-        good. `words` name the kind; the `options` are those of `fnop.on`, and
-        `optional`: with True there is no finalizer, and the function is called only if
-        the object happens to stay for another reason.
+        A finalizer keeps the object until the function has succeeded, or failed
+        permanently. `words` name the kind. The `options` are as in `fnop.on`, and
+        `optional`. With `optional=True`, fnop adds no finalizer, and calls the function
+        only if the object happens to stay for another reason.
 
             @fnop.on.delete("databases")
             async def deleted(name, **_):
@@ -453,8 +485,8 @@ class On:
         """Call the function for an object that an earlier process handled, once in this
         one.
 
-        `words` name the kind; the `options` are those of `fnop.on`, and `deleted`: with
-        True it is called for objects that are being deleted, too.
+        `words` name the kind. The `options` are as in `fnop.on`, and `deleted`. With
+        `deleted=True`, the function is also called for objects that are being deleted.
 
             @fnop.on.resume("databases")
             def resumed(name, patch, **_):
@@ -465,11 +497,11 @@ class On:
     def field(
         self, *words: Word, **options: Unpack[FieldOptions]
     ) -> Callable[[ChangeFn], ChangeFn]:
-        """Call the function when a field has changed, or is there in a new object.
+        """Call the function when a field has changed, or is present in a new object.
 
-        `words` name the kind; the `options` are those of `fnop.on`, of which `field` is
-        required, and `write_ahead` and `requeue_on` as of `on.update`. The arguments
-        `old`, `new` and `diff` are about the field.
+        `words` name the kind. The `options` are as in `fnop.on`, with `field` required.
+        `write_ahead` and `requeue_on` are as in `on.update`. The arguments `old`, `new`
+        and `diff` are about the field.
 
             @fnop.on.field("databases", field="spec.size")
             def resized(old, new, **_):
@@ -482,9 +514,9 @@ class On:
     ) -> Callable[[EventFn], EventFn]:
         """Call the function for every watch event of an object.
 
-        `words` name the kind; the `options` are those of `fnop.on` without `errors`,
-        `backoff`, `retries` and `timeout`: an error is logged, and nothing is stored or
-        tried again.
+        `words` name the kind. The `options` are as in `fnop.on`, without `errors`,
+        `backoff`, `retries` and `timeout`. fnop logs an error. It stores nothing and
+        does not retry.
 
             @fnop.on.event("pods")
             def seen(type, name, logger, **_):
@@ -497,21 +529,21 @@ class On:
     ) -> Callable[[LogFn], LogFn]:
         """Call the function for lines of the logs of pods.
 
-        `words` are "pods", or nothing; the other `options` of `fnop.on` select pods,
-        but `errors`, `backoff`, `retries` and `timeout`: an error is logged, and the
-        line is not tried again. A handler is called at least once for each line, and
-        for one pod for one line after the other. Beside them:
+        `words` are "pods", or nothing. The other `options` of `fnop.on` select pods.
+        `errors`, `backoff`, `retries` and `timeout` do not apply: fnop logs an error
+        and does not retry the line. fnop calls a handler at least once for each line,
+        and for one pod one line after the other. Further options:
 
-        - `container`: a name, a pattern such as "app-*", or several in a list; also of
-          init and ephemeral containers. All by default.
-        - `regex`: the line has to match this regular expression (`re.search`).
-        - `when`: a function of the line's arguments that answers True or False.
+        - `container`: a name, a pattern such as "app-*", or a list of these; init and
+          ephemeral containers count, too. All by default.
+        - `regex`: the line must match this regular expression (`re.search`).
+        - `when`: a function of the line's arguments that returns True or False.
         - `since`: the lines of running containers that are read first: "now", "start",
-          seconds, a time, or a function of the pod that answers one. The default is
+          seconds, a time, or a function of the pod that returns one. The default is
           "now". Containers that start later are read from their first line.
-        - `rate`: so many lines a second of one container; the others are counted in
-          the log.
-        - `multiline`: True makes a traceback of Python or Java one event; a regular
+        - `rate`: this many lines per second of one container; the log counts the
+          others.
+        - `multiline`: True makes a Python or Java traceback one event; a regular
           expression matches the first line of each event.
 
             @fnop.on.log("pods", labels={"model": fnop.PRESENT}, regex="loss=([0-9.]+)")
@@ -524,30 +556,33 @@ class On:
     def validate(
         self, *words: Word, **options: Unpack[AdmissionOptions]
     ) -> Callable[[AdmissionFn], AdmissionFn]:
-        """Ask the function before a write is stored: it raises to deny it.
+        """Call the function before a write is stored: it raises an error to deny it.
 
         `fnop.Denied`, `fnop.AdmissionError` and `fnop.PermanentError` deny; any other
-        exception counts as no answer. What it appends to `warnings` the user is shown.
-        It stores nothing and is never tried again. A conversation may await reads.
+        exception counts as no answer. The user sees the texts that the function appends
+        to `warnings`. fnop stores nothing and never retries. A conversation may await
+        reads.
 
-        `words` name the kind; of the `options` of `fnop.on` it takes `id`, `param`,
+        `words` name the kind. Of the `options` of `fnop.on` it takes `id`, `param`,
         `registry`, `labels`, `annotations`, `when`, `field`, `value` and `impure`.
-        Beside them:
+        Further options:
 
         - `operations`: some of "CREATE", "UPDATE", "DELETE" and "CONNECT"; all by
           default.
         - `subresource`: one such as "status", or "*" for all and the object itself.
-        - `ignore_failures`: without an answer the write is admitted, with a warning. By
-          default it is denied.
+        - `ignore_failures`: without an answer, the write is admitted, with a warning.
+          By default it is denied.
         - `timeout`: whole seconds for the answer, from 1 to 30; 10 by default.
-        - `side_effects`: it acts on the world, but not under a `dryrun`.
+        - `side_effects`: the function has side effects, but not under a `dryrun`.
         - `persistent`: the webhook stays registered while the operator is down.
         - `match_conditions` (CEL), `match_policy`, `namespace_selector`,
-          `object_selector`: as in the API, they choose what the API server asks about.
-        - `deleted`: it is asked about objects that are being deleted, too.
-        - `own_writes`: it is asked about this operator's own writes, too.
-        - `ratcheting`: an update or a deletion is not denied in words in which the
-          stored object itself would be denied; these are warnings. True by default.
+          `object_selector`: as in the API, they select the requests that the API server
+          sends.
+        - `deleted`: it is also called for objects that are being deleted.
+        - `own_writes`: it is also called for this operator's own writes.
+        - `ratcheting`: if the stored object itself would be denied with the same text,
+          an update or a deletion is not denied; the text becomes a warning. True by
+          default.
 
             @fnop.on.validate("databases", operations=["UPDATE"])
             def shrinks_not(spec, old, **_):
@@ -561,13 +596,13 @@ class On:
     ) -> Callable[[AdmissionFn], AdmissionFn]:
         """Let the function change an object before it is stored, or deny the write.
 
-        It writes to `patch`, or returns `fnop.patch(...)`. Functions of one kind are
-        called in the order of their declaration, and each sees what those before it
-        have changed. It is asked about deletions where `operations` is ["DELETE"].
+        It writes to `patch`, or returns `fnop.patch(...)`. fnop calls the functions of
+        one kind in the order of their declaration. Each function sees the changes of
+        those before it. It is called for deletions if `operations` is ["DELETE"].
 
-        `words` name the kind; the `options` are those of `on.validate`, and
-        `reinvocation`: with True it is called once more if a later webhook, of whatever
-        program, has changed the object.
+        `words` name the kind. The `options` are as in `on.validate`, and
+        `reinvocation`. With `reinvocation=True`, the function is called once more if a
+        later webhook, of any program, has changed the object.
 
             @fnop.on.mutate("databases", operations=["CREATE"])
             def sized(spec, patch, **_):
@@ -593,7 +628,7 @@ def subhandler(
 ) -> Callable[[ChangeFn], ChangeFn]:
     """Declare a part of the running handler that succeeds or fails by itself.
 
-    `options` are `id`, `param`, the filters and the retrying ones of `fnop.on`, and
+    `options` are `id`, `param`, the filters and the retry options of `fnop.on`, and
     `impure`. Each part has its own progress, retries and result; the handler has
     succeeded when all of its parts have. Raises `RegistrationError` for a declaration
     that cannot work, and outside of a handler.
@@ -617,7 +652,7 @@ def subhandler(
 def register(fn: ChangeFn, **options: Unpack[SubhandlerOptions]) -> ChangeFn:
     """Declare a function as a part of the running handler: `subhandler` as a call.
 
-    `fn` is the part, and is returned; `options` are those of `subhandler`.
+    `fn` is the part, and is returned; `options` are as in `subhandler`.
 
         @fnop.on.create("databases")
         def created(spec, **_):
@@ -639,11 +674,11 @@ def execute(fns: Iterable[ChangeHandler] = ()) -> Execute: ...
 def execute(
     fns: Mapping[str, ChangeHandler] | Iterable[ChangeHandler] = (),
 ) -> Execute:
-    """Run the sub-handlers now: these, and those that were declared so far.
+    """Run the sub-handlers now: these, and those declared so far.
 
-    `fns` are functions, or a mapping of ids to functions; it may be empty. Awaited, it
-    answers when all have ended: a mapping of their ids to `{"finished": "success"}`, or
-    to "failure" with a `message`.
+    `fns` are functions, or a mapping of ids to functions; it may be empty. When
+    awaited, it returns after all have ended. The result is a mapping of their ids to
+    `{"finished": "success"}`, or to "failure" with a `message`.
 
         @fnop.on.create("databases")
         async def created(**_):

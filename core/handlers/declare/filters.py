@@ -1,7 +1,7 @@
 """The filters of handlers: by labels, annotations, fields, and functions.
 
-A filter looks at the object as it is now; for changes, `field` with `value` looks at
-the new and then at the old value, and `old`/`new` at each side.
+A filter looks at the current object. For changes, `field` with `value` looks at the new
+and then at the old value, and `old`/`new` look at each side.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Presence(Enum):
-    """Filters for a value that is there (`PRESENT`), or is not (`ABSENT`).
+    """Filters for a value that is present (`PRESENT`), or absent (`ABSENT`).
 
     For example:
 
@@ -74,9 +74,9 @@ class Callback:
     ) -> Callback:
         """The callback of a function; with `takes_value` its first argument is a value.
 
-        An argument with a default is the author's own, unless it is a `known` one,
-        which is given, as to handlers. Raises `RegistrationError` for a function that
-        cannot be called so.
+        An argument with a default is the author's own, unless it is a `known` one.
+        `known` arguments are passed as they are to handlers. Raises `RegistrationError`
+        for a function that cannot be called like this.
         """
         if isinstance(fn, Combination):
             return fn.callback(takes_value=takes_value, known=known)
@@ -99,13 +99,13 @@ class Callback:
         return cls(fn, _named(parameters, known), rest, typed(fn))
 
     def call(self, values: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:
-        """Call it; raises `Unfit` for an object of another form."""
+        """Call it; raise `Unfit` for an object of another form."""
         if self.typed is not None:
             arguments = self.typed.read(arguments)
         return self.fn(*values, **arguments)
 
     def asks_for(self, names: Collection[str]) -> bool:
-        """Whether it gets any of these arguments."""
+        """Whether it takes any of these arguments."""
         return not set(self.wants).isdisjoint(names) or (self.rest and bool(names))
 
 
@@ -123,7 +123,7 @@ def _named(
 
 
 def _check_by_name(parameters: Iterable[inspect.Parameter], name: str) -> None:
-    """Refuse parameters that cannot be given by name."""
+    """Refuse parameters that cannot be passed by name."""
     for each in parameters:
         if each.kind is each.POSITIONAL_ONLY and each.default is each.empty:
             raise RegistrationError(
@@ -135,7 +135,7 @@ def _check_by_name(parameters: Iterable[inspect.Parameter], name: str) -> None:
 def _without_value(
     parameters: tuple[inspect.Parameter, ...], name: str
 ) -> tuple[inspect.Parameter, ...]:
-    """The parameters after the value, which is given by position."""
+    """The parameters after the value, which is passed by position."""
     first = parameters[0] if parameters else None
     if first is None or first.kind in (first.KEYWORD_ONLY, first.VAR_KEYWORD):
         raise RegistrationError(
@@ -160,7 +160,7 @@ class Combination:
         return self.verdict(_called(one, values, arguments) for one in each)
 
     def callback(self, *, takes_value: bool, known: Collection[str] = ()) -> Callback:
-        """The callback of all functions; it gets the arguments of each of them."""
+        """The callback of all functions; it takes the arguments of each of them."""
         parts = [
             Callback.of(fn, takes_value=takes_value, known=known) for fn in self.fns
         ]
@@ -180,16 +180,16 @@ def _called(
 
 
 def _verdict(answer: Any) -> bool:
-    """The answer of a filter; raises `TypeError` for others, as without `return`."""
+    """Return a filter's answer; raise `TypeError` for others, as without `return`."""
     if isinstance(answer, bool):
         return answer
     raise TypeError(f"a filter answers True or False, not {type_name(answer)}")
 
 
 def all_(fns: Iterable[Callable[..., Any]]) -> Combination:
-    """Combine filter functions: the filter holds where all of them do.
+    """Combine filter functions: the filter holds if all of them do.
 
-    `fns` are functions as for `when=`, or of a value as for `labels=`; they answer True
+    `fns` are functions as for `when=`, or of a value as for `labels=`. They return True
     or False.
 
     >>> all_([lambda value, **_: value > 1, lambda value, **_: value < 3])(2)
@@ -199,9 +199,9 @@ def all_(fns: Iterable[Callable[..., Any]]) -> Combination:
 
 
 def any_(fns: Iterable[Callable[..., Any]]) -> Combination:
-    """Combine filter functions: the filter holds where at least one of them does.
+    """Combine filter functions: the filter holds if at least one of them does.
 
-    `fns` are functions as for `when=`, or of a value as for `labels=`; they answer True
+    `fns` are functions as for `when=`, or of a value as for `labels=`. They return True
     or False.
 
     >>> any_([lambda value, **_: value < 1, lambda value, **_: value > 3])(2)
@@ -211,9 +211,9 @@ def any_(fns: Iterable[Callable[..., Any]]) -> Combination:
 
 
 def none_(fns: Iterable[Callable[..., Any]]) -> Combination:
-    """Combine filter functions: the filter holds where none of them does.
+    """Combine filter functions: the filter holds if none of them does.
 
-    `fns` are functions as for `when=`, or of a value as for `labels=`; they answer True
+    `fns` are functions as for `when=`, or of a value as for `labels=`. They return True
     or False.
 
     >>> none_([lambda value, **_: value < 1, lambda value, **_: value > 3])(2)
@@ -223,7 +223,7 @@ def none_(fns: Iterable[Callable[..., Any]]) -> Combination:
 
 
 def not_(fn: Callable[..., Any]) -> Combination:
-    """Negate a filter function: the filter holds where `fn` does not.
+    """Negate a filter function: the filter holds if `fn` does not.
 
     >>> not_(lambda value, **_: value > 1)(2)
     False
@@ -236,7 +236,7 @@ def _none(verdicts: Iterable[bool]) -> bool:
 
 
 class _Unknown:
-    """The former value of a field of which only the digest is stored."""
+    """The previous value of a field, known only by its digest."""
 
     def __repr__(self) -> str:
         return "<some value>"
@@ -244,7 +244,7 @@ class _Unknown:
 
 UNKNOWN = _Unknown()
 
-# A filter compares with a value, a presence or a callback; None is no filter.
+# A filter compares with a value, a presence or a callback; None means no filter.
 Wanted = Any
 
 
@@ -252,8 +252,8 @@ Wanted = Any
 class Sight:
     """The facts that filters are applied to; `now` and `before` are a field's values.
 
-    `changes` is whether there is a former value at all; `arguments` computes the
-    keyword arguments of a callback, and `at` answers the value of any field.
+    `changes` is whether there is a previous value at all. `arguments` computes the
+    keyword arguments of a callback. `at` returns the value of any field.
     """
 
     labels: Mapping[str, Any]
@@ -271,9 +271,9 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """All filters of one handler; those that are not set match anything.
+    """All filters of one handler; filters that are not set match anything.
 
-    `asks_reason` and `asks_indices` are whether a function among them has these
+    `asks_reason` and `asks_indices` are whether any function among them takes these
     arguments.
     """
 
@@ -346,8 +346,8 @@ def _fits(want: Wanted, have: Any, sight: Sight) -> bool:
             return have is not None and same_json(want, have)
 
 
-# Fields of Kubernetes' own kinds that field selectors know, and that are no texts: one
-# that is absent has the zero of its type.
+# Fields of built-in kinds that field selectors know, and that are not texts. An absent
+# field has the zero value of its type.
 _ZEROS: dict[Path, str] = {
     ("spec", "unschedulable"): "false",
     ("spec", "hostNetwork"): "false",
@@ -357,7 +357,7 @@ _ZEROS: dict[Path, str] = {
 
 
 def text_of_field(have: Any) -> str | None:
-    """The text with which field selectors compare a value; None without one.
+    """The text that field selectors compare a value with; None without one.
 
     >>> text_of_field(True), text_of_field(8080), text_of_field("a"), text_of_field([1])
     ('true', '8080', 'a', None)
@@ -372,7 +372,7 @@ def text_of_field(have: Any) -> str | None:
 
 
 def _selects(path: Path, want: Wanted, sight: Sight) -> bool:
-    """Whether a field has a value, as a field selector of the API server tells."""
+    """Whether a field has a value, as the API server's field selectors decide."""
     have = sight.at(path)
     text = text_of_field(have)
     match want:

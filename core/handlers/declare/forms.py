@@ -28,7 +28,7 @@ class Signature:
     """The arguments that a handler names.
 
     With `rest` it also takes `**kwargs`. A name that begins with an underscore, as in
-    `**_`, means that it does not use them.
+    `**_`, means that the handler does not use them.
     """
 
     form: Form
@@ -79,7 +79,7 @@ def _unknown_kwarg(label: str, name: str, known: Collection[str]) -> str:
 def _no_index(
     label: str, name: str, own: Collection[str], indices: Collection[str]
 ) -> str:
-    """The error message for a default of `fnop.INDEX` where there is no such index."""
+    """The error message for a default of `fnop.INDEX` without such an index."""
     if name in own:
         return (
             f"{label}: {name!r} is not an index but an argument of its own; leave the "
@@ -92,7 +92,7 @@ def _no_index(
 
 
 def form_of(fn: Callable[..., Any], label: str) -> Form:
-    """The form of a function, by its outermost layer that is no plain function."""
+    """The form of a function, by its outermost layer that is not a plain function."""
     for layer in layers(fn):
         if inspect.isasyncgenfunction(layer):
             raise RegistrationError(

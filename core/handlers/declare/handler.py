@@ -47,33 +47,34 @@ class Handler:
     owners: frozenset[tuple[str, str]] | None = None
     schedule: Schedule | None = None
     finalizer: bool = False
-    # The importable name of an impure handler (R9); others have none.
+    # The importable name of an impure handler (R9); "" for others.
     function: str = ""
     parent: str = ""
-    # It is noted on its object before its first effect on any other.
+    # It is noted on its object before its first effect on any other object.
     write_ahead: bool = False
     cancellation_backoff: float | None = None
     cancellation_timeout: float | None = None
-    # The kinds that a reconcile handler owns, by its own words for them; then, once
-    # they are known, the served ones.
+    # The kinds that a reconciler owns: first by its own words for them, then, once they
+    # are known, the served kinds.
     owns: tuple[tuple[str, Selector], ...] = ()
     owned: Mapping[str, Resource] = dataclasses.field(default_factory=Table)
     resync: float | None = None
-    # The kind whose objects a mapping names; "" of other handlers.
+    # The kind whose objects a mapping names; "" for other handlers.
     to: str = ""
-    # Of handlers of the cluster's kinds: those that they are for; None means all.
+    # For handlers of changes of the cluster's kinds: the kinds that they select; None
+    # means all.
     about: Selector | None = None
-    # Of those of times without an API server: the seconds that these last at least.
+    # For handlers of an unreachable API server: the least seconds that this must last.
     after: float = 0.0
-    # Of admission handlers alone.
+    # For admission handlers only.
     webhook: Webhook | None = None
-    # Of log handlers alone.
+    # For log handlers only.
     log: LogSelection | None = None
-    # The path of the entries of an index that it observes instead of the object, and
-    # the id of the handler that it calls again because of them.
+    # The path of the index entries that it observes instead of the object. And the id
+    # of the handler that it calls again because of them.
     entries: Path = ()
     repeats: str = ""
-    # Two consequences of these, which are asked for all the time.
+    # Derived from these, since they are read all the time.
     rule: RoleRule = dataclasses.field(init=False, repr=False)
     """The row of its role in the table."""
     takes_all: bool = dataclasses.field(init=False, repr=False)
@@ -89,13 +90,13 @@ class Handler:
         object.__setattr__(self, "typed", reads)
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the author's function; raises `Unfit` for an object of another form."""
+        """Call the author's function; raise `Unfit` for an object of another form."""
         if self.typed is not None:
             arguments = self.typed.read(arguments)
         return self.fn(**arguments)
 
     def reads(self, name: str) -> bool:
-        """Whether an argument is an object of a class of the author's."""
+        """Whether an argument is an object of one of the author's classes."""
         return self.typed is not None and name in self.typed.readers
 
     @property
@@ -110,14 +111,14 @@ class Handler:
 
     @property
     def place(self) -> str:
-        """Where the author has written it, such as `operator.py:12`; or ""."""
+        """The place of the author's code, such as `operator.py:12`; or ""."""
         file, line = self.definition
         name = as_unicode(file.rpartition("/")[2])
         return f"{name}:{line}" if file else ""
 
     @property
     def declared(self) -> Callable[..., Any]:
-        """The author's function, which may be called within one of fnop's."""
+        """The author's function, which may be called within one of fnop's functions."""
         if isinstance(self.fn, Within):
             declared: Callable[..., Any] = self.fn.args[0]
             return declared
@@ -147,19 +148,19 @@ class Handler:
 
     @property
     def scope(self) -> Path:
-        """The path of the state for whose changes it is called."""
+        """The path of the state whose changes lead to its call."""
         return self.entries or self.filters.field
 
     def backoff_or(self, default: float | Backoff) -> float | Backoff:
         """The wait after an arbitrary error: its own `backoff=`, or else the default.
 
-        Its own may be 0: then it is tried again at once.
+        Its own may be 0: then fnop retries at once.
         """
         return default if self.backoff is None else self.backoff
 
     @property
     def observes_old(self) -> bool:
-        """Whether it observes the former state of the object (R1)."""
+        """Whether it observes the previous state of the object (R1)."""
         return (
             not {"old", "diff"}.isdisjoint(self.signature.wants)
             or self.filters.old is not None
@@ -173,11 +174,11 @@ class Handler:
 
 
 class Within(functools.partial[Any]):
-    """A function of fnop that calls the author's, which is its first argument."""
+    """A function of fnop that calls the author's function, its first argument."""
 
 
 def declarer_of(name: str, known: Container[str]) -> str:
-    """The id of a known handler, or of the one that declared such a sub-handler.
+    """The id of a known handler, or of the handler that declared this sub-handler.
 
     >>> declarer_of("create/part", {"create"}), declarer_of("other", {"create"})
     ('create', '')

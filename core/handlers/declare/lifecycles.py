@@ -1,9 +1,9 @@
-"""The lifecycles, which choose the handlers that are called in one pass.
+"""The lifecycles, which select the handlers that are called in one pass.
 
-A pass over an object ends with a write where a restart has to know what was done, so a
-lifecycle that calls one handler in a pass costs a write for each. `all_at_once` needs
-the fewest. A lifecycle is a pure function from the due candidates to those of them that
-are called, in this order; it is chosen in the settings:
+A pass over an object ends with a write if a restart needs to know the progress. So a
+lifecycle that calls one handler per pass costs one write for each handler.
+`all_at_once` needs the fewest. A lifecycle is a pure function from the due candidates
+to the candidates that are called, in this order. It is set in the settings:
 
     settings.replace(lifecycle=fnop.lifecycles.one_by_one)
 """
@@ -40,8 +40,8 @@ class Named(Protocol):
 class Candidate:
     """A handler that is due: the `handler` itself, its `progress` and a random `order`.
 
-    `handler.id` is its id, `progress.retries` the number of its attempts in vain.
-    `order` is drawn from a seed, so that a replay draws it alike.
+    `handler.id` is its id, `progress.retries` the number of its failed attempts.
+    `order` is drawn from a seed, so that a replay draws the same.
     """
 
     handler: Named
@@ -65,7 +65,7 @@ def one_by_one(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
 def asap(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
     """Call the one of the `candidates` with the fewest attempts.
 
-    A handler that fails does not hold up the others.
+    A failing handler does not hold up the others.
     """
     return sorted(candidates, key=lambda each: each.progress.retries)[:1]
 

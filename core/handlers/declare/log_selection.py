@@ -1,4 +1,4 @@
-"""The options of a log handler: which lines of which containers it is called for."""
+"""The options of a log handler, which select containers and their lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fnop.effects.values import check_seconds, shown
 
 __all__ = ["Begin", "LogSelection", "begin_of", "log_selection_of"]
 
-# The lines that are read first: "now" or "start", seconds, or from a moment on.
+# The lines that are read first: "now" or "start", seconds, or from a given time.
 Begin = str | float | datetime
 
 _SINCE = ("now", "start")
@@ -22,12 +22,13 @@ _NAME = re.compile(r"[a-z0-9*?-]+")
 
 
 class LogSelection(NamedTuple):
-    """The lines that a handler is called for.
+    """The lines that lead to a call of a handler.
 
-    `containers` are patterns of names. Lines have to match `regex`; there are at most
-    `rate` of them a second. `since` says where the first reading begins: a `Begin`, or
-    a function of the pod that answers one. With `multiline` several lines can be one
-    event: those of a traceback, or those from one that matches a pattern to the next.
+    `containers` are patterns of names. Lines must match `regex`; at most `rate` of them
+    pass per second. `since` defines the start of the first reading: a `Begin`, or a
+    function of the pod that returns one. With `multiline`, several lines can be one
+    event: the lines of a traceback, or the lines from one match of a pattern to the
+    next.
     """
 
     containers: tuple[str, ...] = ("*",)
@@ -37,7 +38,7 @@ class LogSelection(NamedTuple):
     multiline: re.Pattern[str] | bool = False
 
     def takes(self, container: str) -> bool:
-        """Whether the handler is for containers of this name."""
+        """Whether the handler reads containers of this name."""
         return any(matches(each, container) for each in self.containers)
 
     def shares(self, other: LogSelection) -> bool:
@@ -49,7 +50,7 @@ class LogSelection(NamedTuple):
 def log_selection_of(
     options: Mapping[str, Any], label: str, callback: Callable[[Any, str], Callback]
 ) -> LogSelection:
-    """The options of a decorator; raises `RegistrationError` for impossible ones."""
+    """Return a decorator's options; raise `RegistrationError` for impossible ones."""
     return LogSelection(
         _containers(options.get("container"), label),
         _pattern(options.get("regex"), "regex", label),
@@ -60,7 +61,7 @@ def log_selection_of(
 
 
 def begin_of(found: Any) -> Begin:
-    """The value of `since=`, also of a function there; a text may be a time.
+    """Return the value of `since=`, or of its function's result; a text may be a time.
 
     Raises `ValueError` or `TypeError` for any other value.
 

@@ -1,8 +1,8 @@
 """The options of each decorator, as types.
 
-Type checkers hold calls of the decorators to them, and so does registration, which
-reads the names off them (`options_of`).  Durations are in seconds; None is the same as
-leaving an option out.
+Type checkers check calls of the decorators against them. So does registration, which
+reads their names (`options_of`). Durations are in seconds; None has the same meaning as
+an omitted option.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ __all__ = [
     "options_of",
 ]
 
-# A word that names a kind (of up to three), EVERYTHING, a class that `fnop.definition`
-# has made a kind, or a function of each kind.
+# A word of up to three that name a kind, or EVERYTHING. Or a class that
+# `fnop.definition` has made a kind, or a function of each kind.
 Word: TypeAlias = str | Everything | type[Any] | Callable[[Resource], bool]
-# The values that filters compare with. A function of the value may have the object's
+# The values that filters compare with. A function of the value may take the object's
 # arguments, too; then it ends with `**_`.
 ValueFunction: TypeAlias = Callable[[Any], bool] | ValueCallback
-# A function from an object to the keys of an index under which its entries are.
+# A function from an object to the index keys that hold its entries.
 KeyFunction: TypeAlias = ObjectCallback[Any]
 Metadata: TypeAlias = Mapping[str, str | Presence | ValueFunction]
 Wanted: TypeAlias = JSON | Presence | ValueFunction
@@ -65,7 +65,7 @@ class Collector(Protocol):
         ...
 
     def add(self, handler: Any) -> None:
-        """Register a handler; raises `RegistrationError` for one that cannot work."""
+        """Register a handler; raise `RegistrationError` for one that cannot work."""
         ...
 
 

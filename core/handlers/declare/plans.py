@@ -24,19 +24,19 @@ __all__ = [
 ]
 
 EFFECTS = get_args(Effect)
-# The most names that a mapping answers at once.
+# The maximum number of names that a mapping returns at once.
 MAPPED_MAX = 1_000_000
 # The identity of an object. Not `id`: Python calls the audit hooks for that.
 identity = object.__hash__
 
 
 def is_manifest(value: Any) -> bool:
-    """Whether a handler's answer is an object, and not values for the status."""
+    """Whether a handler's result is an object, and not values for the status."""
     return isinstance(value, Mapping) and {"apiVersion", "kind"} <= value.keys()
 
 
 def bare_children(value: Any) -> str | None:
-    """The return that a reconcile handler has forgotten around its children, if any.
+    """The `return` wrapper that a reconciler forgot around its children, if any.
 
     >>> bare_children([{"apiVersion": "v1", "kind": "Secret"}])
     'return fnop.desired([...])'
@@ -55,9 +55,9 @@ def bare_children(value: Any) -> str | None:
 
 
 def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:
-    """The effects of a mapping: what it names is looked at again.
+    """The effects of a mapping: the objects that it names are reconciled again.
 
-    Raises `TypeError` for an answer that names nothing, and `PermanentError` for too
+    Raises `TypeError` for a result that names nothing, and `PermanentError` for too
     many names.
 
     >>> mapped(lambda name: (name, "prod/web"), "databases", name="x")[1].target
@@ -67,14 +67,14 @@ def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:
     if found is None:
         return []
     is_one = isinstance(found, (str, Target, Mapping))
-    # It may be a generator: that is the author's code, too.
+    # It may be a generator, which is the author's code, too.
     names = [found] if is_one else [*islice(found, MAPPED_MAX + 1)]
     if len(names) > MAPPED_MAX:
         raise PermanentError(
             f"a mapping has answered more than {MAPPED_MAX:,} names, the last of them "
             f"{shown(names[-1])}; let it answer the objects of one kind, each once"
         )
-    # Names are no effects of the author's, of which each may be a forgotten await.
+    # Names are not effects of the author: an effect here may be a forgotten await.
     with Witness.looking_away():
         return [_requeue(kind, each) for each in names]
 
@@ -94,7 +94,7 @@ def _requeue(kind: str, named: Any) -> Requeue:
 
 
 def desired_in(value: Any) -> tuple[Desired | None, Any]:
-    """The desired part of a reconcile handler's answer, and the rest of it.
+    """The desired part of a reconciler's result, and the rest of it.
 
     >>> found, rest = desired_in([Desired(again=1.0), None])
     >>> found.again, rest
@@ -114,7 +114,7 @@ def desired_in(value: Any) -> tuple[Desired | None, Any]:
 
 
 def plan_of(value: Any) -> tuple[Effect, ...]:
-    """The plan of a handler from its result (R2); raises `TypeError` for others.
+    """Return a handler's plan from its result (R2); raise `TypeError` for others.
 
     >>> plan_of({"size": 1})
     (Return(value={'size': 1}),)
@@ -135,7 +135,7 @@ def plan_of(value: Any) -> tuple[Effect, ...]:
             return _checked(tuple(value))
         others = [item for item in value if not isinstance(item, EFFECTS)]
         if any(hasattr(type(item), "__await__") for item in others):
-            freeze_json(others, "the plan")  # its error names what was not awaited
+            freeze_json(others, "the plan")  # its error names the missing await
         if any(effects):
             raise TypeError(
                 "a plan mixes effects with other values; return either a list of "
@@ -148,7 +148,7 @@ def plan_of(value: Any) -> tuple[Effect, ...]:
 
 
 def _checked(plan: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """The plan; a read in it is a forgotten await, since a plan gets no answers."""
+    """Return the plan; a read in it is a forgotten await: a plan gets no answers."""
     for effect in plan:
         if why := unanswered(effect):
             raise TypeError(why)
@@ -161,10 +161,10 @@ def refuse_lost(
     remedy: str,
     taken: frozenset[int] | set[int] = frozenset(),
 ) -> None:
-    """Raise `TypeError` for an effect that was built and is lost (R3).
+    """Raise `TypeError` for an effect that was built and then lost (R3).
 
-    Effects of the plan are not lost, nor those that were `taken`, by their identity,
-    from the conversation.
+    Effects of the plan are not lost. Neither are effects that the conversation yielded:
+    these are `taken`, by their identity.
     """
     kept = taken.union(map(identity, plan))
     for effect, where in witness.built:

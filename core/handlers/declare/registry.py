@@ -1,6 +1,6 @@
 """The registry of an operator's handlers.
 
-It collects them while the operator's modules are imported; a program is made of
+It collects them while the operator's modules are imported. A program is made from
 `Registry.handlers`.
 """
 
@@ -19,8 +19,8 @@ __all__ = ["Registry", "default_registry"]
 class Registry:
     """The handlers of one operator, collected while its modules are imported.
 
-    Without a registry of their own handlers go to the global one. A registry of one's
-    own keeps several operators in one process apart:
+    Handlers without a `registry` of their own go to the global one. A separate registry
+    keeps several operators in one process apart:
 
         registry = fnop.Registry()
 
@@ -61,7 +61,7 @@ class Registry:
 
     @contextmanager
     def set_aside(self) -> Iterator[None]:
-        """Start with no handlers for a while; the former ones come back afterwards."""
+        """Start without handlers for a while; then restore the previous ones."""
         kept, self._handlers = self._handlers, []
         try:
             yield
@@ -69,7 +69,7 @@ class Registry:
             self._handlers = kept
 
     def clear(self) -> None:
-        """Remove all handlers, as before the same files are loaded again."""
+        """Remove all handlers, for example before the same files are loaded again."""
         self._handlers.clear()
 
 

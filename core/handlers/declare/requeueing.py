@@ -1,7 +1,7 @@
 """The option `requeue_on=`: an index whose entries a handler observes.
 
-Two handlers come of it: an index of the keys under which the entries of each object
-are, and a handler of the updates of these entries.
+It creates two handlers: an index of the keys under which each object has its entries,
+and an update handler for these entries.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Requeue(NamedTuple):
     def handlers(self, called: Handler, label: str) -> tuple[Handler, Handler]:
         """The handlers that call a handler again when entries of the index change.
 
-        They are the index of the keys of its objects, and the handler itself as that of
-        an update of the entries.
+        These are the index of its objects' keys, and the handler itself as an update
+        handler of the entries.
         """
         filters, own_id = called.filters, f"{called.id}@{self.name}"
         keys = Handler(
@@ -65,7 +65,7 @@ def requeue_of(
 ) -> Requeue | None:
     """The index in `requeue_on=`; None without one.
 
-    Raises `RegistrationError` for one that is not declared yet.
+    Raises `RegistrationError` for an index that is not declared yet.
     """
     given = options.get("requeue_on")
     if given is None:
@@ -110,7 +110,7 @@ def _own_keys(name: str, namespace: str | None, **_: Any) -> list[Any]:
 
 
 def _keyed(function: Callable[..., Any], /, **given: Any) -> dict[Any, bool]:
-    """The entry of an index of keys: each key that the function returns."""
+    """The entry in an index of keys: each key that the function returns."""
     keys = function(**given)
     if keys is None:
         return {}

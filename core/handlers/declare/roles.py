@@ -1,7 +1,7 @@
-"""The roles of handlers, and a table of the rules of each.
+"""The roles of handlers, and a table of the rules of each role.
 
-`ROLES` has a row for each role. A new kind of handlers begins with a role and its row;
-all other modules read the differences between roles from the row (`Handler.rule`). The
+`ROLES` has a row for each role. A new kind of handlers begins with a role and its row.
+All other modules read the differences between roles from the row (`Handler.rule`). The
 columns have no defaults, so that no rule of a new role is forgotten.
 """
 
@@ -113,19 +113,19 @@ class Role(Enum):
 
 
 class Family(Enum):
-    """The families of roles, by when their handlers are called and what they return.
+    """The families of roles, by the time of their calls and their results.
 
-    - ACTIVITY: in a phase of the operator's life; about no object
+    - ACTIVITY: in a phase of the operator's life; not about an object
     - OUTSIDE: by adapters, outside of every step; returns no effects
     - CHANGE: for a cause, until it has succeeded; has progress and sub-handlers
     - EVENT: for each watch event, once
     - LOG: for each line of a pod's log, once
     - INDEX: for each state of an object that is stored; returns values at once
-    - BACKGROUND: beside all others, for as long as the object exists
-    - LEVEL: whenever the object, or what it owns, is not as at the last call
-    - CLUSTER: for a change of the cluster itself; about no object
-    - ADMISSION: before a write is stored, beside every step; decides, and waits for
-      nothing
+    - BACKGROUND: concurrently with all others, for as long as the object exists
+    - LEVEL: whenever the object, or anything it owns, has changed since the last call
+    - CLUSTER: for a change of the cluster itself; not about an object
+    - ADMISSION: before a write is stored, concurrently with every step; decides, and
+      waits for nothing
     """
 
     ACTIVITY = "activity"
@@ -143,8 +143,9 @@ class Family(Enum):
 class Finalizer(Enum):
     """The rules for a finalizer, which keeps objects until a handler is done with them.
 
-    An option decides, but for NEVER: `optional=` or `finalizer=`. A daemon is stopped
-    before its object is gone unless it declines; a timer needs that only if asked for.
+    Except for NEVER, an option decides: `optional=` or `finalizer=`. A daemon is
+    stopped before its object is gone, unless it declines. A timer is stopped first only
+    if its option asks for it.
     """
 
     NEVER = "never"
@@ -161,21 +162,21 @@ class RoleRule:
     - decorator: the decorator's name
     - protocol: the arguments that its handlers may have
     - options: the type of its decorator's options
-    - needs: the options that are required
+    - needs: the required options
     - check: refuses a handler that cannot work; raises `RegistrationError`
     - errors: the default mode of errors
-    - reasons: the causes for which a handler of changes is called
-    - compares: whether it is called for a difference between the observed fields and
-      the state upon which it has acted
-    - remembers: whether the last-handled state is stored on the object for it
+    - reasons: the causes that lead to a call of a handler of changes
+    - compares: whether a difference between the observed fields and the state that it
+      has acted upon leads to a call
+    - remembers: whether fnop stores the last-handled state on the object for it
     - finalizer: the rule for the finalizer
     - tells_ends: whether it distinguishes deleted objects from unselected ones
     - lasts: whether one call may take as long as its object exists
     - posts: whether its log lines become Kubernetes Events
-    - mutates: whether its handlers may change what is about to be stored
+    - mutates: whether its handlers may change the object that is about to be stored
     - follows: whether the objects of its kinds are listed and watched
-    - verbs: the verbs that its kinds have to support, beside list and watch
-    - is_about_kinds: whether its handlers may be for some kinds, and not for objects
+    - verbs: the verbs that its kinds must support, in addition to list and watch
+    - is_about_kinds: whether its handlers may select kinds, and not objects
     """
 
     family: Family
@@ -204,12 +205,12 @@ class RoleRule:
 
     @property
     def ignores_failures(self) -> bool:
-        """Whether a failure is logged, and that is all."""
+        """Whether fnop only logs a failure, and does nothing else."""
         return self.errors is ErrorsMode.IGNORED
 
     @property
     def has_past(self) -> bool:
-        """Whether there can be a former state; a creation has none."""
+        """Whether there can be a previous state; a creation has none."""
         return not {*self.reasons} <= {Reason.CREATE}
 
     @property
@@ -230,7 +231,7 @@ def _of_cluster(
     *,
     is_about_kinds: bool = False,
 ) -> RoleRule:
-    """The row of a change of the cluster; they differ in what they tell alone."""
+    """The row of a change of the cluster; the rows differ only in their content."""
     return RoleRule(
         family=Family.CLUSTER,
         decorator=f"@fnop.on.cluster.{name}",
@@ -620,12 +621,12 @@ LEVELS = roles_of(Family.LEVEL)
 LOGS = roles_of(Family.LOG)
 ADMISSION = roles_of(Family.ADMISSION)
 CLUSTER = roles_of(Family.CLUSTER)
-# Their handlers act upon nothing: what they return is for other handlers.
+# Their handlers act upon nothing: their results are for other handlers.
 INFORMING = INDICES | {Role.MAP}
 
 _KWARGS = {role: names_in(ROLES[role].protocol) for role in Role}
 
 
 def kwargs_of(role: Role) -> frozenset[str]:
-    """The arguments that a handler of this role may have."""
+    """The arguments that a handler of this role may take."""
     return _KWARGS[role]

@@ -1,7 +1,7 @@
 """The schedules of timers and daemons: the times of their next runs.
 
-All times are monotonic seconds. Expressions of cron are about the wall clock (in UTC),
-and their times are converted.
+All times are monotonic seconds. Cron expressions are about the wall clock (in UTC), and
+fnop converts their times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-# The shortest interval: other objects get their turn between two runs.
+# The shortest interval, so that other objects get their turn between two runs.
 INTERVAL_SECONDS_MIN = 0.05
 
 
@@ -32,8 +32,8 @@ class Schedule:
     """The schedule of a timer's runs, or of a daemon's start; durations are in seconds.
 
     `interval` counts from the end of a run to the start of the next, or, when `sharp`,
-    along a grid from its start. `idle` is the time for which the object must not have
-    changed. `cron` is an expression such as `*/5 * * * *`. `interval` and
+    along a grid from its start. `idle` is the time during which the object must not
+    have changed. `cron` is an expression such as `*/5 * * * *`. `interval` and
     `initial_delay` may be functions of the object's arguments.
     """
 
@@ -59,8 +59,8 @@ def next_run(
 ) -> float | None:
     """The earliest time of the next run, after one that began at `began` and ends now.
 
-    `interval` is the schedule's own, or the result of its function. None means never,
-    or for a timer with `idle` alone, not before a change of its object.
+    `interval` is the schedule's own, or the result of its function. None means never;
+    for a timer with `idle` alone, not before a change of its object.
 
     >>> next_run(Schedule(), 5, Now(1000.0, 50.0), 48.0)
     55.0
@@ -108,7 +108,7 @@ def _next_moment(expression: str, second: int) -> float:
 
 
 def checked_cron(expression: str) -> str:
-    """Return a cron expression; raises `ValueError` where it is none.
+    """Return a cron expression; raise `ValueError` for an invalid one.
 
     >>> checked_cron("*/5 * * * *")
     '*/5 * * * *'

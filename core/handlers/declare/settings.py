@@ -28,8 +28,8 @@ from fnop.effects.values import check_seconds
 __all__ = ["Settings"]
 
 # The operator's name becomes part of an annotation's name (63 characters of
-# alphanumerics, `-`, `_`, `.`; Kubernetes: labels and annotations).
-# With a domain behind it, it is the name of webhook configurations (a DNS subdomain).
+# alphanumerics, `-`, `_`, `.`; Kubernetes: labels and annotations). With a domain after
+# it, it is the name of webhook configurations (a DNS subdomain).
 _NAME = re.compile(r"(?!.*(?:\.[-.]|-\.))[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 
 
@@ -69,12 +69,12 @@ def _told(made: Made) -> Made:
     return made
 
 
-# Labels and annotations are mappings of texts: their keys may have dots.
+# Labels and annotations are mappings of texts: their keys may contain dots.
 _FLAT = (("metadata", "labels"), ("metadata", "annotations"))
 
 
 def _ignored(field: str | Sequence[str]) -> Path:
-    """The path of a field to be ignored.
+    """The path of a field to ignore.
 
     >>> _ignored("spec.replicas"), _ignored("metadata.labels.example.com/tier")
     (('spec', 'replicas'), ('metadata', 'labels', 'example.com/tier'))
@@ -122,73 +122,77 @@ def _check_durations(settings: Settings) -> None:
 class Settings:
     """The settings of an operator; immutable. Durations are in seconds.
 
-    A startup handler returns changed ones: `settings.replace(...)`.
+    A startup handler returns changed settings: `settings.replace(...)`.
 
-    - `operator`: the operator's name, which tells several operators of one kind apart:
-      the finalizer, the stored state and the field manager are `fnop.dev/<operator>`.
+    - `operator`: the operator's name, which distinguishes several operators of one
+      kind. The finalizer, the stored state and the field manager are
+      `fnop.dev/<operator>`.
     - `namespaces`: names or patterns of the namespaces to serve; None is the whole
       cluster.
-    - `selector`: a label selector that all served objects have to fit.
+    - `selector`: a label selector that all served objects must match.
     - `default_backoff`: the wait after an exception of a handler without a `backoff=`
       of its own: a `Backoff`, or seconds.
-    - `request_concurrency`: the most requests under way at a time.
-    - `requests_per_second`: the most requests per second on the average; None sets no
-      limit.
+    - `request_concurrency`: the maximum number of requests under way at a time.
+    - `requests_per_second`: the maximum average number of requests per second; None
+      sets no limit.
     - `echo_timeout_seconds`: how long the watch may take to show a write of the
-      operator, before the object is read instead.
+      operator, before fnop reads the object instead.
     - `grace_period_seconds`: how long a stop waits for attempts and requests under way,
-      and for leaving the peers; cleanup handlers have a minute beside it.
+      and for leaving the peers. Cleanup handlers have another minute.
     - `list_page_limit`: the number of objects in a page of a listing.
-    - `initial_streaming`: whether the objects that there are come by the watch itself,
-      instead of pages of a listing (Kubernetes 1.34: streaming lists). Where a server
-      does not do that, they come in pages.
-    - `watch_timeout_seconds`: after how long the server is asked to end a watch.
-    - `watch_silence_seconds`: after how long a silent watch is given up.
-    - `log_streams`: the most logs of containers that are read at once; the others wait.
-    - `log_line_bytes`: a longer line of a log is cut.
-    - `log_silence_seconds`: after how long a silent log is asked for once more, in case
-      that the connection is lost.
-    - `unreachable_seconds`: after how long without any answer of the API server the
-      liveness probe fails.
-    - `rediscovery_seconds`: how often the operator looks for kinds that come or go,
-      where no watch tells.
-    - `wait_for_kinds`: whether kinds that are ambiguous, or like one that is served,
-      are waited for: else they end the start, as typing errors do.
-    - `lifecycle`: which of several due handlers are called in one pass; one of
+    - `initial_streaming`: whether existing objects arrive by the watch itself, instead
+      of pages of a listing (Kubernetes 1.34: streaming lists). If a server does not
+      support that, they come in pages.
+    - `watch_timeout_seconds`: the time after which the server is asked to end a watch.
+    - `watch_silence_seconds`: the time after which fnop gives up a silent watch.
+    - `log_streams`: the maximum number of container logs that are read at once; the
+      others wait.
+    - `log_line_bytes`: fnop cuts a longer line of a log.
+    - `log_silence_seconds`: the time after which fnop requests a silent log once more,
+      in case the connection is lost.
+    - `unreachable_seconds`: the time without any answer of the API server after which
+      the liveness probe fails.
+    - `rediscovery_seconds`: how often the operator looks for new or removed kinds, if
+      no watch reports them.
+    - `wait_for_kinds`: whether fnop waits for kinds that are ambiguous, or like one
+      that is served. Otherwise they end the start, like typing errors.
+    - `lifecycle`: selects which of several due handlers are called in one pass; one of
       `fnop.lifecycles`.
-    - `conditions`: whether objects show in their status what their handlers wait for,
-      and which have failed for good.
-    - `posting_level`: the least level of log lines of an object's handlers that become
-      Kubernetes Events, too: "debug", "info", "warning" or "error"; None: none.
+    - `conditions`: whether objects show in their status why their handlers wait, and
+      which handlers have failed permanently.
+    - `posting_level`: the lowest level of log lines of an object's handlers that also
+      become Kubernetes Events: "debug", "info", "warning" or "error"; None: no lines
+      do.
     - `takes_over`: the prefix of the annotations of a Kopf operator that this one
-      succeeds, such as "kopf.zalando.org"; `takes_over_finalizer`: that operator's
-      finalizer; `takes_over_key`: the name under which it kept the last handled object;
+      succeeds, such as "kopf.zalando.org". `takes_over_finalizer`: that operator's
+      finalizer. `takes_over_key`: the name under which it kept the last handled object.
       `takes_over_field`: the status field of its storage.
-    - `peering`: this operator among others that may serve the same objects; `election`:
-      this process among replicas of its own. None: it looks for neither; the command
-      line and `fnop.operator` set them.
-    - `storage`: where objects keep the operator's state; `former_storages`: where they
-      have kept it before: it is read there, too, and moves with the next write.
-    - `ignored_fields`: paths, dotted or as lists of keys, whose changes are no updates.
-    - `call_threads`: the most called functions and impure handlers in threads at a
-      time.
+    - `peering`: this operator among others that may serve the same objects. `election`:
+      this process among replicas of the same operator. With None fnop looks for
+      neither; the command line and `fnop.operator` set them.
+    - `storage`: the place of the operator's state on objects. `former_storages`: its
+      earlier places. fnop reads the state there, too, and moves it with the next write.
+    - `ignored_fields`: paths, dotted or as lists of keys, whose changes are not
+      updates.
+    - `call_threads`: the maximum number of called functions and impure handlers in
+      threads at a time.
     - `inherited_labels`: the names, or patterns, of the labels that adopted children
-      get of their owners'; None: all but those by which other tools track what they
-      have applied (`fnop.core.api.ownership`).
-    - `guard`: whether acts of handlers that are not impure, such as a connection, are
-      noticed: a simulation and a replay refuse them, on a cluster there is a warning.
-    - `explain`: whether debug lines tell what is seen of each object, why its handlers
-      are called, what they ask for, and what the answers are.
-    - `traces`: whether a recording gets what handlers are shown and decide.
-    - `admission_server`: the server of webhooks through which the API server asks
-      admission handlers: a callable as Kopf's `settings.admission.server`, such as
-      `fnop.WebhookServer(...)`; None: nobody asks them.
+      inherit from their owners. None: all except the labels that other tools use to
+      track the objects that they have applied (`fnop.core.api.ownership`).
+    - `guard`: whether fnop notices side effects of handlers that are not impure, such
+      as a connection. A simulation and a replay refuse them; on a cluster fnop warns.
+    - `explain`: whether debug lines show the observed changes of each object, why its
+      handlers are called, their requests, and the answers.
+    - `traces`: whether a recording gets the inputs and decisions of handlers.
+    - `admission_server`: the server of webhooks through which the API server calls
+      admission handlers. It is a callable as Kopf's `settings.admission.server`, such
+      as `fnop.WebhookServer(...)`. None: the operator serves no webhooks.
     - `admission_managed`: the name of the webhook configurations that the operator
-      keeps itself; None: somebody else applies them (`fnop webhooks`).
-    - `admission_events`: whether denials are Kubernetes Events, too.
-    - `state_keys`: keys that sign the stored states (`fnop.core.memory.seals`): the
-      first one signs, any of them verifies, and "unsigned" after it lets states without
-      a signature be believed, too. No handler changes them.
+      maintains itself; None: the user applies them (`fnop webhooks`).
+    - `admission_events`: whether denials also become Kubernetes Events.
+    - `state_keys`: keys that sign the stored states (`fnop.core.memory.seals`). The
+      first one signs, any of them verifies. "unsigned" after the first key makes fnop
+      accept states without a signature, too. Handlers cannot change them.
 
     Raises `ValueError` or `TypeError` for an unknown setting or an impossible value.
 
@@ -232,7 +236,7 @@ class Settings:
     traces: bool = False
     state_keys: tuple[str, ...] = field(default=(), repr=False)
     wait_for_kinds: bool = False
-    # Each run of a startup handler makes another server: that is no other setting.
+    # Each run of a startup handler makes another server: that is not a changed setting.
     admission_server: Callable[..., Any] | None = field(
         default=None, repr=False, compare=False
     )
@@ -305,7 +309,7 @@ class Settings:
             )
 
     def replace(self, **changes: Any) -> Settings:
-        """Copy the settings with `changes` of some of them.
+        """Copy the settings with `changes` to some of them.
 
         Raises `TypeError` for an unknown setting.
 
@@ -337,7 +341,7 @@ class Settings:
 
     @property
     def finalizers(self) -> tuple[str, ...]:
-        """This operator's finalizer, and those that it takes the place of."""
+        """This operator's finalizer, and those that it replaces."""
         taken = (self.takes_over_finalizer,) if self.takes_over else ()
         return (self.marker, *taken)
 
@@ -348,7 +352,7 @@ class Settings:
 
     @property
     def domain(self) -> str:
-        """The operator's name as a DNS name, as webhooks and their configurations have.
+        """The operator's name as a DNS name, as webhook configurations require.
 
         >>> Settings(operator="billing").domain
         'billing.fnop.dev'

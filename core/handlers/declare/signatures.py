@@ -1,16 +1,16 @@
-"""The arguments that handlers are given and the answers that they may give, as types.
+"""The arguments that handlers take and the results that they return, as types.
 
-One protocol for each kind of handler. Its parameters are all that a handler of that
-kind may ask for: type checkers hold handlers to them, and so does registration, which
-reads the names off them (`names_in`). The protocol of each role is in
+Each kind of handler has one protocol. Its parameters are all arguments that a handler
+of that kind may take. Type checkers check handlers against them. So does registration,
+which reads their names (`names_in`). The protocol of each role is in
 `fnop.core.handlers.declare.roles`.
 
-A handler names what it needs and lets the rest pass by `**_`:
+A handler names the arguments that it needs, and `**_` takes the rest:
 
     def created(spec: fnop.Spec, name: str, **_: Any) -> fnop.Effect: ...
 
-`old`, `new` and `diff` are `Any` or of `Any`: they are about the essence of an object,
-or with `field=` about any JSON value.
+`old`, `new` and `diff` are `Any` or of `Any`: they are about the essence of an object.
+With `field=` they are about any JSON value.
 """
 
 from __future__ import annotations
@@ -176,8 +176,8 @@ class StartupHandler(Protocol):
     """The type of a handler under `@fnop.on.startup`; it may return changed settings.
 
     It gets the `settings`, the `memo` that objects' memos begin with, a `logger`,
-    `activity` ("startup"), `param`, and of the attempt `now`, `started`, `runtime` and
-    `retry` (0 for the first one).
+    `activity` ("startup") and `param`. About the attempt it gets `now`, `started`,
+    `runtime` and `retry` (0 for the first one).
 
         def configure(settings: fnop.Settings, **_: Any) -> fnop.Settings:
             return settings.replace(conditions=False)
@@ -201,7 +201,7 @@ class StartupHandler(Protocol):
 class CleanupHandler(Protocol):
     """The type of a handler under `@fnop.on.cleanup`.
 
-    It gets what a `StartupHandler` gets.
+    It gets the same arguments as a `StartupHandler`.
 
         def farewell(logger: fnop.Logger, **_: Any) -> None:
             logger.info("goodbye")
@@ -226,8 +226,8 @@ class UpgradeHandler(Protocol):
     """The type of a handler under `@fnop.on.cluster.upgraded`.
 
     It gets the `old` and the `new` version of the API server, the operator's `settings`
-    and `memo`, a `logger`, `param`, and of the attempt `now`, `started`, `runtime` and
-    `retry`.
+    and `memo`, a `logger` and `param`. About the attempt it gets `now`, `started`,
+    `runtime` and `retry`.
 
         def upgraded(new: fnop.ServerVersion, logger: fnop.Logger, **_: Any) -> None:
             if new >= (1, 31):
@@ -251,11 +251,11 @@ class UpgradeHandler(Protocol):
 
 
 class KindHandler(Protocol):
-    """The type of a handler of kinds that come, go or change.
+    """The type of a handler of kinds that are added, removed or changed.
 
-    It gets the `resource`, and what the API server served of it before and now: `old`,
-    which is None if the kind has come, and `new`, None if it has gone. The other
-    arguments are those of an `UpgradeHandler`.
+    It gets the `resource`, and the description that the API server served of it before
+    and now. `old` is None if the kind was added, `new` is None if it was removed. The
+    other arguments are as in an `UpgradeHandler`.
 
         def added(resource: fnop.Resource, logger: fnop.Logger, **_: Any) -> None:
             logger.info(f"{resource.label} can be used")
@@ -279,10 +279,10 @@ class KindHandler(Protocol):
 
 
 class ReachHandler(Protocol):
-    """The type of a handler of times in which the API server cannot be reached.
+    """The type of a handler of times when the API server cannot be reached.
 
-    `downtime` is how long it has not answered; the other arguments are those of an
-    `UpgradeHandler`.
+    `downtime` is the time without an answer of the API server. The other arguments are
+    as in an `UpgradeHandler`.
 
         def back(downtime: timedelta, logger: fnop.Logger, **_: Any) -> None:
             logger.warning(f"the API server was away for {downtime}")
@@ -304,9 +304,9 @@ class ReachHandler(Protocol):
 
 
 class LoginHandler(Protocol):
-    """The type of a handler under `@fnop.on.login`, which may act on the world.
+    """The type of a handler under `@fnop.on.login`, which may have side effects.
 
-    It gets what a `StartupHandler` gets, and answers None where it knows no
+    It gets the same arguments as a `StartupHandler`, and returns None if it has no
     credentials.
 
         def login(**_: Any) -> fnop.ConnectionInfo | None:
@@ -329,9 +329,10 @@ class LoginHandler(Protocol):
 
 
 class ProbeHandler(Protocol):
-    """The type of a handler under `@fnop.on.probe`, which may act on the world.
+    """The type of a handler under `@fnop.on.probe`, which may have side effects.
 
-    It gets what a `StartupHandler` gets; its answer is shown at the liveness endpoint.
+    It gets the same arguments as a `StartupHandler`. The liveness endpoint shows its
+    result.
 
         def time_of_probe(now: datetime, **_: Any) -> fnop.JSON:
             return now.isoformat()
@@ -355,12 +356,15 @@ class ProbeHandler(Protocol):
 class ChangeHandler(Protocol):
     """The type of a handler of changes, such as one under `@fnop.on.create`.
 
-    So are those under `update`, `delete`, `resume` and `field`, and sub-handlers. It
-    gets the object: `body`, and of it `spec`, `status`, `meta`, `labels`,
-    `annotations`, `name`, `namespace`, `uid`, its `owner` and its kind, `resource`. Of
-    the change: `reason`, `old`, `new` and `diff`. To write to: `patch` and `logger`. Of
-    the attempt: `now`, `started`, `runtime`, `retry` (0 for the first one); and `memo`
-    and `param`.
+    Handlers under `update`, `delete`, `resume` and `field`, and sub-handlers, have this
+    type, too.
+
+    - The object: `body`, and of it `spec`, `status`, `meta`, `labels`, `annotations`,
+      `name`, `namespace`, `uid`, its `owner` and its kind, `resource`.
+    - The change: `reason`, `old`, `new` and `diff`.
+    - To write to: `patch` and `logger`.
+    - The attempt: `now`, `started`, `runtime`, `retry` (0 for the first one).
+    - Also `memo` and `param`.
 
         def resized(old: Any, new: Any, patch: fnop.Patch, **_: Any) -> fnop.Result:
             patch.status["size"] = new
@@ -400,9 +404,9 @@ class ChangeHandler(Protocol):
 class EventHandler(Protocol):
     """The type of a handler under `@fnop.on.event`.
 
-    It gets what a `ChangeHandler` gets of an object, the `type` of the watch event,
-    None for an object that was listed, and the `event` itself, a mapping of `type` and
-    `object`.
+    It gets the object's arguments as a `ChangeHandler` does. `type` is the type of the
+    watch event, None for an object that was listed. `event` is the watch event itself,
+    a mapping of `type` and `object`.
 
         def seen(type: fnop.EventType | None, name: str, **_: Any) -> None:
             print(type, name)
@@ -439,9 +443,13 @@ class EventHandler(Protocol):
 class LogHandler(Protocol):
     """The type of a handler under `@fnop.on.log`.
 
-    It gets what a `ChangeHandler` gets of an object, which is the pod. Of the log it
-    gets the `line` without its end, the `time` when the container wrote it, the name of
-    the `container`, and the `match` of `regex=`, None without that.
+    It gets the object's arguments as a `ChangeHandler` does; the object is the pod.
+    About the log it gets:
+
+    - `line`, without its end
+    - `time`, when the container wrote it
+    - `container`, the name
+    - `match`, the match of `regex=`; None without that option
 
         def accuracy(match: Any, labels: fnop.Labels, **_: Any) -> fnop.Effect:
             model = fnop.target("models", name=labels["model"])
@@ -481,8 +489,8 @@ class LogHandler(Protocol):
 class DaemonHandler(Protocol):
     """The type of a handler under `@fnop.daemon`: a conversation, or impure.
 
-    It gets what a `ChangeHandler` gets of an object, and `stopped`, which tells whether
-    the daemon is to stop.
+    It gets the object's arguments as a `ChangeHandler` does, and `stopped`, which is
+    true once the daemon is to stop.
 
         async def watch(stopped: fnop.Stopped, name: str, **_: Any) -> None:
             while not await stopped.wait(30):
@@ -517,7 +525,7 @@ class DaemonHandler(Protocol):
 
 
 class TimerHandler(DaemonHandler, Protocol):
-    """The type of a handler under `@fnop.timer`; it gets what a `DaemonHandler` gets.
+    """The type of a handler under `@fnop.timer`, with a `DaemonHandler`'s arguments.
 
     For example:
 
@@ -527,12 +535,12 @@ class TimerHandler(DaemonHandler, Protocol):
 
 
 class ReconcileHandler(Protocol):
-    """The type of a handler under `@fnop.reconcile`, which is given no cause.
+    """The type of a handler under `@fnop.reconcile`, which receives no cause.
 
-    It gets what a `ChangeHandler` gets of an object, but nothing of a change. Instead
-    it has the `children`, all that the object owns of the kinds in `owns=`, by kind and
-    name, and the `conditions` in the object's status, by type. `retry` counts failures
-    since the last success.
+    It gets the object's arguments as a `ChangeHandler` does, but nothing about a
+    change. Instead it gets `children`, all objects of the kinds in `owns=` that the
+    object owns, by kind and name. `conditions` are the conditions in the object's
+    status, by type. `retry` counts failures since the last success.
 
         def database(spec: fnop.Spec, name: str, **_: Any) -> fnop.Desired:
             return fnop.desired([service(name), stateful_set(name, spec["size"])])
@@ -574,8 +582,8 @@ class ReconcileHandler(Protocol):
 class MapHandler(Protocol):
     """The type of a function under `@fnop.maps`, from an object to names of others.
 
-    It gets what an `EventHandler` gets of an object and of the watch event, and answers
-    the names of objects of the kind in `to=`: a name, `namespace/name`, a
+    It gets an `EventHandler`'s arguments about the object and the watch event. It
+    returns the names of objects of the kind in `to=`: a name, `namespace/name`, a
     `fnop.target`, an iterable of these, or None.
 
         def tenants_of(name: str, tenants: fnop.Index = fnop.INDEX, **_: Any) -> object:
@@ -607,8 +615,8 @@ class MapHandler(Protocol):
 class IndexHandler(Protocol):
     """The type of a function under `@fnop.index`.
 
-    It gets what a `ChangeHandler` gets of an object, and answers a mapping of keys to
-    values, or one value for the key None.
+    It gets the object's arguments as a `ChangeHandler` does. It returns a mapping of
+    keys to values, or one value for the key None.
 
         def pods_by_app(labels: fnop.Labels, name: str, **_: Any) -> dict[str, str]:
             return {labels["app"]: name}
@@ -638,12 +646,15 @@ class IndexHandler(Protocol):
 class AdmissionHandler(Protocol):
     """The type of a handler under `@fnop.on.validate` and `@fnop.on.mutate`.
 
-    It gets what a `ChangeHandler` gets of an object, with `old` and `new` as whole
-    objects: `old` is None for a creation, `new` for a deletion, and `body` is the one
-    that is there. Of the request it gets the `operation`, the `subresource`, `dryrun`,
-    and `userinfo`, which tells who asks; of the connection `headers` and `sslpeer`,
-    empty where there is none. To write to: `patch`, `logger`, and `warnings`, a list of
-    texts that the user is shown.
+    It gets the object's arguments as a `ChangeHandler` does, with `old` and `new` as
+    whole objects. `old` is None for a creation, `new` is None for a deletion, and
+    `body` is the one that exists.
+
+    - The request: `operation`, `subresource`, `dryrun`, and `userinfo`, which names the
+      requesting user.
+    - The connection: `headers` and `sslpeer`, empty without a connection.
+    - To write to: `patch`, `logger`, and `warnings`, a list of texts that the user
+      sees.
 
         def shrinks_not(
             spec: fnop.Spec, old: Any, warnings: fnop.Warnings, **_: Any
@@ -689,16 +700,16 @@ class AdmissionHandler(Protocol):
 
 # -------------------------------------------------------------- functions in options
 # Pyright gives a lambda's first names the types of these first parameters, whatever
-# they are called: hence the `Any` in front.
+# their names are. Hence the `Any` in front.
 
 
 class ObjectCallback(Protocol[Answer_co]):
     """The type of a function of an object, as in the option `when=`.
 
     It returns a bool for `when=`, and seconds for `initial_delay=` and `interval=`.
-    `reason` is there in filters of changes, `type` and `event` in those of watch
-    events, `line` and the like in those of log lines, and what a request has in those
-    of admission.
+    Filters of changes get `reason`. Filters of watch events get `type` and `event`.
+    Filters of log lines get `line` and so on. Filters of admission get the facts of a
+    request.
     """
 
     def __call__(
@@ -741,7 +752,7 @@ class ObjectCallback(Protocol[Answer_co]):
 class ValueCallback(Protocol):
     """The type of a function of the value of a label, an annotation or a field.
 
-    It may have arguments of the object, too.
+    It may take arguments of the object, too.
     """
 
     def __call__(

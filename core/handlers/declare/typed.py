@@ -1,9 +1,10 @@
-"""Arguments that a handler's annotations ask for as objects of the author's classes.
+"""Arguments that a handler's annotations request as objects of author's classes.
 
     def database(spec: DatabaseSpec, obj: Database, **_): ...
 
 The annotation decides: without a class, `spec` is the mapping that it is. Annotations
-are looked up at the first call, as a class may stand below the handler in its module.
+are looked up at the first call, as a class may be defined below the handler in its
+module.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from fnop.effects.hints import UNIONS, admits_none, unwrapped
 
 __all__ = ["READABLE", "Typed", "check_typed", "typed"]
 
-# The arguments that are an object, or a part of one; with `field=` the last two are any
+# The arguments that are an object, or a part of one. With `field=` the last two are any
 # value.
 _OBJECTS = frozenset(("obj", "body", "spec", "status"))
 READABLE = _OBJECTS | {"old", "new"}
-# The parts of an object that a class may be for.
+# The parts of an object that a class may describe.
 _PARTS = ("spec", "status")
-# Arguments that may be None if they do not fit: a status is written piece by piece, and
-# nobody can change what an object was.
+# Arguments that may be None if they do not fit. A status is written piece by piece, and
+# an object's past cannot be changed.
 _LENIENT = {"status": or_unwritten, "old": or_none}
-# The types that no object is.
+# The types that no object has.
 _NO_OBJECTS = (str, int, float, bytes, list, tuple, set, frozenset, date, timedelta)
 
 
 class Typed:
-    """The arguments of a function that are read, and their readers."""
+    """The arguments of a function that are converted, and their readers."""
 
     def __init__(
         self, annotations: Mapping[str, Any], names: Mapping[str, Any]
@@ -53,7 +54,7 @@ class Typed:
 
     @cached_property
     def readers(self) -> Mapping[str, Reader]:
-        """The readers by argument; one that has no class, or no known one, has none."""
+        """The readers by argument; arguments without a (known) class have no reader."""
         found = {}
         for name, hint in self.hints.items():
             inner = _without_none(hint)
@@ -78,7 +79,7 @@ class Typed:
         return get_type_hints(holder, {**self._names}, include_extras=True)["it"]
 
     def misfit(self, name: str, value: Any) -> Unfit | None:
-        """The misfit of an argument that is None for it; None if it fits."""
+        """The misfit that makes an argument None; None if it fits."""
         if value is None or name not in self.readers:
             return None
         hint = self.hints[name]
@@ -91,10 +92,10 @@ class Typed:
         return None
 
     def read(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments with those that are read; None stays None.
+        """Return the arguments with the converted ones; None stays None.
 
-        Raises `Unfit` for one that does not fit its class: `UnfitBefore` if that is
-        `old` alone.
+        Raises `Unfit` for an argument that does not fit its class; `UnfitBefore` if
+        only `old` does not.
         """
         readers = self.readers
         if not readers:
@@ -119,7 +120,7 @@ class Typed:
 
 
 def typed(fn: Callable[..., Any]) -> Typed | None:
-    """The arguments of a function that may be read; None if nothing is annotated so."""
+    """The arguments of a function that may be converted; None if it annotates none."""
     try:
         annotations = {
             each.name: each.annotation
@@ -144,8 +145,9 @@ def check_typed(
 ) -> None:
     """Raise `RegistrationError` for an annotation that no object fits.
 
-    `kind` is the class of the objects, if it is known. With `of_value`, as by `field=`,
-    `old` and `new` are values of a field. With `may_be_new` there may be no `old`.
+    `kind` is the class of the objects, if it is known. With `of_value`, as with
+    `field=`, `old` and `new` are values of a field. With `may_be_new`, `old` may be
+    missing.
 
     >>> def handler(spec: str, **_: Any) -> None: ...
     >>> try: check_typed(handler, "@fnop.on.create handler")
@@ -181,7 +183,7 @@ def _is_no_object(hint: Any) -> bool:
 
 
 def _other_part(name: str, hint: Any, kind: type | None) -> str:
-    """The other part of an object that a class is for; "" if it fits the argument.
+    """The other part of an object that a class describes; "" if it fits the argument.
 
     >>> class Claim:
     ...     spec: timedelta
@@ -210,12 +212,12 @@ def _other_part(name: str, hint: Any, kind: type | None) -> str:
 
 
 def _outside(name: str) -> tuple[str, ...]:
-    """The place of an argument in its object; that of `old` is told by its name."""
+    """The place of an argument in its object; the name of `old` states its place."""
     return () if name in ("obj", "body") else (name,)
 
 
 def _without_none(hint: Any) -> Any:
-    """The type of an argument if there is a value: that of `old` may be None."""
+    """The type of an argument that has a value: the type of `old` may include None."""
     inner = unwrapped(hint).hint
     if get_origin(inner) not in UNIONS:
         return hint

@@ -1,7 +1,7 @@
 """The options of an admission handler that concern its webhook.
 
-The names and values are those of `MutatingWebhook` and `ValidatingWebhook` in
-admissionregistration.k8s.io/v1, but for Kopf's, which are shorter.
+The names and values follow `MutatingWebhook` and `ValidatingWebhook` in
+admissionregistration.k8s.io/v1, except for Kopf's names, which are shorter.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ __all__ = [
 ]
 
 MatchPolicy = Literal["Exact", "Equivalent"]
-# The API server waits so long at most, in whole seconds.
+# The maximum wait of the API server, in whole seconds.
 SECONDS = range(1, 31)
 # The API server's own default.
 TIMEOUT_SECONDS = 10
-# The API server takes so many match conditions of one webhook.
+# The API server accepts this many match conditions for one webhook.
 CONDITIONS_MAX = 64
-# The names of those that fnop adds.
+# The names of the conditions that fnop adds.
 CONDITIONS = ("not-being-deleted", "not-by-the-operator", "namespace", "field")
 
 
 class Webhook(NamedTuple):
-    """The requests that a handler is asked about, and what an unanswered one means.
+    """The requests that lead to a handler's call, and the effect of no answer.
 
-    Without `operations` it is asked about all, without a `subresource` about none of
-    them ("*" means all, and the object). `timeout` is in seconds. The last three are
-    exceptions from the rules that keep a webhook from breaking a cluster: it is asked
-    about objects that are being `deleted`, about the operator's `own_writes`, and with
-    `ratcheting` an update is not denied for what was wrong before.
+    Without `operations` it is called for all operations. Without a `subresource` it is
+    called for no subresource ("*" means all, and the object). `timeout` is in seconds.
+    The last three are exceptions from the rules that keep a webhook from breaking a
+    cluster. With them it is called for objects that are being `deleted`, and for the
+    operator's `own_writes`. With `ratcheting` an update is not denied for an error that
+    existed before.
     """
 
     operations: tuple[str, ...] = ()
@@ -65,7 +66,7 @@ class Webhook(NamedTuple):
     ratcheting: bool = True
 
     def is_about(self, operation: str, subresource: str) -> bool:
-        """Whether the handler is asked about such a request.
+        """Whether the handler is called for such a request.
 
         >>> Webhook().is_about("UPDATE", ""), Webhook().is_about("UPDATE", "status")
         (True, False)
@@ -78,9 +79,9 @@ class Webhook(NamedTuple):
         )
 
     def spares(self, *, is_ending: bool, is_own: bool) -> bool:
-        """Whether nobody asks about a write for the safety of the cluster.
+        """Whether no handler is called for a write, for the safety of the cluster.
 
-        It is about an object that is being deleted, or the operator's own.
+        The write is about an object that is being deleted, or it is the operator's own.
 
         >>> Webhook().spares(is_ending=True, is_own=False)
         True
@@ -89,7 +90,7 @@ class Webhook(NamedTuple):
 
 
 def webhook_of(options: Mapping[str, Any], label: str) -> Webhook:
-    """The webhook that the options of a decorator mean.
+    """The webhook that the options of a decorator describe.
 
     Raises `RegistrationError` for values that the API server would refuse.
     """
@@ -149,7 +150,7 @@ def _operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
 
 
 def _several(given: Any, what: str) -> list[Any]:
-    """One value or several, as a list; `what` is what the option takes."""
+    """Return one value or several, as a list; `what` describes the option's values."""
     if isinstance(given, str):
         return [given]
     if isinstance(given, Iterable) and not isinstance(given, (Mapping, bytes)):
@@ -193,9 +194,9 @@ def _match_policy(given: Any, label: str) -> MatchPolicy:
 
 
 def _conditions(given: Any, label: str) -> tuple[tuple[str, str], ...]:
-    """The match conditions: CEL expressions by name, or a list of them without.
+    """The match conditions: CEL expressions by name, or a list of them without names.
 
-    The rules are those of the API server (validateMatchCondition). It also compiles the
+    The rules are the API server's (validateMatchCondition). It also compiles the
     expressions, and refuses those that fail.
     """
     if given is None:
@@ -220,7 +221,7 @@ def _conditions(given: Any, label: str) -> tuple[tuple[str, str], ...]:
 
 
 def _check_number_of_conditions(webhook: Webhook, has_field: bool, label: str) -> None:
-    """Refuse more conditions than fit beside those that fnop may add."""
+    """Refuse more conditions than fit together with those that fnop may add."""
     number = len(webhook.match_conditions)
     added = sum(
         (
@@ -267,7 +268,7 @@ def _selector(given: Any, where: str) -> Mapping[str, Any]:
 def _enumerations(given: Any) -> Iterator[Enum]:
     """The members of enumerations in a selector, such as `fnop.PRESENT`.
 
-    Their values, which JSON has in their place, would select other objects.
+    Their values, which JSON would contain instead, would select other objects.
     """
     if isinstance(given, Enum) and not isinstance(given, str):
         yield given

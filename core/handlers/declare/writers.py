@@ -1,7 +1,7 @@
 """The arguments `patch`, `logger` and `stopped`: the writers only collect.
 
-From outside the handler stays a function: what it wrote comes out with its
-other effects when the attempt ends.
+From outside, the handler is still a function: its writes come out with its other
+effects when the attempt ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class DaemonStoppingReason(StrEnum):
-    """The reasons for which a daemon is to stop, as `stopped.reason` gives them.
+    """The reasons why a daemon is to stop, as in `stopped.reason`.
 
     >>> DaemonStoppingReason.RESOURCE_DELETED == "resource_deleted"
     True
@@ -48,9 +48,9 @@ class DaemonStoppingReason(StrEnum):
 class Stopped:
     """The argument `stopped` of daemons and timers: true once the daemon is to stop.
 
-    `stopped.reason` is then one of `DaemonStoppingReason`, and "" before. `await
+    `stopped.reason` is then one of `DaemonStoppingReason`; before that it is "". `await
     stopped.wait(10)` waits for 10 seconds, or until the daemon is to stop if that is
-    earlier; it answers whether it is to stop.
+    earlier. It returns whether the daemon is to stop.
 
     >>> bool(Stopped())
     False
@@ -58,7 +58,7 @@ class Stopped:
 
     __slots__ = ("reason",)
 
-    # An effect like any other, which is to be awaited.
+    # An effect like any other, which must be awaited.
     wait = staticmethod(wait)
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Stopped:
         return bool(self.reason)
 
     def is_set(self) -> bool:
-        """Whether the daemon is to stop; events of threads have this method, too."""
+        """Whether the daemon is to stop; threading events have this method, too."""
         return bool(self.reason)
 
     def __repr__(self) -> str:
@@ -78,8 +78,8 @@ class Stopped:
 class Nest(dict[str, Any]):
     """A mapping whose missing keys are further mappings: `patch.status["a"]["b"]`.
 
-    A copy of it is a plain one. `lines` are the author's lines that have written its
-    keys: what they wrote is checked at the end, when it is complete.
+    A copy of it is a plain mapping. `lines` are the author's lines that wrote its keys.
+    fnop checks their values at the end, when the mapping is complete.
     """
 
     __slots__ = ("lines",)
@@ -107,7 +107,7 @@ class Nest(dict[str, Any]):
         self.lines.update(dict.fromkeys(found, line_of(sys._getframe(1))))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The field as this patch writes it; it is written if it was not."""
+        """Return the field as this patch writes it; write the default if it was not."""
         if key not in self:
             super().__setitem__(key, default)
             self.lines[key] = line_of(sys._getframe(1))
@@ -137,7 +137,7 @@ class Nest(dict[str, Any]):
         self.pop(key)
 
     def pop(self, key: str, *default: Any) -> Any:
-        """Take back a written field; `KeyError` where it was not written."""
+        """Take back a written field; `KeyError` if it was not written."""
         if not default and key not in self:
             raise KeyError(
                 f"this patch does not write {key!r}; to remove it from the object, set "
@@ -172,7 +172,7 @@ class Transform:
     """A change of the handled object by a function."""
 
     change: Callable[[dict[str, Any]], object]
-    # The attributes of a `Patch`: a transform has neither.
+    # The attributes of a `Patch`: a transform has neither of them.
     merge: ClassVar[None] = None
     json: ClassVar[tuple[Any, ...]] = ()
 
@@ -184,9 +184,9 @@ class PatchWriter(Nest):
     build a JSON merge patch; None removes a field. All changes are written together
     when the attempt ends.
 
-    A function in `fns` gets the object as it is when it is written, as a mutable copy,
-    and changes it in place; its answer is ignored. After a conflict it is called again,
-    with the object as it is then.
+    A function in `fns` gets the object as it is at the time of the write, as a mutable
+    copy. It changes the copy in place; its result is ignored. After a conflict it is
+    called again, with the object as it is then.
 
     >>> patch = PatchWriter()
     >>> patch.status["phase"] = "Ready"
@@ -230,10 +230,11 @@ class PatchWriter(Nest):
         return self["status"]
 
     def effect(self) -> Patch | None:
-        """The patch that was written, or None.
+        """Return the collected patch, or None.
 
-        Raises `ValueError` for labels and annotations that are no texts; `TypeError` or
-        `ValueError` for what is not JSON. The error names the line that wrote it.
+        Raises `ValueError` for labels and annotations that are not texts. Raises
+        `TypeError` or `ValueError` for values that are not JSON. The error names the
+        line that wrote the value.
         """
         found = _written(self)
         try:
@@ -246,9 +247,9 @@ class PatchWriter(Nest):
             raise type(problem)(f"{problem}; it was written at {where}") from None
 
     def changes(self) -> tuple[Patch | Transform, ...]:
-        """All that was written, in the order in which it is applied.
+        """Return all collected changes, in the order of their application.
 
-        Raises `TypeError` for what cannot be: neither a JSON value nor a function.
+        Raises `TypeError` for a value that is neither JSON nor a function.
         """
         patch = self.effect()
         transforms = tuple(map(_transform, self.__dict__.get("fns", ())))
@@ -275,7 +276,7 @@ def _transform(change: Any) -> Transform:
 
 
 def _written(nest: dict[str, Any]) -> dict[str, Any]:
-    """The assigned fields, without the empty mappings that reading alone has made."""
+    """The assigned fields, without empty mappings that only reading has created."""
     found = {}
     for key, value in nest.items():
         if isinstance(value, Nest):
@@ -287,7 +288,7 @@ def _written(nest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refused_lines(nest: Nest, path: tuple[str, ...]) -> Iterator[str]:
-    """The lines that have written what is refused, also if it is written alone."""
+    """The lines that wrote a value that is refused, also if written alone."""
     for key, value in nest.items():
         if isinstance(value, Nest):
             yield from _refused_lines(value, (*path, key))
@@ -312,7 +313,7 @@ class _More(TypedDict, total=False):
 
 
 def _as_json(value: Any) -> Any:
-    """A value of a log line's field: JSON as it is, anything else as text.
+    """Return a value of a log line's field: JSON as it is, anything else as text.
 
     >>> _as_json({"size": 1}), _as_json({1}), _as_json(float("nan"))
     ({'size': 1}, '{1}', 'nan')
@@ -326,9 +327,9 @@ def _as_json(value: Any) -> Any:
 class LogWriter:
     """The argument `logger`: it takes log lines, with the methods of a standard logger.
 
-    Each method takes a message, arguments for its `%` signs, `exc_info=`, and `extra=`,
-    whose fields are in JSON logs (values that are not JSON as texts). The lines are
-    shown when the handler comes to its next `await`, or to its end; `take` gets
+    Each method takes a message, arguments for its `%` signs, `exc_info=`, and `extra=`.
+    The fields of `extra=` appear in JSON logs, values that are not JSON as texts. The
+    lines are logged when the handler reaches its next `await`, or its end; `take` gets
     each of them.
 
         def created(logger, name, **_):
@@ -354,7 +355,7 @@ class LogWriter:
             except (TypeError, ValueError, KeyError):
                 text = " ".join((text, *map(str, args)))
         fields = {str(key): _as_json(value) for key, value in (extra or {}).items()}
-        # A collected line is no effect that the author could lose.
+        # A collected line is not an effect that the author could lose.
         with Witness.looking_away():
             self._take(Log(level, as_unicode(text), fields, _exception_of(exc_info)))
 
@@ -380,32 +381,32 @@ class LogWriter:
 
     warn, critical, fatal = warning, error, error
 
-    # Code that was written for a standard logger asks for these. The place where the
-    # lines are written decides which levels are shown.
+    # Code that was written for a standard logger reads these. The code that writes the
+    # lines decides which levels are shown.
 
     name = "fnop.objects"
     level = 10
 
     @property
     def logger(self) -> LogWriter:
-        """The logger itself, as that of a `logging.LoggerAdapter`."""
+        """Return the logger itself, as a `logging.LoggerAdapter` does."""
         return self
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        """No fields: those of the object are added where the lines are written."""
+        """No fields: fnop adds the object's fields when it writes the lines."""
         return {}
 
     def isEnabledFor(self, level: int) -> bool:
-        """True: every line is taken."""
+        """True: the logger takes every line."""
         return True
 
     def getEffectiveLevel(self) -> int:
-        """The least level that there is."""
+        """The lowest level that exists."""
         return self.level
 
     def setLevel(self, level: Any) -> None:
-        """Nothing: `--verbose` and the like decide."""
+        """Do nothing: `--verbose` and similar options decide."""
 
     def hasHandlers(self) -> bool:
         """True: the lines are written."""

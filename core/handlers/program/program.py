@@ -28,17 +28,17 @@ from fnop.core.values.evolve import replace
 
 __all__ = ["Kind", "OwnedBy", "Program", "kind_of"]
 
-# Not `id`: Python tells audit hooks, such as that of the guard, of each call of it.
+# Not `id`: Python reports each call of it to audit hooks, such as the guard's.
 identity_of = object.__hash__
 
 _SETTINGS = Settings()
 
 
 class OwnedBy(NamedTuple):
-    """A kind that owns objects of another one, for a handler of it.
+    """A kind that owns objects of another kind, for one of its handlers.
 
-    `sees_all` tells whether all its objects are followed: then one that is not known is
-    not there.
+    `sees_all` is whether all its objects are followed: then an unknown object does not
+    exist.
     """
 
     resource: Resource
@@ -50,10 +50,10 @@ class OwnedBy(NamedTuple):
 class Kind:
     """The handlers of one served resource, and the fields that they observe.
 
-    `selectors` are those by which the API server selects its objects.
-    With `remembers` the decisions after a restart depend on the last-handled state;
-    otherwise nothing is stored on the objects.  It is `owned_by` the kinds whose
-    reconcile handlers name it in `owns=`.  Its `status` is what the schema says of it.
+    `selectors` are the selectors that the API server applies to its objects. With
+    `remembers` the decisions after a restart depend on the last-handled state;
+    otherwise fnop stores nothing on the objects. It is `owned_by` the kinds whose
+    reconcilers name it in `owns=`. Its `status` is the schema's description of it.
     """
 
     resource: Resource
@@ -68,18 +68,18 @@ class Kind:
     log_handlers: tuple[Handler, ...] = ()
     owned_by: tuple[OwnedBy, ...] = ()
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
-    # Nobody looks at more of its objects than their metadata.
+    # No handler reads more of its objects than their metadata.
     metadata_only: bool = False
     status: StatusSchema = UNDESCRIBED
 
     def observing(self, indices: Mapping[str, Any]) -> Kind:
-        """The same with the indices whose entries its handlers observe."""
+        """Return the same kind with the indices whose entries its handlers observe."""
         observation = replace(self.observation, indices=indices)
         return replace(self, observation=observation)
 
     @property
     def is_owned(self) -> bool:
-        """Whether a reconcile handler owns objects of this kind."""
+        """Whether a reconciler owns objects of this kind."""
         return bool(self.owned_by)
 
     @property
@@ -91,8 +91,8 @@ class Kind:
     def author_of(self, name: str, known: Container[str]) -> str:
         """The id of the handler that has returned the result of this name.
 
-        It is the name itself, or, for a call by an index, that of one of the `known`
-        handlers, which keep their results under the names of others.
+        It is the name itself, except for a call by an index. Then it is the name of one
+        of the `known` handlers, which keep their results under the names of others.
         """
         for each in self.changes:
             head, part = each.repeats, name.removeprefix(each.repeats)
@@ -108,7 +108,7 @@ class Kind:
 
     @property
     def overlooks(self) -> bool:
-        """Whether a change of an object may bring it its first handlers of updates."""
+        """Whether a change of an object may bring it its first update handlers."""
         return any(
             each.rule.compares and not each.rule.is_for_new and not each.takes_all
             for each in self.changes
@@ -163,11 +163,11 @@ def kind_of(
         tuple(each for each in handlers if each.role in LEVELS),
         tuple(each for each in handlers if each.role in LOGS),
         owned_by,
-        # Children have to be seen whatever handlers of their own kind select.
+        # fnop must see children, whatever the handlers of their own kind select.
         selectors_of(
             () if owned_by else handlers, "" if owned_by else settings.selector
         ),
-        # The story of a recording is told by whole objects.
+        # A recording needs whole objects.
         not (owned_by or settings.traces) and needs_metadata_alone(handlers),
         status,
     )
@@ -189,7 +189,7 @@ class Program:
     )
     # The roles of the handlers, by their ids.
     roles: Mapping[str, Role] = field(init=False, repr=False)
-    # The indices whose entries are observed, with those that have the keys of objects.
+    # The indices whose entries are observed, with the indices that hold objects' keys.
     observers: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -206,11 +206,12 @@ class Program:
         owned_by: tuple[OwnedBy, ...] = (),
         status: StatusSchema = UNDESCRIBED,
     ) -> Kind:
-        """`kind_of`, which is computed once for the very same resource and settings.
+        """Return `kind_of`, computed once for the very same resource and settings.
 
-        So it is where a simulated operator begins again and again.
+        This saves time when a simulated operator restarts again and again.
         """
-        # By identity: kept with what they are of, no other one can have it.
+        # By identity: while they are kept with their result, no other object can have
+        # it.
         key = identity_of(resource), handlers, identity_of(settings), owned_by, status
         known = self._kinds.get(key)
         if known is None:

@@ -1,12 +1,12 @@
-"""Selectors for the API server, made of the filters of handlers.
+"""Selectors for the API server, made from the filters of handlers.
 
-Filters for labels and fields that all handlers of a kind have are sent to the server:
-objects that match no handler are then neither sent nor stored.  A server selects a kind
-by some of its fields; it refuses the others, which are then left out.
+fnop sends the server the filters for labels and fields that all handlers of a kind
+share. Objects that match no handler are then neither sent nor stored. A server selects
+a kind by some of its fields. It refuses the others, and fnop then omits them.
 
 In a watch with a selector, an object that leaves the selection looks deleted
-(Kubernetes API concepts). So it is not done for kinds with handlers of deletions, event
-handlers, or finalizers.
+(Kubernetes API concepts). So fnop does not do this for kinds with handlers of
+deletions, event handlers, or finalizers.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = [
     "without_fields",
 ]
 
-# The fields by which every kind can be selected (Kubernetes: field selectors).
+# The fields that can select every kind (Kubernetes: field selectors).
 _FIELDS: dict[tuple[str, ...], str] = {("metadata", "name"): "metadata.name"}
-# Fields that are texts on any server: of others it is not known what an absent one is.
+# Fields that are texts on any server: the absent value of other fields is unknown.
 _TEXTS = (
     *("spec.nodeName", "spec.serviceAccountName", "spec.schedulerName"),
     *("status.podIP", "status.nominatedNodeName", "status.phase", "type"),
 )
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
-# A comma that is no part of a value.
+# A comma that is not part of a value.
 _SEPARATOR = re.compile(r"(?<!\\),")
 
 
@@ -50,8 +50,8 @@ def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
     return Selectors(",".join(wanted), ",".join(fields))
 
 
-# The arguments that are about no more than an object's metadata.  A patch may be made
-# by functions of the whole object.
+# The arguments that need only an object's metadata. A patch may be made by functions of
+# the whole object.
 _OF_METADATA = frozenset(
     (
         *("meta", "labels", "annotations", "name", "namespace", "uid", "owner"),
@@ -63,10 +63,10 @@ _LOOKING = frozenset((Family.EVENT, Family.INDEX))
 
 
 def needs_metadata_alone(handlers: Iterable[Handler]) -> bool:
-    """Whether handlers of a kind look at nothing but the metadata of its objects.
+    """Whether handlers of a kind read only the metadata of its objects.
 
-    Then the API server sends no more (PartialObjectMetadata).  Handlers with a state,
-    and those that act upon the world, get whole objects.
+    Then the API server sends no more (PartialObjectMetadata). Handlers with a state,
+    and handlers with side effects, get whole objects.
     """
     handlers = tuple(handlers)
     return bool(handlers) and all(map(_looks_at_metadata_alone, handlers))
@@ -89,20 +89,20 @@ def _looks_at_metadata_alone(handler: Handler) -> bool:
 
 
 def _own(handler: Handler, wants: Iterable[str]) -> frozenset[str]:
-    """The arguments of a function that are no indices."""
+    """The arguments of a function that are not indices."""
     return frozenset(wants) & kwargs_of(handler.role)
 
 
 def _tells_departures(handler: Handler) -> bool:
-    """Whether a handler has to distinguish deleted objects from unselected ones.
+    """Whether a handler must distinguish deleted objects from unselected ones.
 
-    One that owns others may hold the object for them by a finalizer.
+    A handler that owns others may hold the object for them with a finalizer.
     """
     return handler.rule.tells_ends or handler.holds or bool(handler.owns)
 
 
 def _common(each: Iterable[list[str]]) -> list[str]:
-    """The items that are in all of the lists, in the order of the first."""
+    """The items that are in all of the lists, in the order of the first list."""
     first, *others = each
     return [one for one in first if all(one in other for other in others)]
 
@@ -120,7 +120,7 @@ def _labels(handler: Handler) -> list[str]:
 
 
 def _fields(handler: Handler) -> list[str]:
-    """The requirements on fields; one by a function cannot be sent."""
+    """The requirements on fields; fnop cannot send a filter with a function."""
     found = []
     for path, want in handler.filters.fields:
         name = ".".join(path)
@@ -139,7 +139,7 @@ def _fields(handler: Handler) -> list[str]:
 
 
 def _escaped(value: str) -> str:
-    r"""A value as field selectors have it (apimachinery: fields.EscapeValue).
+    r"""A value as field selectors contain it (apimachinery: fields.EscapeValue).
 
     >>> print(_escaped("a,b=c"))
     a\,b\=c
@@ -148,7 +148,7 @@ def _escaped(value: str) -> str:
 
 
 def without_fields(selectors: Selectors, refused: Collection[str]) -> Selectors:
-    """The selectors without fields by which the API server does not select a kind.
+    """The selectors without the fields that the API server refuses for a kind.
 
     >>> without_fields(Selectors("", "a.b=1,c!=,d=2"), {"c", "d"})
     Selectors(labels='', fields='a.b=1')
@@ -160,7 +160,7 @@ def without_fields(selectors: Selectors, refused: Collection[str]) -> Selectors:
 
 
 def refused_fields(selectors: Selectors, message: str) -> frozenset[str]:
-    """The fields by which the API server does not select a kind, as its refusal says.
+    """The fields that the API server refuses as selectors, as its message says.
 
     >>> selectors = Selectors("", "metadata.name=a,spec.size=1,spec.of=b")
     >>> sorted(refused_fields(selectors, "field label not supported: spec.size"))

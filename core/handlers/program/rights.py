@@ -1,8 +1,8 @@
-"""The rights that an operator needs, in the words of RBAC.
+"""The rights that an operator needs, in RBAC's terms.
 
-A command tells which right its request takes; the table of replies, which one it may
-take afterwards: a lost answer is looked up. A handler that was never seen at work has
-at least what the framework itself does for its role.
+A command says which right its request requires. The table of replies says which right
+it may require afterwards: fnop looks up a lost answer. A handler that was never seen at
+work needs at least the rights that the framework itself uses for its role.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ __all__ = [
     "role_namespaces",
 ]
 
-# The verbs of requests to objects, in the order in which people write them.
+# The verbs of requests to objects, in their usual order.
 VERBS = (
     *("get", "list", "watch", "create", "update", "patch", "delete"),
     "deletecollection",
 )
 ANY = "*"
-# The families whose handlers have no state on their objects.
+# The families whose handlers store no state on their objects.
 _STATELESS = frozenset((Family.EVENT, Family.LOG, Family.INDEX))
-# The kinds of leases, of which each operator has one.
+# The kind of leases; each operator has one lease.
 _LEASES = ("coordination.k8s.io", "leases")
 
 
 class Right(NamedTuple):
-    """One verb on one kind, or on a subresource of it; with a `name` on that object.
+    """One verb on one kind, or on its subresource; with a `name`, on that object.
 
     >>> print(Right("patch", "example.com", "databases", "status"))
     patch databases/status.example.com
@@ -99,7 +99,7 @@ class Right(NamedTuple):
         return f"{self.verb} {self.combined}{group}{name}"
 
     def covers(self, other: Right) -> bool:
-        """Whether who has this right has the other one, too.
+        """Whether a subject with this right has the other one, too.
 
         >>> Right("list", "*", "*").covers(Right("list", "apps", "deployments"))
         True
@@ -113,7 +113,7 @@ class Right(NamedTuple):
 
 
 class Who(NamedTuple):
-    """The one who needs a right: a handler by its id, or a part of the operator."""
+    """The subject of a right: a handler by its id, or a part of the operator."""
 
     name: str
     is_handler: bool = True
@@ -123,10 +123,10 @@ class Who(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A right, where it is needed, and by whom.
+    """A right, the place of its use, and the subject that needs it.
 
-    `namespace` is None where it is needed in the whole cluster: for a kind without
-    namespaces, or for the objects of all of them.
+    `namespace` is None if the right is needed in the whole cluster: for a kind without
+    namespaces, or for objects of all namespaces.
     """
 
     right: Right
@@ -135,13 +135,13 @@ class Need(NamedTuple):
 
 
 def needs_of(command: Command, who: Who) -> Iterator[Need]:
-    """The rights that a command takes, and those that its answer may call for."""
+    """The rights that a command requires, and those that its answer may require."""
     match command:
         case ListPage(resource=resource, namespace=namespace):
             yield _on(resource, namespace, "list", who)
         case Watch(resource=resource, namespace=namespace):
             yield _on(resource, namespace, "watch", who)
-            if not command.version:  # the server may have no streaming lists
+            if not command.version:  # the server may not have streaming lists
                 yield _on(resource, namespace, "list", who)
         case FollowLog(namespace=namespace):
             yield Need(Right("get", "", "pods", "log"), namespace, who)
@@ -160,10 +160,11 @@ _ROLES = {"Role": "roles", "ClusterRole": "clusterroles"}
 def _of_granting(
     effect: Effect, resource: Resource, namespace: str | None, who: Who
 ) -> Iterator[Need]:
-    """The right to grant what a role or a binding grants.
+    """The right to grant the permissions that a role or a binding grants.
 
-    Who writes a role needs all of its rights or the verb `escalate`, and who binds one
-    the same or the verb `bind` (Kubernetes: RBAC, privilege escalation prevention).
+    A subject that writes a role needs all of its rights or the verb `escalate`. A
+    subject that binds a role needs the same or the verb `bind` (Kubernetes: RBAC,
+    privilege escalation prevention).
     """
     manifest = getattr(effect, "manifest", None) or getattr(effect, "child", None)
     if resource.group != _RBAC or not isinstance(manifest, Mapping):
@@ -189,14 +190,14 @@ def _asked(command: Perform, resource: Resource) -> Iterator[tuple[str, str]]:
     """The verbs of an effect, each with its subresource."""
     effect = command.effect
     if (resource.group, resource.plural) in EVENTS and command.subject is not None:
-        # A report, which is not awaited; the same one, once more, is counted up.
+        # A report, which is not awaited; a repeated one increases the count.
         yield "create", ""
         yield "patch", ""
         return
-    # Not those of peering and of leader election, which follow rules of their own.
+    # Not the rights of peering and of leader election, which follow their own rules.
     is_of_work = command.subject is not None or bool(command.handler)
     if (resource.group, resource.plural) == ("", "namespaces") and not is_of_work:
-        return  # whether it is there: without the right there is no warning
+        return  # whether it exists: without the right there is no warning
     verbs = _verbs_of(effect)
     sub = (effect.subresource or "") if isinstance(effect, Patch) else ""
     for verb in verbs:
@@ -219,7 +220,7 @@ def _verbs_of(effect: Effect) -> tuple[str, ...]:
         case Patch():
             return ("patch",)
         case Apply():
-            # The API server asks for `create` where the object is not there yet.
+            # The API server requires `create` if the object does not exist yet.
             return ("patch", "create")
         case Call() | Random() | Sleep() | Wait() | Execute() | Return() | Again():
             return ()
@@ -230,7 +231,7 @@ def _verbs_of(effect: Effect) -> tuple[str, ...]:
 
 
 def _may_look(purpose: EffectPurpose | None) -> bool:
-    """Whether the object of such a request is read after some answer, or after none."""
+    """Whether fnop reads the request's object after some answer, or after none."""
     return purpose is not None and Next.LOOK in NEXT[purpose]
 
 
@@ -242,8 +243,8 @@ def needs_of_handler(
 ) -> Iterator[Need]:
     """The rights that the framework needs for a handler, whatever the handler does.
 
-    Its objects are followed; its state is stored with their status where there is one,
-    and beside the finalizer on the object itself elsewhere. An admission handler has
+    fnop follows its objects. It stores its state with their status if they have one,
+    and otherwise next to the finalizer on the object itself. An admission handler has
     neither.
     """
     who = Who(handler.id)
@@ -265,10 +266,10 @@ def needs_of_handler(
 def needs_of_children(
     handler: Handler, kinds: Iterable[Resource], namespace: str | None
 ) -> Iterator[Need]:
-    """The rights of a reconcile handler to kinds that it owns.
+    """The rights of a reconciler to the kinds that it owns.
 
-    What is desired is followed, applied, read after a lost answer, and deleted when it
-    is no longer desired, which scripts need not show.
+    fnop follows and applies desired children, and reads them after a lost answer. It
+    deletes them when they are not desired any longer, which scripts need not show.
     """
     for kind in kinds:
         for verb in ("get", "list", "watch", "create", "patch", "delete"):
@@ -278,7 +279,7 @@ def needs_of_children(
 def needs_of_broad(handler: Handler) -> Iterator[Need]:
     """The rights to follow all kinds of a group, or all of the cluster.
 
-    RBAC knows no other patterns than `*`: a handler with one has a right for each kind.
+    RBAC has no pattern except `*`: a handler with a pattern has a right for each kind.
     """
     selector = handler.selector
     if selector is None or not selector.everything or not handler.rule.follows:
@@ -293,7 +294,7 @@ def needs_of_broad(handler: Handler) -> Iterator[Need]:
 def needs_of_election(candidate: Candidate) -> Iterator[Need]:
     """The rights of a candidate to its lease, which has a constant name.
 
-    What is created has no name yet, for RBAC.
+    For RBAC, an object that is being created has no name yet.
     """
     who = Who("leader election", is_handler=False)
     for verb, name in (
@@ -306,7 +307,7 @@ def needs_of_election(candidate: Candidate) -> Iterator[Need]:
 
 
 def role_namespaces(namespaces: tuple[str, ...] | None) -> tuple[str | None, ...]:
-    """The namespaces in which an operator needs Roles; None is a ClusterRole.
+    """The namespaces whose Roles an operator needs; None is a ClusterRole.
 
     RBAC has no patterns, so an operator with patterns needs a ClusterRole.
 
@@ -319,7 +320,7 @@ def role_namespaces(namespaces: tuple[str, ...] | None) -> tuple[str | None, ...
 
 
 def needs_of_peering(namespaces: tuple[str, ...] | None) -> Iterator[Need]:
-    """The rights of an operator among peers to fnop's own kinds of peering objects."""
+    """The rights of an operator among peers to fnop's own peering kinds."""
     who = Who("peering", is_handler=False)
     plural, _, group = kinds_for(namespaces)[0].partition(".v1.")
     for place in role_namespaces(namespaces):
@@ -333,7 +334,7 @@ def needs_of_peering(namespaces: tuple[str, ...] | None) -> Iterator[Need]:
 def by_right(
     needs: Iterable[Need],
 ) -> Mapping[tuple[Right, str | None], tuple[Who, ...]]:
-    """Each right in each place, with those who need it, handlers first."""
+    """Each right in each place, with the subjects that need it, handlers first."""
     found: dict[tuple[Right, str | None], set[Who]] = {}
     for right, namespace, who in needs:
         found.setdefault((right, namespace), set()).add(who)
@@ -364,7 +365,7 @@ def least(needs: Iterable[Need]) -> tuple[Need, ...]:
 
 
 def _includes(one: Need, other: Need) -> bool:
-    """Whether a need of something more makes the other one superfluous."""
+    """Whether a broader need makes the other one superfluous."""
     wider = one.namespace is None or one.namespace == other.namespace
     same = one[:2] == other[:2]
     return not same and wider and one.right.covers(other.right)

@@ -1,4 +1,4 @@
-"""The arguments of handlers, computed where a handler's signature names them."""
+"""The arguments of handlers, computed if a handler's signature names them."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ __all__ = [
 
 
 class Situation(NamedTuple):
-    """The facts from which a handler's arguments are computed, fixed for one attempt.
+    """The facts for computing a handler's arguments, fixed for one attempt.
 
     `reason` is the cause of a change, the name of an activity, or the type of a watch
-    event (None for an object that was listed); `before` is the last-handled state.
-    `keeping` is for reconcile handlers alone, the `request` for admission handlers,
-    `cluster_change` for handlers of changes of the cluster, and `line`, of a
-    `container`, for log handlers.
+    event (None for a listed object). `before` is the last-handled state. Only some
+    handlers have the rest: reconcilers `keeping`, admission handlers the `request`.
+    Handlers of changes of the cluster have `cluster_change`, and log handlers a `line`
+    of a `container`.
     """
 
     handler: Handler
@@ -76,10 +76,10 @@ class Situation(NamedTuple):
 
 
 class Keeping(NamedTuple):
-    """The facts for a reconcile handler beside its object: children, and the keeper.
+    """The facts for a reconciler in addition to its object: children, and the keeper.
 
-    Without a keeper, as in a plain test, what is desired is not made so. `beside` has
-    the other reconcile handlers of the object.
+    Without a keeper, as in a plain test, fnop does not create the desired children.
+    `beside` has the other reconcilers of the object.
     """
 
     owned: Owned
@@ -109,9 +109,9 @@ def _body(situation: Situation) -> Body:
 
 
 def _stanza(situation: Situation, name: str) -> Any:
-    """A part of the object: empty if it is missing, or no mapping.
+    """A part of the object: empty if it is missing, or not a mapping.
 
-    Raises `Unfit` for the latter if a rule is asked, or if a class is to be read.
+    Raises `Unfit` for the latter if a rule is evaluated, or if a class is read.
     """
     body = _body(situation)
     found = body.data.get(name)
@@ -132,9 +132,9 @@ def _request(situation: Situation) -> Request:
 
 
 def _unnamed(situation: Situation) -> str | None:
-    """The name or uid of an object without one: None before it is stored, as by Kopf.
+    """The name or uid of an object without one: None before it is stored, as in Kopf.
 
-    The API server gives both to a new object after the mutations.
+    The API server sets both on a new object after the mutations.
     """
     return "" if situation.request is None else None
 
@@ -201,7 +201,7 @@ def _children(situation: Situation) -> Children:
 
 
 def _conditions(situation: Situation) -> ReadOnlyDict:
-    """The conditions in the object's status, by type; malformed ones are left out."""
+    """The conditions in the object's status, by type; malformed ones are skipped."""
     found = _body(situation).stanza("status").get("conditions")
     given = found if isinstance(found, list) else ()
     named = (e for e in given if isinstance(e, dict) and isinstance(e.get("type"), str))
@@ -258,12 +258,13 @@ PROVIDERS: dict[str, _Provider] = {
     "sslpeer": lambda s, _: read_only(dict(_request(s).peer)),
 }
 
-# Arguments that a handler gets only by name, and not by **kwargs (R1); `obj` is `body`
-# once more, for those who have a class for it.
+# Arguments that a handler gets only by name, and not by **kwargs (R1). `obj` is `body`
+# once more, for handlers with a class for it.
 _NAMED_ONLY = frozenset(("old", "diff", "obj"))
-# Arguments that an impure handler cannot have; registration refuses them.
+# Arguments that an impure handler cannot take; registration refuses them.
 _NOT_OUTSIDE = frozenset(("settings",))
-# Arguments that functions in options get in some roles alone, and by **kwargs in all.
+# Arguments that functions in options get by name in some roles only, and by **kwargs in
+# all roles.
 _OF_SOME_ROLES = names_in(ObjectCallback) & (
     {"reason", "type", "event"}
     | (names_in(AdmissionHandler) | names_in(LogHandler)) - names_in(ChangeHandler)
@@ -278,7 +279,7 @@ def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     if signature.rest:
         found |= {k: v for k, v in situation.indices.items() if k not in found}
         more = kwargs_of(situation.handler.role) - found.keys()
-        # Nothing has to be stored for a review to have the former object.
+        # A review needs no stored state to have the previous object.
         more -= _NAMED_ONLY if situation.request is None else {"obj"}
         if situation.handler.function:
             more -= _NOT_OUTSIDE
@@ -297,9 +298,9 @@ def _provided(name: str, situation: Situation, writers: Writers) -> Any:
 def seconds_of(
     option: Callback, situation: Situation, *, otherwise: float
 ) -> tuple[float, BaseException | None]:
-    """The seconds that an option's function returns, and the error if it has failed.
+    """The seconds that an option's function returns, and the error if it failed.
 
-    After an error they are `otherwise`; negative ones count as zero.
+    After an error the result is `otherwise`; negative seconds count as zero.
     """
     try:
         arguments = filter_arguments(situation, option.wants, option.rest)

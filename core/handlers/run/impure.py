@@ -1,8 +1,8 @@
 """Impure handlers: run outside of the core, whole, as one recorded call (R9).
 
-`call_of` encodes the handler's arguments as JSON. `Outside` decodes them where the call
-is run, and encodes the handler's patches, and its result or failure. `ended` decodes
-these.
+`call_of` encodes the handler's arguments as JSON. `Outside` decodes them on the side
+that runs the call. It encodes the handler's patches, and its result or failure. `ended`
+decodes these.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from fnop.effects.wire import from_wire, to_wire
 
 __all__ = ["Outside", "answerable", "call_of", "ended"]
 
-# The largest answer of a call: it is kept for as long as its attempt lasts.
+# The largest answer of a call: fnop keeps it for as long as its attempt lasts.
 ANSWER_BYTES_MAX = 2 * 1024 * 1024
-# The levels that the core puts around an answer; serializers go 254 levels deep.
+# The levels that the core adds around an answer; serializers go 254 levels deep.
 _AROUND = 16
-# Arguments that are made where the handler runs, and those of the object or the time.
+# Arguments that the handler's side creates, and arguments about object or time.
 _MADE = frozenset(("logger", "patch", "stopped", "warnings"))
 _OF_BODY = frozenset(("body", "obj", "spec", "status", "meta", "labels", "annotations"))
 _OF_TIME = frozenset(("now", "started", "runtime"))
@@ -55,7 +55,7 @@ _FOLLOWING = _MADE | _OF_BODY | _OF_TIME | {"diff"}
 def call_of(situation: Situation) -> Call:
     """The call that runs an impure handler.
 
-    Raises `TypeError` for an argument that is no JSON value, such as a `param` that
+    Raises `TypeError` for an argument that is not a JSON value, such as a `param` that
     is a connection.
     """
     given = arguments_for(situation, Writers())
@@ -104,7 +104,7 @@ class Outside:
         wall, started = facts["moments"]
         body, change = facts.get("body"), facts.get("cluster_change")
         situation = Situation(
-            cast(Handler, None),  # no argument that is made here needs it
+            cast(Handler, None),  # no argument that is created here needs it
             Settings(),
             Now(wall, 0.0),
             body=None if body is None else Body(body),
@@ -136,7 +136,7 @@ class Outside:
     def shows(self, data: dict[str, Any], wall: float) -> None:
         """Update the views of the object in place.
 
-        It is called in the handler's own thread or task, as no other code may be
+        fnop calls it in the handler's own thread or task, as no other code may be
         iterating over them.
         """
         situation = self._situation._replace(body=Body(data), now=Now(wall, 0.0))
@@ -152,7 +152,7 @@ class Outside:
         """The handler's result as JSON.
 
         `witness` has the effects that it has built. Raises `TypeError` or `ValueError`
-        for a result that the core would refuse, and for effects that are lost.
+        for a result that the core would refuse, and for lost effects.
         """
         try:
             plan = plan_of(value)
@@ -214,8 +214,8 @@ def _failure(problem: BaseException) -> dict[str, Any]:
 def answerable(value: Any, where: str) -> Any:
     """A read-only copy of an answer to the core; `where` names it in the error.
 
-    Raises `TypeError` for values that are not JSON, `ValueError` for numbers that JSON
-    does not have and for values that are too large or too deep.
+    Raises `TypeError` for values that are not JSON. Raises `ValueError` for numbers
+    that JSON does not have, and for values that are too large or too deep.
     """
     found = freeze_json(value, where)
     deep: Any = found
@@ -234,7 +234,7 @@ def answerable(value: Any, where: str) -> Any:
 
 
 def _of_body(name: str, situation: Situation) -> Any:
-    """An argument that is a view of the object; the core has judged its form."""
+    """An argument that is a view of the object; the core has checked its form."""
     if name in ("spec", "status"):
         assert situation.body is not None
         return read_only(situation.body.stanza(name))

@@ -1,11 +1,11 @@
-"""Driving a handler through its journal to its next effect, or to its end.
+"""Drive a handler through its journal to its next effect, or to its end.
 
 A handler is a function, a coroutine or a generator; all three are the same
-conversation. Its state is its *journal*: the answers that it has received so far. To
-drive it from its start through the journal always leads to the same point, so a live
+conversation. Its state is its *journal*: the answers that it has received so far.
+Driving it from its start through the journal always leads to the same point. So a live
 coroutine is only a cache for the end of the journal.
 
-Guarantees: no event loop is needed; exceptions of a handler do not escape; the same
+Guarantees: no event loop is needed. Exceptions of a handler do not escape. The same
 handler, situation and journal give the same `Advance`, or a failure that names both
 effects.
 """
@@ -95,7 +95,7 @@ __all__ = [
 class JournalEntry:
     """One answer: the digest of the effect, its outcome, and the wall time.
 
-    `stopped` is the reason for which a daemon is to stop, if there was one then.
+    `stopped` is the reason why a daemon is to stop, if there was one at that time.
     """
 
     digest: str
@@ -110,11 +110,11 @@ Journal = tuple[JournalEntry, ...]
 class Ending(NamedTuple):
     """The end of an attempt: its plan, or its failure.
 
-    `patches` were collected by the argument `patch`, and `warnings` by the one of
-    admission handlers; `children` are the sub-handlers
-    that it has declared, `settings` the ones that a startup handler has returned. Of a
-    reconcile handler's children it says how they were `synchronised`, or where nobody
-    keeps them what is `desired`.
+    The argument `patch` collected the `patches`. The argument of admission handlers
+    collected the `warnings`. `children` are the sub-handlers that it has declared,
+    `settings` the ones that a startup handler has returned. For a reconciler's
+    children, it records how they were `synchronised`; without a keeper, it records the
+    `desired` ones.
     """
 
     plan: tuple[Effect, ...] = ()
@@ -128,7 +128,7 @@ class Ending(NamedTuple):
 
 
 class Desires(NamedTuple):
-    """The author's part of a reconcile handler: what is desired, and all beside it."""
+    """The author's part of a reconciler: the desired children, and everything else."""
 
     desired: Desired
     plan: tuple[Effect, ...] = ()
@@ -138,8 +138,8 @@ class Desires(NamedTuple):
 class Advance(NamedTuple):
     """The result of driving: an effect that needs an answer, or the end.
 
-    `lines` are the log lines since the end of the journal. `desires` is there where the
-    author's part has ended since then, if attempts are traced; effects from then on
+    `lines` are the log lines since the end of the journal. `desires` is set if the
+    author's part has ended since then, and attempts are traced. Effects from then on
     keep the children.
     """
 
@@ -151,7 +151,7 @@ class Advance(NamedTuple):
 
 
 class _Drive:
-    """A live conversation, which is not in the state, but in a cache."""
+    """A live conversation, which is in a cache and not in the state."""
 
     __slots__ = (
         "conversation",
@@ -175,7 +175,7 @@ class _Drive:
         self.told = 0
         self.declaring = Declaring(situation.handler, situation.indices)
         self.conversation: Any = None
-        # The part of an answer that is not what is desired.
+        # The part of a result that is not desired children.
         self.rest: Any = None
         self.synchronised: Synchronised | None = None
         self.desired: Desired | None = None
@@ -186,7 +186,7 @@ class _Drive:
         outer = Witness.current.set(self.witness)
         parent = Declaring.current.set(self.declaring)
         depth = sys.get_coroutine_origin_tracking_depth()
-        # It gives the line of a coroutine that is dropped; a debugger may want more.
+        # It shows the line of a coroutine that is dropped; a debugger may want more.
         sys.set_coroutine_origin_tracking_depth(depth or 1)
         try:
             return move()
@@ -201,7 +201,7 @@ class _Drive:
         return tuple(self.declaring.children)
 
     def begin(self) -> Any:
-        """Call the handler; returns `_Asked` or `_Returned`."""
+        """Call the handler; return `_Asked` or `_Returned`."""
         handler = self.situation.handler
         arguments = arguments_for(self.situation, self.writers)
         found = self.guarded(lambda: handler.call(arguments))
@@ -222,7 +222,7 @@ class _Drive:
         return _Asked(asked)
 
     def ended(self, value: Any) -> Any:
-        """The end of the author's part; what it desires is made so, then that ends."""
+        """End the author's part; then make its desired children, and end that, too."""
         keeping = self.situation.keeping
         if isinstance(value, Synchronised):
             return _Returned(self.settled(value))
@@ -249,18 +249,18 @@ class _Drive:
         return self.go(lambda: self.conversation.send(None))
 
     def _beside(self) -> tuple[tuple[Effect, ...], tuple[Patch | Transform, ...]]:
-        """The plan beside what is desired, and the changes of the object.
+        """The plan without the desired children, and the changes of the object.
 
-        What of it is wrong is refused at the end.
+        Errors in it are refused at the end.
         """
         with suppress(TypeError, ValueError):
             return plan_of(self.rest or None), self.writers.patch.changes()
         return (), ()
 
     def settled(self, found: Synchronised) -> list[Effect]:
-        """The plan after all children are looked after; raises if one has failed.
+        """Return the plan after all children are synchronised; raise if one has failed.
 
-        What is told about them is written all the same.
+        The reports about them are written even then.
         """
         self.synchronised = found
         self.writers.patch.status.update(thaw_json(found.status))
@@ -281,7 +281,7 @@ class _Drive:
     def patches(self) -> tuple[Patch | Transform, ...]:
         """The changes of the object by the argument `patch`, and by its conditions.
 
-        Raises `TypeError` or `ValueError` for what cannot be written.
+        Raises `TypeError` or `ValueError` for changes that cannot be written.
         """
         found, keeping = self.writers.patch.changes(), self.situation.keeping
         end = self.synchronised
@@ -300,7 +300,7 @@ class _Drive:
         return found
 
     def close(self) -> None:
-        # Guarded: a coroutine that is closed here is no error of the author's.
+        # Guarded: closing a coroutine here is not an error of the author.
         if self.conversation is not None:
             self.guarded(self.conversation.close)
 
@@ -330,14 +330,15 @@ def _not_awaitable(asked: Any) -> str:
 class LiveCache:
     """Live conversations at the end of their journals, keyed by the exact journal.
 
-    An entry is removed when it is used, so a state that is stepped twice drives anew
-    the second time. Correctness never depends on the cache.
+    An entry is removed when it is used. So a state that is stepped twice is driven
+    again the second time. Correctness never depends on the cache.
     """
 
     drives: dict[tuple[Any, ...], tuple[Journal, _Drive, Effect]] = field(
         default_factory=dict
     )
-    # Hears of each driving, as an eye of `fnop check` does; it changes nothing.
+    # Called for each driving, for example by an eye of `fnop check`; it changes
+    # nothing.
     hears: Callable[[Situation, Journal], None] | None = None
 
     def put(
@@ -369,7 +370,7 @@ class LiveCache:
 
 
 def _close(drive: _Drive) -> None:
-    # The conversation is over, and its errors do not matter any more.
+    # The conversation is over, and its errors do not matter now.
     with suppress(BaseException):
         drive.close()
 
@@ -379,8 +380,8 @@ def advance(
 ) -> Advance:
     """Drive the handler to its next effect, or to its end.
 
-    `journal` holds all answers, the newest last; `key` names the invocation in
-    the cache.
+    `journal` holds all answers, the newest last; `key` names the invocation in the
+    cache.
     """
     if live.hears is not None:
         live.hears(situation, journal)
@@ -397,7 +398,7 @@ def advance(
             step = _redrive(drive, journal)
     except BaseException as problem:  # any error of a handler is an outcome
         return _failed(drive, problem)
-    # It has caught a refusal and gone on, or has dropped a coroutine (R3).
+    # It has caught a refusal and continued, or has dropped a coroutine (R3).
     slip = drive.witness.refused or drive.witness.dropped
     if slip is not None:
         return _failed(drive, slip)
@@ -444,7 +445,7 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
                 f"(digest {entry.digest}: {type_name(entry.outcome)})"
             )
         if position == len(journal) - 1:
-            drive.fresh_lines()  # these were logged before
+            drive.fresh_lines()  # these were already logged
             drive.fresh_desires()
         step = drive.answer(step.effect, entry)
     return step
@@ -467,7 +468,7 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
 
 
 def _nothing_desired(drive: _Drive, why: str | None) -> tuple[Transform, ...]:
-    """The condition of an object whose handler has ended before it desired anything.
+    """The condition of an object whose handler has ended before desiring anything.
 
     `why` is its failure; None if it desires nothing.
     """
@@ -488,7 +489,7 @@ _NO_LOOP = (
 
 
 def failure_of(problem: BaseException) -> Failure:
-    """The failure that an exception of a handler means: this alone decides it."""
+    """The failure that a handler's exception means: this function alone decides it."""
     name = type(problem).__name__
     message = text_of(problem)
     if message == "no running event loop":
@@ -497,7 +498,7 @@ def failure_of(problem: BaseException) -> Failure:
         case TemporaryError():
             return Failure(name, message, temporary=problem.delay, exception=problem)
         case ChildrenFailed():
-            return Failure(name, message)  # no error in the author's code
+            return Failure(name, message)  # not an error in the author's code
         case AdmissionError():
             field = getattr(problem, "field", "")
             return Failure(
@@ -507,7 +508,7 @@ def failure_of(problem: BaseException) -> Failure:
                 code=problem.code,
                 field=field,
             )
-        case Unfit():  # the author's code is not to blame
+        case Unfit():  # the author's code is not responsible
             others = problem.parts if problem.others else ()
             return Failure(
                 *(name, message),
@@ -557,7 +558,7 @@ def _returned(drive: _Drive, value: Any) -> Advance:
 
 
 def _plan_of(drive: _Drive, value: Any) -> tuple[Effect, ...]:
-    """The plan of a handler; what is wrong with it was returned by the author."""
+    """The plan of a handler; the author returned any error in it."""
     try:
         return plan_of(value)
     except (TypeError, ValueError) as problem:
@@ -569,8 +570,8 @@ def _plan_of(drive: _Drive, value: Any) -> tuple[Effect, ...]:
 def _refuse_lost_settings(drive: _Drive, kept: Settings | None) -> None:
     """Raise `TypeError` for settings that a startup handler has made and lost.
 
-    It may make others on the way to those that it returns; but if it returns none, or
-    has made further ones from those, a `return` or a name is missing.
+    It may make others on the way to the settings that it returns. But if it returns
+    none, or has made further ones from those, a `return` or a name is missing.
     """
     if drive.situation.handler.role is not Role.STARTUP:
         return
@@ -598,9 +599,9 @@ def cancel(
 ) -> tuple[tuple[Log, ...], BaseException | None]:
     """End a waiting conversation with `Cancelled`, which it can catch (R16).
 
-    Returns its last log lines, and the error that the last of them is about if it has
-    failed meanwhile. It is first driven to the end of its journal where the cache has
-    lost it, so the result does not depend on the cache.
+    Returns its last log lines, and the error that the last line is about if it has
+    failed meanwhile. If the cache has lost it, it is first driven to the end of its
+    journal. So the result does not depend on the cache.
     """
     if situation.handler.function:
         return (), None
@@ -611,7 +612,7 @@ def cancel(
     try:
         if found is None:
             _redrive(drive, journal)
-            drive.fresh_lines()  # these were logged before
+            drive.fresh_lines()  # these were already logged
         if drive.conversation is not None:
             _throw_cancelled(drive)
     except BaseException as problem:
@@ -646,7 +647,7 @@ def _throw_cancelled(drive: _Drive) -> None:
 
 
 def _answer_of(effect: Effect, entry: JournalEntry) -> Any:
-    """The answer to the conversation: a value, or an exception to be raised in it."""
+    """The answer to the conversation: a value, or an exception to raise in it."""
     match entry.outcome:
         case Applied(object=None):
             return True if isinstance(effect, Delete) else None

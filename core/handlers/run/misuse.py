@@ -1,4 +1,4 @@
-"""Errors in how the author's code uses fnop, which no retry mends."""
+"""Errors in the author's use of fnop, which no retry fixes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _BINDING = re.compile(r"(\w+)\(\) (got|missing|takes) ")
 
 
 def is_misuse(problem: BaseException) -> bool:
-    """Whether an exception of a handler is about how its code uses fnop.
+    """Whether an exception of a handler is about its use of fnop.
 
-    It is a `TypeError` that fnop has raised or made, such as that of an effect with
-    wrong arguments, a plan that is no plan, or an effect that was not awaited. The same
-    code fails again in the same way, whereas an error of another library may pass.
+    It is a `TypeError` that fnop has raised or created. Examples are an effect with
+    wrong arguments, a result that is not a plan, or an effect that was not awaited. The
+    same code fails again in the same way, whereas an error of another library may pass.
 
     >>> is_misuse(TypeError("create() got an unexpected keyword argument 'x'"))
     True
     >>> is_misuse(ValueError("no"))
     False
     """
-    if isinstance(problem, AttributeError):  # that of an answer that was not awaited
+    if isinstance(problem, AttributeError):  # from an answer that was not awaited
         return _raised_in(problem.__traceback__).startswith("fnop.effects.effects")
     if not isinstance(problem, TypeError):
         return False

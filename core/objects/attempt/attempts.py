@@ -1,8 +1,8 @@
-"""One attempt of a handler: calling it, performing its effects, judging its end.
+"""One attempt of a handler: call it, perform its effects, judge its end.
 
-An attempt is an `Invocation`.  It continues until it waits for something.  When its
-function has ended and its plan is done, the attempt is judged, and its changes of the
-object are kept for the object's next write.
+An attempt is an `Invocation`. It continues until it waits for something. When its
+function has ended and its plan is done, fnop judges the attempt. It keeps the attempt's
+changes of the object for the object's next write.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ __all__ = ["answer_effect", "expire", "go_on", "interrupt", "let_go", "stop", "s
 # A conversation remembers every answer (R12).
 JOURNAL_ENTRIES_MAX = 2_000
 JOURNAL_BYTES_MAX = 4 * 1024 * 1024
-# A request of a reconcile handler that nobody knows the end of is sent so often.
+# The number of times a reconciler's request is sent while its outcome is unknown.
 LEVEL_TRIES = 2
-# The time for which the request of a cancelled conversation is awaited.
+# The longest wait for the request of a cancelled conversation.
 OUTSTANDING_SECONDS = 60.0
-# A wait can be this long only by the server's advice: then each one is logged.
+# A wait can be this long only on the server's advice: then fnop logs each one.
 _LONG_SECONDS = 10.0
 
 
@@ -82,10 +82,10 @@ def let_go(
     record: ObjectRecord,
     reason: DaemonStoppingReason = DaemonStoppingReason.RESOURCE_DELETED,
 ) -> None:
-    """Drop the conversations about an object, for example of one that is gone.
+    """Drop the conversations about an object, for example about one that is gone.
 
-    An impure daemon continues outside until it is requested to stop, with the reason;
-    one that does not take `stopped` is cancelled.
+    An impure daemon continues outside until fnop requests it to stop, with the reason.
+    A daemon that does not take `stopped` is cancelled.
     """
     work = record.work or IDLE
     for each in (*work.running, *work.level_runs, *work.background_runs):
@@ -107,7 +107,7 @@ def go_on(
 ) -> None:
     """Advance one invocation as far as it can go now.
 
-    `ends` are the ends of the sub-handlers that it awaits.
+    `ends` are the ends of the sub-handlers that the invocation awaits.
     """
     in_flight = invocation.in_flight
     if ends is not None:
@@ -154,7 +154,7 @@ def _tell_waiting(
 
 
 def _follow(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
-    """Perform the plan of an ended function; after it the attempt is over."""
+    """Perform the plan of an ended function; then the attempt is over."""
     record, invocation = _run_plan(context, record, invocation)
     if invocation.plan == () and not context.keeps_still:
         finish(context, record, invocation)
@@ -184,7 +184,7 @@ def _put(
 def _woken(
     context: Context, record: ObjectRecord, invocation: Invocation
 ) -> Invocation:
-    """The invocation after a sleep: a conversation gets the object as it is now."""
+    """Return the invocation after a sleep: a conversation gets the current object."""
     invocation = invocation._replace(wake=None, ready=True)
     if invocation.plan is not None:
         return invocation._replace(plan=invocation.plan[1:])
@@ -197,7 +197,7 @@ def _woken(
 def _journaled(
     context: Context, invocation: Invocation, outcome: Outcome
 ) -> Invocation:
-    """The conversation with an answer, ready to continue."""
+    """Return the conversation with an answer, ready to continue."""
     assert invocation.asked is not None
     trace_given(context, invocation, outcome)
     entry = driving.JournalEntry(
@@ -253,7 +253,7 @@ def _drive(
 def _not_awaited(
     invocation: Invocation, children: tuple[Handler, ...]
 ) -> frozenset[str]:
-    """The sub-handlers that will end after their parent's own part."""
+    """Return the sub-handlers that will end after their parent's own part."""
     return frozenset(each.id for each in children) - invocation.gathered
 
 
@@ -301,7 +301,7 @@ def _run_plan(
 ) -> tuple[ObjectRecord, Invocation]:
     """Perform a plan's effects in their order, until one has to be awaited.
 
-    After a `Freeze` nothing more is performed: the attempt is put aside.
+    After a `Freeze`, fnop performs nothing more: it defers the attempt.
     """
     while invocation.plan and invocation.in_flight is None and invocation.wake is None:
         if context.keeps_still:
@@ -309,7 +309,7 @@ def _run_plan(
         effect, rest = invocation.plan[0], invocation.plan[1:]
         match effect:
             case Patch() if is_own(effect, invocation):
-                # It is fused into the last write, wherever it is in the plan (R4).
+                # It is fused into the last write, at any position in the plan (R4).
                 patches = (*invocation.patches, effect)
                 invocation = invocation._replace(plan=rest, patches=patches)
             case Return(value=value):
@@ -334,9 +334,9 @@ def _run_plan(
 def _run_requeues(
     context: Context, record: ObjectRecord, invocation: Invocation
 ) -> tuple[ObjectRecord, Invocation]:
-    """Perform the requeues at the head of a plan, of which a mapping makes thousands.
+    """Perform the requeues at the head of a plan: a mapping makes thousands of them.
 
-    The plan is cut once, and not for each of them.
+    The plan is cut once, not once for each requeue.
     """
     plan = invocation.plan or ()
     invocation = invocation._replace(acts=True)
@@ -352,7 +352,7 @@ def _run_requeues(
 
 
 def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
-    """The invocation after an effect of its plan is answered: continued, or failed."""
+    """Return the invocation after an answered plan effect: continued, or failed."""
     assert invocation.plan
     effect = invocation.plan[0]
     in_flight = invocation.in_flight
@@ -438,9 +438,9 @@ def answer_effect(
 
 
 def _without_secrets(in_flight: InFlight, outcome: Outcome) -> Outcome:
-    """The answer about a Secret, without the values that the API server quotes.
+    """Return the answer about a Secret, without values that the API server quotes.
 
-    Its message goes into logs and conditions, which more people may read.
+    The message goes into logs and conditions, which more people may read.
     """
     resource = in_flight.requests[0].address.resource
     if resource is None or (resource.kind, resource.group) != ("Secret", ""):
@@ -458,10 +458,10 @@ _VALUES = re.compile(r'(Invalid value:|\bgot) ("(?:[^"\\]|\\.)*"|.*)', re.DOTALL
 
 
 def _gives_up(invocation: Invocation, outcome: Outcome) -> bool:
-    """Whether the answer is final, though a try might still succeed.
+    """Whether the answer is final, though another try might still succeed.
 
-    A reconcile handler is called again as a whole; meanwhile its other children, and
-    changes of the object, must not wait for one request that fails each time.
+    A reconciler is called again as a whole. Meanwhile its other children, and changes
+    of the object, must not wait for one request that fails each time.
     """
     in_flight = invocation.in_flight
     assert in_flight is not None
@@ -508,7 +508,7 @@ def expire(context: Context, record: ObjectRecord, invocation: Invocation) -> No
 def interrupt(
     context: Context, invocation: Invocation, reason: str, *, cancel: bool = False
 ) -> None:
-    """Request an impure handler to stop; others get that with their answers."""
+    """Request an impure handler to stop; other handlers learn it from their answers."""
     in_flight = invocation.in_flight
     if (
         invocation.handler.function
@@ -524,9 +524,10 @@ def _has_begun(invocation: Invocation) -> bool:
 
 
 def _given(invocation: Invocation) -> driving.Journal:
-    """The answers that the author's code has got: the last one may wait for its turn.
+    """Return the answers that the author's code has got; the last may wait its turn.
 
-    What is cancelled then does not go on with it: nobody would hear of its end.
+    A conversation that is cancelled then does not continue with it: no handler would
+    receive its end.
     """
     return invocation.journal[:-1] if invocation.ready else invocation.journal
 
@@ -538,7 +539,7 @@ def stop(
     *,
     reason: str = "cancelled",
 ) -> ObjectRecord:
-    """Cancel a conversation; its request, if one is under way, is outstanding."""
+    """Cancel a conversation; a request that is under way becomes outstanding."""
     context.drove()
     if invocation.plan is None and _has_begun(invocation):
         lines, failure = driving.cancel(

@@ -33,9 +33,9 @@ __all__ = ["after_awaited_change", "own_answer", "pace_another"]
 def after_awaited_change(
     context: Context, record: ObjectRecord, invocation: Invocation, body: Body
 ) -> ObjectRecord:
-    """The record after an awaited change of the handled object.
+    """Return the record after an awaited change of the handled object.
 
-    For handlers at work the change is no new one.
+    For handlers at work this is not a new change.
     """
     kind, handler, in_flight = (
         context.kind,
@@ -47,7 +47,7 @@ def after_awaited_change(
     if base is None or change is None:
         return record
     names = moved_handlers(record, (handler.id,))
-    # Only where this change alone explains the state that a handler observes now.
+    # Only if this change alone explains the state that a handler observes now.
     made = made_by(change, base)
     if asks_for_the_same(made, body):
         record = with_generation(record, base, body)
@@ -63,7 +63,7 @@ def after_awaited_change(
 def _attempt(invocation: Invocation) -> int | None:
     """The serial of the attempt; None for a daemon or timer.
 
-    Those may continue, and make changes, without end.
+    Daemons and timers may continue, and make changes, without end.
     """
     return None if invocation.handler.role in BACKGROUND else invocation.serial
 
@@ -85,7 +85,7 @@ def _as_patch(effect: Effect) -> Patch | None:
 def pace_another(
     context: Context, invocation: Invocation, in_flight: InFlight, found: dict[str, Any]
 ) -> None:
-    """Count a handler's change of another object, for which others may be called."""
+    """Count a handler's change of another object, which may lead to other calls."""
     if in_flight.base is None or in_flight.looking:
         return
     context, body = context.of(in_flight.requests[0].address.key), Body(found)
@@ -100,7 +100,7 @@ def pace_another(
 def own_answer(
     key: Key, record: ObjectRecord, invocation: Invocation, outcome: Outcome
 ) -> Body | None:
-    """The handled object in the answer to an awaited change of it; else None (R23)."""
+    """Return the handled object in the answer to an awaited change, else None (R23)."""
     in_flight = invocation.in_flight
     if in_flight is None or in_flight.looking or in_flight.reads_first:
         return None
@@ -109,7 +109,7 @@ def own_answer(
     effect, body = in_flight.effect, Body(outcome.object)
     if isinstance(effect, Patch) and is_own(effect, invocation):
         return body
-    # The effect may name it as any other object: by its name, or by a manifest.
+    # The effect may name it like any other object: by name, or by a manifest.
     is_named = in_flight.requests[0].address.key == key and body.uid == record.body.uid
     if isinstance(effect, Patch) and effect.subresource in (None, "status"):
         return body if is_named else None

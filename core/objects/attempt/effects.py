@@ -1,7 +1,7 @@
-"""Performing the effects of an invocation: at once, or by requests in flight.
+"""Perform the effects of an invocation: at once, or by requests in flight.
 
-An effect that needs the world becomes a request, addressed and owned.  Others are
-answered at once.  Nothing here calls the author's code.
+An effect that needs the world becomes a request, addressed and owned. fnop answers
+others at once. Nothing here calls the author's code.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from fnop.effects.wire import digest_of
 
 __all__ = ["is_own", "perform", "send", "tell"]
 
-# The address of an effect; or why it has none, or that it is not known yet.
+# The address of an effect, or why it has none, or that it is not known yet.
 _Addressed = Address | Refused | Unreachable
 
 
@@ -127,7 +127,7 @@ def _at_once(
 def _requeue(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Requeue
 ) -> tuple[ObjectRecord, Invocation, Outcome | None]:
-    """Let the reconcile handlers of an object be called, without waiting for them."""
+    """Have the reconcilers of an object called, without waiting for them."""
     found = _of_target(context, effect.target)
     if not isinstance(found, Address):
         return record, invocation, found
@@ -143,7 +143,7 @@ def _requeue(
 def _requeued(
     context: Context, record: ObjectRecord, key: Key, *, by_level: bool
 ) -> ObjectRecord:
-    """The record of the handled object, after one of a key is to be called again."""
+    """Return the handled object's record, after an object is requeued by key."""
     other = context.of(key)
     asked = record if key == context.key else other.record
     if asked is None or not other.is_served:
@@ -220,7 +220,7 @@ def _beside(
 def _keeping_condition(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Requested
 ) -> Requested:
-    """The effect; a patch of conditions keeps the operator's own ones."""
+    """Return the effect; a patch of conditions keeps the operator's own conditions."""
     if not isinstance(effect, Patch) or not is_own(effect, invocation):
         return effect
     merge = effect.merge or {}
@@ -238,7 +238,7 @@ def _keeping_condition(
 def _is_for_another(
     record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> bool:
-    """Whether another object than the handled one has the name by now."""
+    """Whether an object other than the handled one has the name by now."""
     body = invocation.situation.body
     is_own = isinstance(effect, Patch) and effect.target is None
     return is_own and body is not None and body.uid != record.body.uid
@@ -247,9 +247,9 @@ def _is_for_another(
 def _unaddressed(
     context: Context, invocation: Invocation, effect: Requested, why: Unreachable
 ) -> Invocation:
-    """The invocation, waiting until the effect's address is known.
+    """Return the invocation, waiting until the effect's address is known.
 
-    It waits with backoff, as for a server that is away.
+    It waits with backoff, as it does when a server is unavailable.
     """
     in_flight = invocation.in_flight or InFlight(effect, (Request(effect, Address()),))
     waiting = proceed(in_flight, why, context.now, context.jitter())
@@ -260,7 +260,7 @@ def _unaddressed(
 def _waits_for_mark(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> bool:
-    """Whether the object has to store first that its handler has begun to act."""
+    """Whether the object must first store that its handler has begun to act."""
     handler, body = invocation.handler, invocation.situation.body
     if not handler.write_ahead or body is None or rule_of(effect).reads:
         return False
@@ -273,7 +273,7 @@ def _waits_for_mark(
 
 
 def _token(context: Context, record: ObjectRecord, invocation: Invocation) -> str:
-    """The token of objects that this handler creates for this object."""
+    """Return the token of the objects that this handler creates for this object."""
     return call_token(context.settings.marker, record.body.uid, invocation.handler.id)
 
 
@@ -284,7 +284,7 @@ def _is_of(effect: Patch | Apply, invocation: Invocation) -> bool:
 def _own_child(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Adopt
 ) -> tuple[dict[str, Any], Invocation]:
-    """The child's manifest, owned and named after the handled object."""
+    """Return the child's manifest, owned by and named after the handled object."""
     resource = context.catalogue.of_manifest(effect.child)
     namespaced = resource is None or resource.namespaced
     owner = (invocation.situation.body or record.body).data
@@ -327,7 +327,7 @@ create the object without adopting it"
 
 
 def _address(context: Context, effect: Requested, manifest: Any) -> _Addressed:
-    """The address of an effect; it waits while its kind may not be discovered yet."""
+    """Return an effect's address; it waits if its kind may not be discovered yet."""
     if isinstance(effect, Targeted):
         return _of_target(context, effect.target)
     if isinstance(effect, Described):
@@ -367,7 +367,7 @@ def _named(
 
 
 def _unknown(context: Context, kind: str, absence: str) -> Refused | Unreachable:
-    """The outcome for a kind that is not served, or not discovered yet."""
+    """Return the outcome for a kind that is not served, or not discovered yet."""
     context.rediscover()
     if context.catalogue.complete:
         return Refused(404, absence, "NotFound")
@@ -410,7 +410,7 @@ def tell(
     lines: tuple[Log, ...],
     failure: BaseException | None = None,
 ) -> None:
-    """Log the lines of an attempt; the last one is about its failure, if it has one."""
+    """Log the lines of an attempt; the last is about its failure, if it failed."""
     for position, line in enumerate(lines, start=1):
         context.say(
             line.level,

@@ -1,4 +1,4 @@
-"""The end of an attempt: it is judged and logged, and its changes are kept."""
+"""The end of an attempt: judge it, log it, and keep its changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from fnop.effects.desired import StatusCondition
 
 __all__ = ["finish", "keep", "left", "report"]
 
-# A call that is asked for within this time comes at once: it is no wait.
+# A call that is due within this time comes at once: it counts as no wait.
 AT_ONCE_SECONDS = 0.1
 
 
@@ -58,7 +58,7 @@ def left(
 
 
 def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
-    """Store the record; at the end of a change its work is dropped."""
+    """Store the record; at the end of a change, drop its work."""
     if ends:
         work = (record.work or IDLE)._replace(
             change=None, progress={}, declared={}, results={}
@@ -121,7 +121,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
 
 
 def _is_about(record: ObjectRecord, invocation: Invocation) -> bool:
-    """Whether an attempt was about this object, and not about another of its name."""
+    """Whether an attempt was about this object, not about another one of its name."""
     body = invocation.situation.body
     return body is not None and body.uid == record.body.uid
 
@@ -140,9 +140,9 @@ def _event_handled(context: Context, invocation: Invocation) -> None:
 def _mapped(
     context: Context, record: ObjectRecord, work: Work, invocation: Invocation
 ) -> Work:
-    """The work after a call of a mapping; one that has failed is called again.
+    """Return the work after a call of a mapping; a failed mapping is called again.
 
-    It is called for the same state, unless a newer watch event has asked for that.
+    It is called for the same state, unless a newer watch event has asked for the call.
     """
     failure, situation = invocation.failure, invocation.situation
     body = situation.body
@@ -167,7 +167,7 @@ def _mapped(
 def _run_ended(
     context: Context, record: ObjectRecord, invocation: Invocation, *, unwritten: bool
 ) -> tuple[ObjectRecord, Say | None]:
-    """The record after a run of a daemon or timer, and the log line to be held."""
+    """Return the record after a run of a daemon or timer, and the log line to hold."""
     handler = invocation.handler
     run_state = record.background.get(handler.id) or RunState(None)
     judgement = _judgement(context, invocation, run_state.progress)
@@ -190,9 +190,9 @@ def _run_ended(
 def _level_ended(
     context: Context, record: ObjectRecord, invocation: Invocation, *, unwritten: bool
 ) -> tuple[ObjectRecord, Say | None]:
-    """The record after a call of a reconcile handler, and the log line to be held.
+    """Return the record after a reconcile call, and the log line to hold.
 
-    To be called again is no failure: it counts as no retry.
+    A request to be called again is not a failure: it does not count as a retry.
     """
     handler = invocation.handler
     state = record.levels.get(handler.id) or LevelState()
@@ -207,7 +207,7 @@ def _level_ended(
     asked = state.start  # meanwhile: nothing else sets it during a call
     if progress.has_succeeded:
         after = None if again is None else again.after
-        # An answer that something is gone may be wrong: the watch shows whether it is.
+        # An answer that an object is gone may be wrong: the watch shows whether it is.
         looks = state.looks + 1 if _is_unshown(invocation) else 0
         pause = context.settings.echo_timeout_seconds * 2 ** min(looks - 1, 6)
         look = pause if looks else None
@@ -228,7 +228,7 @@ def _level_ended(
     end = invocation.synchronised
     holds = state.holds if end is None else end.holds
     if holds and not state.holds:
-        asked = context.now.mono  # it goes on once the finalizer is there
+        asked = context.now.mono  # it continues once the finalizer is there
     if asked is not None:
         state = state._replace(start=asked)
     state = state._replace(
@@ -248,7 +248,7 @@ def _level_ended(
 
 
 def _is_unshown(invocation: Invocation) -> bool:
-    """Whether the watch has yet to show what an answer has told a call."""
+    """Whether the watch has yet to show what an answer has reported to a call."""
     return invocation.synchronised is not None and invocation.synchronised.unshown
 
 
@@ -263,7 +263,7 @@ def _had_outside(invocation: Invocation) -> bool:
 def _verdict(
     invocation: Invocation, end: Synchronised | None
 ) -> StatusCondition | None:
-    """The part of a reconcile handler in `Synced`; None if it desires nothing."""
+    """A reconciler's part in `Synced`; None if it desires nothing."""
     if end is not None:
         return end.synced
     failure = invocation.failure
@@ -273,7 +273,7 @@ def _verdict(
 def _tell_unkept(
     context: Context, handler: Handler, unkept: tuple[Unkept, ...]
 ) -> None:
-    """Warn of fields that no API server keeps: once for each manifest."""
+    """Warn about fields that no API server keeps: once for each manifest."""
     for label, applied, fields in unkept:
         context.warn_once(
             f"unkept {context.key} {label} {applied}",
@@ -283,9 +283,9 @@ def _tell_unkept(
 
 
 def _own_causes(invocation: Invocation, again: Again | None) -> tuple[str, ...]:
-    """The reasons for which a call of a reconcile handler leads to another at once.
+    """The reasons why a reconcile call leads to another one at once.
 
-    One that was asked for by a reconcile handler, and asks for others, may go round
+    A call that a reconciler has asked for, and that asks for others, may form a loop
     with them.
     """
     end = invocation.synchronised
@@ -302,12 +302,13 @@ def _own_causes(invocation: Invocation, again: Again | None) -> tuple[str, ...]:
 def _slowed(
     context: Context, invocation: Invocation, state: LevelState, why: tuple[str, ...]
 ) -> LevelState:
-    """The state after a call that leads to another one, which may do so without end.
+    """Return the state after a call that leads to another one, perhaps without end.
 
-    Between two calls of a handler that goes round with itself there is none that leads
-    to nothing. Where there is, it follows what others do: a child whose status changes,
-    or a mapping. Such a series may be long, though two that follow each other may go on
-    without end, too. So may one in which a set of children grows, one after the other.
+    If a handler loops with itself, each of its calls leads to the next. If a call in
+    between leads to nothing, the handler follows others' changes: a child's status, or
+    a mapping. Such a series may be long, though two handlers that follow each other may
+    also continue without end. So may a handler whose set of children grows, one after
+    the other.
     """
     began = invocation.situation.now.mono
     series = state.own
@@ -340,7 +341,7 @@ def _slowed(
 def _repairing(
     context: Context, invocation: Invocation, state: LevelState, what: tuple[str, ...]
 ) -> Pace:
-    """The pace after a repair; somebody may undo it each time."""
+    """Return the pace after a repair: another client may undo the repair each time."""
     handler, began = invocation.handler, invocation.situation.now.mono
     pace = paced(state.pace, context.now.mono, {handler.id: what}, began=began)
     if pace.is_loop:
@@ -372,9 +373,9 @@ def _told(
     *,
     unwritten: bool,
 ) -> Say | None:
-    """Log the end of an attempt; or return the line, if a write has to come first.
+    """Log the end of an attempt; or return the line, if a write must come first.
 
-    Only a success waits for the write: a failure or a delay does not depend on it.
+    Only a success waits for the write. A failure or a delay does not depend on it.
     """
     is_success = judgement.progress.has_succeeded and invocation.failure is None
     if unwritten and is_success:
@@ -391,10 +392,11 @@ def _acted(
     invocation: Invocation,
     own_progress: Progress,
 ) -> Progress:
-    """The progress with the digest that was acted upon, if the attempt may have acted.
+    """Return progress with the digest acted upon, if the attempt may have acted.
 
-    A handler that returns to the state that it has last handled is not done with the
-    state that it had acted upon meanwhile: until it is, only that one shows the change.
+    A handler may return to the state that it last handled. It is then not done with the
+    state that it acted upon meanwhile. Until it is done, only that state shows the
+    change.
     """
     body = invocation.situation.body
     if body is None or not context.is_served:

@@ -1,4 +1,4 @@
-"""The actions on one object, of which `reconcile` returns one."""
+"""The actions on one object; `reconcile` returns one of them."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ class Conclude(NamedTuple):
 
 
 class TimeOut(NamedTuple):
-    """End a handler whose deadline has come while no attempt of it is under way.
+    """End a handler whose deadline has come while it has no attempt under way.
 
-    It waits for its next attempt, or for its sub-handlers; `why` says which.
+    The handler waits for its next attempt, or for its sub-handlers; `why` says which.
     """
 
     handler: Handler
@@ -101,14 +101,14 @@ class TimeOut(NamedTuple):
 
 
 class Abandon(NamedTuple):
-    """End an attempt of a sub-handler: the handler that it is a part of has ended."""
+    """End an attempt of a sub-handler whose parent handler has ended."""
 
     invocation: Invocation
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End all conversations about the change: it is no longer wanted."""
+    """End all conversations about the change: it is outdated."""
 
 
 class Expire(NamedTuple):
@@ -126,7 +126,7 @@ class Write(NamedTuple):
 class RecordInMemory(NamedTuple):
     """Store the state in this process only: the object needs no change.
 
-    With `released` the deletion of an object that others hold has been handled.
+    With `released`, the deletion of an object that others hold has been handled.
     """
 
     stored: Stored
@@ -178,7 +178,7 @@ Action = (
 
 
 def cleared_first(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
-    """The next action about children that go before a deleted object, if there are."""
+    """The next action about children that are deleted before their owner, if any."""
     match clearing(at, record) if at.kind.levels else None:
         case AwaitChildren(until):
             return Rest(until)
@@ -187,7 +187,7 @@ def cleared_first(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest |
 
 
 def collected(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
-    """The deletion of the object itself, where its owner is gone."""
+    """The deletion of the object itself, if its owner is gone."""
     match collecting(at, record) if at.kind.owned_by else None:
         case AwaitChildren(until):
             return Rest(until)

@@ -1,8 +1,7 @@
-"""Daemons and timers of one object: when each begins, is requested to stop, and ends.
+"""Daemons and timers of one object: when each begins, is asked to stop, and ends.
 
 Each runs independently (R13): it waits neither for the handlers of changes nor for
-another daemon.  A daemon is one long conversation; a timer one that begins again and
-again.
+another daemon. A daemon is one long conversation. A timer begins again and again.
 
 | the object     | at rest                 | under way                            |
 |----------------|-------------------------|--------------------------------------|
@@ -10,9 +9,9 @@ again.
 | does not match | its schedule is dropped | is requested to stop, then cancelled |
 | is deleted     | does not begin          | is requested to stop, then cancelled |
 
-An impure one cannot await the changed object, so it is shown each change.
+An impure daemon cannot await the changed object, so fnop shows it each change.
 
-One that has ended by itself or has failed for good does not begin again in this
+A run that has ended by itself, or has failed permanently, does not begin again in this
 process.
 """
 
@@ -50,7 +49,7 @@ __all__ = [
 
 
 class ScheduleRun(NamedTuple):
-    """Find out when a daemon or timer begins, whose handler matches the object."""
+    """Compute when a daemon or timer begins whose handler matches the object."""
 
     handler: Handler
 
@@ -63,7 +62,7 @@ class StartRun(NamedTuple):
 
 
 class StopRun(NamedTuple):
-    """Request a run to stop; or cancel it, when its time after that is up."""
+    """Request a run to stop; or cancel it, when its time to stop is up."""
 
     invocation: Invocation
     reason: DaemonStoppingReason
@@ -87,7 +86,7 @@ class ShowChange(NamedTuple):
 
 
 class UnscheduleRun(NamedTuple):
-    """Drop the schedule of a handler that no longer matches; it may match later."""
+    """Drop the schedule of a handler that has stopped matching; it may match later."""
 
     handler: Handler
 
@@ -126,7 +125,7 @@ def background_action(
 def _untimed(
     record: ObjectRecord, handler: Handler, run_state: RunState
 ) -> Callback | None:
-    """The function to be called for a timer's interval now, if there is one."""
+    """Return the function to call for a timer's interval now, if there is one."""
     assert handler.schedule is not None
     interval = handler.schedule.interval
     is_current = run_state.ended is None or run_state.timed_for == record.body.version
@@ -138,7 +137,7 @@ def _running(work: Work, handler: Handler) -> Invocation | None:
 
 
 def _is_outdated(running: Invocation, body: Body) -> bool:
-    """Whether a call is under way that can read its object, and that has changed.
+    """Whether a call is under way that can read its object, and the object changed.
 
     Conversations get the object with the answer to their effect.
     """
@@ -164,7 +163,7 @@ def _stop_reason(
 
 
 def _may_stop_run(running: Invocation, now: Now) -> bool:
-    """Whether to request the stop, once, or to cancel the run, when its time is up."""
+    """Whether to request the stop once, or to cancel the run when its time is up."""
     if not running.stopped:
         return True
     return running.patience is not None and running.patience <= now.mono
@@ -195,7 +194,7 @@ def background_due(at: Circumstances, record: ObjectRecord, work: Work) -> float
 
 
 def runs_due(kind: Kind, record: ObjectRecord, work: Work) -> Iterator[float]:
-    """The due times of all daemons and timers at rest, where they are known."""
+    """Yield the due times of all daemons and timers at rest, as far as known."""
     for handler in kind.background:
         run_state = record.background.get(handler.id)
         if run_state is not None and _running(work, handler) is None:
@@ -205,7 +204,7 @@ def runs_due(kind: Kind, record: ObjectRecord, work: Work) -> Iterator[float]:
 
 
 def holds_object(at: Circumstances, record: ObjectRecord) -> bool:
-    """Whether a daemon or timer needs the finalizer: it may run, or still does."""
+    """Whether a daemon or timer needs the finalizer: it may run, or still runs."""
     work = record.work or IDLE
     return any(
         handler.holds and _is_wanted(at, record, work, handler)
@@ -227,10 +226,10 @@ def _is_wanted(
 def rested(
     handler: Handler, run_state: RunState, progress: Progress, now: Now
 ) -> RunState:
-    """The state of a daemon or timer after a run that ended with this progress.
+    """Return the state of a daemon or timer after a run ended with this progress.
 
-    A failure for good ends it, a delay comes before the schedule, and a success resets
-    the progress.
+    A permanent failure ends it. A delay comes before the schedule. A success resets the
+    progress.
     """
     began = run_state.began
     if progress.finished == "failure":
@@ -263,7 +262,7 @@ def rescheduled(
 def with_run_state(
     record: ObjectRecord, handler: Handler, run_state: RunState | None
 ) -> ObjectRecord:
-    """The record with the state of one daemon or timer (None: without it)."""
+    """Return the record with the state of one daemon or timer (None: without it)."""
     others = {k: v for k, v in record.background.items() if k != handler.id}
     if run_state is not None:
         others[handler.id] = run_state

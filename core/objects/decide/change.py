@@ -1,4 +1,4 @@
-"""Handling a change: which handler begins or continues, until all have ended.
+"""Handle a change: which handler begins or continues, until all have ended.
 
 Sub-handlers are added to the change as they are declared.
 """
@@ -48,7 +48,7 @@ __all__ = ["abandons", "goes_on", "handle", "with_children"]
 
 
 def abandons(at: Circumstances, record: ObjectRecord, work: Work) -> Abandon | None:
-    """The end of an attempt of a part whose handler has ended before it."""
+    """End the attempt of a part whose handler has ended before it."""
     parts = [each for each in work.running if each.handler.parent]
     if not parts or work.change is None:
         return None
@@ -60,11 +60,11 @@ def abandons(at: Circumstances, record: ObjectRecord, work: Work) -> Abandon | N
 
 
 def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
-    """Whether the present change is still the one to be handled.
+    """Whether the present change is still the one to handle.
 
-    It is while its conversations are under way, and when all is done for its view and
-    only has to be recorded.  Otherwise the present object decides, and unfinished work
-    starts anew (R15).
+    It is while its conversations are under way. It also is when all is done for its
+    view and only has to be recorded. Otherwise the present object decides, and
+    unfinished work starts again (R15).
     """
     if work.running:
         return True
@@ -77,7 +77,7 @@ def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
 
 
 def _marked(at: Circumstances, record: ObjectRecord, work: Work) -> Action | None:
-    """The write of the mark that handlers have begun to act, before they do."""
+    """Write the mark that handlers have begun to act, before they do."""
     held = [
         each for each in work.running if each.in_flight and each.in_flight.awaits_mark
     ]
@@ -96,7 +96,7 @@ def _marked(at: Circumstances, record: ObjectRecord, work: Work) -> Action | Non
 def handle(
     at: Circumstances, record: ObjectRecord, work: Work, change: Change
 ) -> Action:
-    """The next action of a change: start a handler, or record that all end or wait."""
+    """Return the next action of a change: start a handler, or record the progress."""
     action = (
         _gathered(record, work, change)
         or _marked(at, record, work)
@@ -119,7 +119,7 @@ def handle(
         if handler.id in running or progress.is_finished:
             continue
         if progress.delegated and has_delegated(record, work, change, handler):
-            continue  # its own part is done, that of its sub-handlers is not
+            continue  # its own part is done, but not its sub-handlers
         if progress.is_halted:
             continue
         moment = _begins_at(at, record, progress)
@@ -132,7 +132,7 @@ def handle(
         for first in at.settings.lifecycle(tuple(ready)):
             handler = selected[first.handler.id]
             if any(author == handler.id for author, _ in work.patches):
-                # It is called for the object as its former attempt has changed it.
+                # It is called for the object as its previous attempt has changed it.
                 return Write(Writing(work.patches))
             fresh = _fresh_view(at, record, change, handler)
             progress = first.progress._replace(aim=fresh.aims[handler.id])
@@ -145,12 +145,12 @@ def handle(
 def _deadline(
     at: Circumstances, record: ObjectRecord, work: Work, change: Change
 ) -> tuple[TimeOut | None, float | None]:
-    """The end of a handler whose deadline has passed; else the next such deadline.
+    """End a handler whose deadline has passed; else return the next such deadline.
 
-    The next deadline is only of handlers that wait for their parts: an attempt that is
-    under way has its own (`Expire`), and a handler that waits for its next attempt
-    waits no longer than that.  Handlers come before their parts, so that no part begins
-    after the deadline of the handler that it is a part of.
+    The next deadline considers only handlers that wait for their parts. An attempt that
+    is under way has its own deadline (`Expire`). A handler that waits for its next
+    attempt waits no longer than its deadline. Handlers come before their parts, so that
+    no part begins after its handler's deadline.
     """
     running = {each.handler.id for each in work.running}
     due: float | None = None
@@ -172,7 +172,7 @@ def _deadline(
 def _waits_for(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> str:
-    """The reason why a handler has not ended: its own, or that of a part."""
+    """The reason why a handler has not ended: its own, or a part's."""
     for part in has_delegated(record, work, change, handler):
         if part.id not in change.aims:
             continue
@@ -201,7 +201,7 @@ def _candidate(
 
 
 def _may_begin(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
-    """Whether another handler may begin: some lifecycles run one in a round."""
+    """Whether another handler may begin: some lifecycles run one per round."""
     if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
         return True
     is_unsaved = any(
@@ -214,7 +214,7 @@ def _may_begin(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
 def with_children(
     at: Circumstances, record: ObjectRecord, work: Work, change: Change
 ) -> Change:
-    """The change with the sub-handlers that are declared by now, after the others."""
+    """Return the change with the sub-handlers declared by now, after the others."""
     if not work.declared:
         return change
     selected = list(change.selected)
@@ -236,7 +236,7 @@ def _passes_as_part(
 
 
 def _gathered(record: ObjectRecord, work: Work, change: Change) -> Continue | None:
-    """The next attempt whose awaited sub-handlers have ended."""
+    """Continue the next attempt whose awaited sub-handlers have ended."""
     for each in work.running:
         if isinstance(each.asked, Execute) and not each.ready:
             ends = _ends(record, work, change, each)
@@ -254,7 +254,7 @@ def _ends(
     for name in parent.asked.children:
         child = f"{parent.handler.id}/{name}"
         if child not in change.aims:
-            continue  # left out by its filters
+            continue  # skipped by its filters
         progress = current_progress_by_id(record, work, change, child)
         if not progress.is_finished:
             return None
@@ -265,7 +265,7 @@ def _ends(
 
 
 def _conclusion(record: ObjectRecord, work: Work, change: Change) -> Conclude | None:
-    """The end of the innermost handler that has ended with its parts."""
+    """End the innermost handler that has ended with its parts."""
     for handler in reversed(change.selected) if work.declared else ():
         if not has_delegated(record, work, change, handler):
             continue
@@ -291,9 +291,9 @@ def _failed_part(
 def _fresh_view(
     at: Circumstances, record: ObjectRecord, change: Change, handler: Handler
 ) -> Change:
-    """The change with the present object, for a handler that starts anew (R15).
+    """Return the change with the present object, for a handler that restarts (R15).
 
-    The handler's success will count for that state, also within a later change.
+    The handler's success counts for that state, also within a later change.
     """
     if change.body is record.body:
         return change

@@ -22,7 +22,7 @@ __all__ = ["cause_of", "concerns", "duty_of", "is_held", "selected_for"]
 
 
 def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
-    """The cause of an object: its facts, put into the table of `values.cause`."""
+    """Return the cause of an object's state: its facts, looked up in `values.cause`."""
     stored = record.stored
     was = stored.seen
     changed = was is not None and (
@@ -42,7 +42,7 @@ def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
 
 
 def _differ(was: Seen, now: Seen) -> bool:
-    """Whether a scope that was observed then is another one now."""
+    """Whether a scope that was observed then has changed."""
     if was.digests == now.digests:
         return False
     found = now.digests.items()
@@ -51,7 +51,7 @@ def _differ(was: Seen, now: Seen) -> bool:
 
 def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
     deleting = record.body.is_deleting
-    # An optional handler does not hold an object, but is called where another does.
+    # An optional handler does not hold an object, but is called if another does.
     deleters = _optional(at) if deleting else ()
     needed = (
         any(prematches(at, record, each) for each in (*at.kind.deleters, *deleters))
@@ -77,10 +77,10 @@ def is_held(at: Circumstances, body: Body) -> bool:
 
 
 def _is_of_interest(at: Circumstances, record: ObjectRecord) -> bool:
-    """Whether a deletion is to be handled that others hold up.
+    """Whether a deletion that others hold up is to be handled.
 
     Others' finalizers hold it up, or a pod's grace period, or a namespace's content.
-    Optional handlers are called for it, once in a process: they hold nothing.
+    fnop calls optional handlers for it, once in a process: they hold nothing.
     """
     if record.released or not record.body.is_deleting:
         return False
@@ -88,14 +88,14 @@ def _is_of_interest(at: Circumstances, record: ObjectRecord) -> bool:
 
 
 def _is_present(at: Circumstances, body: Body, *, needed: bool) -> bool:
-    """Whether the finalizer is present; one that is taken over is replaced in time."""
+    """Whether the finalizer is present; a taken-over one is replaced in time."""
     if needed and not body.is_deleting:
         return at.settings.marker in body.finalizers
     return is_held(at, body)
 
 
 def concerns(at: Circumstances, record: ObjectRecord) -> bool:
-    """Whether any handler matches this object: others stay untouched."""
+    """Whether any handler matches this object: fnop does not touch others."""
     return any(prematches(at, record, each) for each in at.kind.changes)
 
 
@@ -130,10 +130,10 @@ def _sees_entries(
     handler: Handler,
     others: Iterable[Handler],
 ) -> bool:
-    """Whether one function is to be called, or was, with the entries as they are.
+    """Whether one function is called, or was called, with the current entries.
 
-    It is called for the object, too, or for another index.  If that call has ended, it
-    may have been shown other entries.
+    It is called for the object, too, or for another index. If that call has ended, it
+    may have received other entries.
     """
     scope = scope_name(handler.entries)
     for each in others:
@@ -155,7 +155,7 @@ def _field(at: Circumstances, body: Body, handler: Handler) -> Any:
 def _takes_part(
     at: Circumstances, handler: Handler, record: ObjectRecord, cause: Cause, seen: Seen
 ) -> bool:
-    """Whether a handler is called for a cause, its filters aside."""
+    """Whether a handler is called for a cause, apart from its filters."""
     rule = handler.rule
     if cause.reason not in rule.reasons:
         return False
@@ -182,7 +182,7 @@ def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
 def _is_ahead(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
     """Whether a handler has acted upon a state that the object no longer has.
 
-    The change was reverted while other handlers were still at work on it.
+    The change was reverted while other handlers were still working on it.
     """
     if not handler.rule.compares:
         return False

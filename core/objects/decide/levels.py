@@ -1,19 +1,20 @@
-"""Reconcile handlers of one object: when each is called.
+"""Reconcilers of one object: when each is called.
 
-It is called for a state and not for a cause: whenever what it would see differs from
-what it saw at its last call.  So a burst of changes is one call, a change during a call
-is one more, and nothing has to be stored on the object.
+fnop calls a reconciler for a state and not for a cause. It does so whenever the state
+that the reconciler would see differs from the state at its last call. So a burst of
+changes is one call, a change during a call is one more, and fnop need not store
+anything on the object.
 
 | since the last call                    | it is called         |
 |----------------------------------------|----------------------|
 | the object or a child has changed      | at once              |
 | another object's mapping, or an effect | at once              |
 | it has failed                          | after its backoff    |
-| it has asked for it, or `resync=`      | when that time comes |
-| nothing of these                       | not at all           |
+| it has requested it, or `resync=`      | when that time comes |
+| none of these                          | not at all           |
 
-Handlers of changes go first, and no two of all these are under way at once for one
-object.  A deleted object is for its `on.delete` handlers alone.
+Handlers of changes go first. No two of all these are under way at once for one object.
+For a deleted object, only its `on.delete` handlers are called.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ __all__ = [
 ]
 
 
-# The pause between two looks for whether the API server shows the children's kinds.
+# The pause between two checks whether the API server shows the children's kinds.
 _BLIND_SECONDS = 30.0
 
 
@@ -56,7 +57,7 @@ class Purpose(Enum):
     """The purposes of a call; only KEEP calls the author's function.
 
     - KEEP: to make the children as desired
-    - CLEAR: to delete those that go before their owner, which is deleted
+    - CLEAR: to delete the children that are deleted before their owner
     - COLLECT: to delete the object itself, whose owner is gone
     """
 
@@ -66,9 +67,9 @@ class Purpose(Enum):
 
 
 class CallLevel(NamedTuple):
-    """Call a reconcile handler for the object as it is now.
+    """Call a reconciler for the object as it is now.
 
-    With `awaits` another one is yet to be called for it.
+    With `awaits`, another reconciler is yet to be called for it.
     """
 
     handler: Handler
@@ -77,13 +78,13 @@ class CallLevel(NamedTuple):
 
 
 class StopLevel(NamedTuple):
-    """End a call that is under way: the object is no longer for its handler."""
+    """End a call that is under way: its handler no longer selects the object."""
 
     invocation: Invocation
 
 
 class LeaveLevel(NamedTuple):
-    """Leave the children of a handler as they are: it does not select the object."""
+    """Leave a handler's children as they are: it does not select the object."""
 
     handler: Handler
 
@@ -97,7 +98,7 @@ class AwaitChildren(NamedTuple):
 def level_action(
     at: Circumstances, record: ObjectRecord, work: Work
 ) -> StopLevel | LeaveLevel | None:
-    """The next action about handlers that the object is no longer for."""
+    """The next action about handlers that have stopped selecting the object."""
     for each in work.level_runs:
         is_own = each.situation.reason is not None and not record.gone
         if at.stopping or not (is_own or _is_wanted(at, record, each.handler)):
@@ -128,7 +129,7 @@ def _is_wanted(at: Circumstances, record: ObjectRecord, handler: Handler) -> boo
 
 
 def call_due(at: Circumstances, record: ObjectRecord, work: Work) -> CallLevel | None:
-    """The call of a reconcile handler that is due now, if nothing else is under way."""
+    """The reconcile call that is due now, if nothing else is under way."""
     if work.running or work.level_runs:
         return None
     for handler in at.kind.levels:
@@ -139,7 +140,7 @@ def call_due(at: Circumstances, record: ObjectRecord, work: Work) -> CallLevel |
 
 
 def _awaits(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
-    """Whether another handler is yet to be called for the object as it is now."""
+    """Whether another reconciler has yet to be called for the object as it is now."""
     others = (each for each in at.kind.levels if each is not handler)
     return any(
         _is_wanted(at, record, each) and not _has_seen(at, record, each)
@@ -148,7 +149,7 @@ def _awaits(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
 
 
 def _has_seen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
-    """Whether a handler was called for the object as it is now, but for its status."""
+    """Whether a reconciler was called for the object as it is now, status aside."""
     state = record.levels.get(handler.id)
     if state is None or state.body is None:
         return False
@@ -158,7 +159,7 @@ def _has_seen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool
 def clearing(
     at: Circumstances, record: ObjectRecord
 ) -> CallLevel | AwaitChildren | None:
-    """The deletion of children that go before a deleted object; None if there are none.
+    """Delete the children that are deleted before their owner; None without any.
 
     The garbage collector does not delete them: they cannot name their owner.
     """
@@ -191,10 +192,10 @@ def _may_have_unseen(at: Circumstances, record: ObjectRecord, handler: Handler) 
 
 
 def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:
-    """Whether all these children have been deleted, and the watch is yet to show it.
+    """Whether all these children are deleted, and the watch has yet to show it.
 
-    It is waited for until `start`: an answer that a child is gone may be wrong.  An
-    operator that is stopping may not see it any more.
+    fnop waits for it until `start`: an answer that a child is gone may be wrong. An
+    operator that is stopping may not see it.
     """
     if at.stopping:
         return True
@@ -209,10 +210,10 @@ def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:
 def collecting(
     at: Circumstances, record: ObjectRecord
 ) -> CallLevel | AwaitChildren | None:
-    """The deletion of an object whose owner is gone, and which Kubernetes leaves.
+    """Delete an object whose owner is gone, if Kubernetes does not delete it.
 
-    It is one that names its owner in fnop's annotation alone. Others are collected by
-    the garbage collector.
+    Such an object names its owner in fnop's annotation alone. The garbage collector
+    deletes all others.
     """
     body = record.body
     mark = body.mapping("annotations").get(OWNER_ANNOTATION)
@@ -226,12 +227,12 @@ def collecting(
 
 
 def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> bool:
-    """Whether an object was made for an owner of this kind that is not there."""
+    """Whether an object was made for an owner of this kind that does not exist."""
     if not by.sees_all or not owner.is_of(by.resource):
         return False
     served = at.settings.namespaces
     if served is not None and owner.namespace not in served:
-        return False  # it may be there, and is not followed
+        return False  # it may exist, and is not followed
     key = Key(at.kind.resource.key, body.namespace or "", body.name)
     if not outside({key: body}, child_set(at, by.handler, owner.uid, owner.namespace)):
         return False
@@ -248,16 +249,16 @@ def _collect(
     is_known = state.body is not None and state.body.version == record.body.version
     if is_known and not state.has_failed:
         if state.start is None:
-            return None  # its owner was there by a live read
+            return None  # a live read has found its owner
         if state.start > at.now.mono:
-            return AwaitChildren(state.start)  # the watch is yet to show its deletion
+            return AwaitChildren(state.start)  # the watch has yet to show its deletion
     return CallLevel(handler, Purpose.COLLECT)
 
 
 def child_set(
     at: Circumstances, handler: Handler, owner: str, place: str | None
 ) -> ChildSet:
-    """The children that a handler makes for the owner of this uid and namespace."""
+    """The children that a reconciler makes for the owner of this uid and namespace."""
     marker = at.settings.marker
     return ChildSet(marker, set_of(marker, handler.id), owner, place or "")
 
@@ -270,9 +271,10 @@ def _bodies(at: Circumstances, handler: Handler) -> dict[Key, Body]:
 
 
 def holds_children(at: Circumstances, record: ObjectRecord) -> bool:
-    """Whether the finalizer has to keep the object for children of it.
+    """Whether the finalizer must keep the object for its children.
 
-    That is not known before the first call in this process: then it stays as it is.
+    fnop does not know this before the first call in this process. Then it leaves the
+    finalizer as it is.
     """
     if record.body.is_deleting:
         return clearing(at, record) is not None
@@ -285,9 +287,9 @@ def holds_children(at: Circumstances, record: ObjectRecord) -> bool:
 
 
 def level_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
-    """The monotonic time of the next call; None where only a change leads to one.
+    """The monotonic time of the next call; None if only a change leads to one.
 
-    Nor is one due while handlers are under way: their end leads to it.
+    No call is due while handlers are under way either: their end leads to it.
     """
     if work.running or work.level_runs:
         return None
@@ -302,14 +304,14 @@ def _due(at: Circumstances, record: ObjectRecord, handler: Handler) -> float | N
     if state is None:
         return at.now.mono
     if state.body is None or is_changed(at, state.body, record.body):
-        return at.now.mono  # whoever edits it does not wait for a loop of children
+        return at.now.mono  # a user who edits it does not wait for a loop of children
     if state.children is not at.children and state.children != at.children:
         return max(at.now.mono, state.pace.until, state.own.until)
     return None if state.over else state.start
 
 
 def is_changed(at: Circumstances, was: Body, now: Body) -> bool:
-    """Whether an object's essence has changed, which is all but status and the like."""
+    """Whether an object's essence has changed: all but status, metadata and so on."""
     if was is now or was.version == now.version:
         return False
     hidden = at.settings.hidden
@@ -317,7 +319,7 @@ def is_changed(at: Circumstances, was: Body, now: Body) -> bool:
 
 
 def forgotten(record: ObjectRecord, handler: Handler) -> ObjectRecord:
-    """The record without the state of a reconcile handler."""
+    """Return the record without the state of a reconciler."""
     rest = {k: v for k, v in record.levels.items() if k != handler.id}
     return record._replace(levels=rest)
 
@@ -325,9 +327,9 @@ def forgotten(record: ObjectRecord, handler: Handler) -> ObjectRecord:
 def requeued(
     record: ObjectRecord, now: float, *, by_level: bool = False
 ) -> ObjectRecord:
-    """The record with its reconcile handlers due; one that had failed begins anew.
+    """Return the record with its reconcilers due; failed ones begin again.
 
-    With `by_level` a reconcile handler asks for it: such ones may do so without end.
+    With `by_level`, a reconciler asks for it: reconcilers may do so without end.
     """
     levels = {
         name: each._replace(

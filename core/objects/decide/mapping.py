@@ -1,9 +1,9 @@
-"""Mappings that have failed: for which states of an object they are called again.
+"""Retries of failed mappings, each for some states of an object.
 
-What a mapping names is looked at again; so it must not be lost when the mapping fails.
-It is called again for the same state of the object until it succeeds, after a backoff.
-A newer state does not wait for that: the mapping is called for it, and for the state
-before it, at once.
+The objects that a mapping names are reconciled again. So they must not be lost when the
+mapping fails. fnop calls it again for the same state of the object until it succeeds,
+after a backoff. A newer state does not wait for that: fnop calls the mapping at once
+for it, and for the state before it.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from fnop.core.state.record import PendingEvent
 
 __all__ = ["STATES_MAX", "TRIES_MAX", "bounded", "first_event_due", "with_events"]
 
-# The states of one object for which one mapping that has failed is called again.
+# The maximum number of states of one object with retries of one failed mapping.
 STATES_MAX = 10
-# An arbitrary error is tried again so often for a state that the object has no more, as
-# one that is deleted: whoever mends the object cannot mend that one.
+# The number of retries after an arbitrary error, for a state that the object no longer
+# has, such as a deleted one. A user who repairs the object cannot repair that state.
 TRIES_MAX = 10
 
 
 def with_events(
     pending: Iterable[PendingEvent], fresh: Iterable[PendingEvent]
 ) -> tuple[PendingEvent, ...]:
-    """The pending events with fresh ones, each mapping once for a state.
+    """Return the pending events with fresh ones, each mapping once for a state.
 
-    Of the states for which a mapping has failed, the oldest stays: whom it names may
-    be named by none of the others.
+    Of the states with a failed mapping, the oldest stays: the objects that it names may
+    not be named by any other state.
     """
     fresh = tuple(fresh)
     again = {_state(each) for each in fresh if _is_mapping(each)}
@@ -40,9 +40,9 @@ def with_events(
 
 
 def bounded(pending: tuple[PendingEvent, ...], most: int) -> tuple[PendingEvent, ...]:
-    """At most so many pending events; the oldest that name nobody are left out.
+    """Limit the pending events; drop the oldest that name no objects.
 
-    Lines of logs do not count: no more are asked for while so many wait.
+    Lines of logs do not count: fnop asks for no more lines while this many wait.
     """
     events = [each for each in pending if each.line is None]
     extra = len(events) - most
@@ -56,7 +56,7 @@ def bounded(pending: tuple[PendingEvent, ...], most: int) -> tuple[PendingEvent,
 
 
 def first_event_due(pending: Iterable[PendingEvent], now: float) -> float | None:
-    """The monotonic time when the next event that waits is due; None if none waits."""
+    """The monotonic time when the next waiting event is due; None if none waits."""
     moments = (e.progress.due for e in pending if not e.is_due(now))
     return min((each for each in moments if each is not None), default=None)
 

@@ -1,4 +1,4 @@
-"""The progress of each handler with the present change, and the aim of its success."""
+"""The progress of each handler with the present change, and its success's aim."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def declared_by(work: Work, change: Change, parent: Handler) -> tuple[Handler, .
 def has_delegated(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> tuple[Handler, ...]:
-    """The sub-handlers that a handler waits for, after its own part is done.
+    """The sub-handlers that a handler waits for after its own part is done.
 
-    A handler that failed or waits after it has declared them is yet to be called again.
+    A handler that failed or waits after declaring them is yet to be called again.
     """
     if not current_progress_by_id(record, work, change, handler.id).delegated:
         return ()
@@ -60,10 +60,10 @@ def has_delegated(
 def ended_above(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> str:
-    """The handler that has ended and that this one is a part of; else "".
+    """The ended handler that this one is a part of; else "".
 
-    A part never outlives its handler: after a failed handler its parts do not continue,
-    and its deadline is theirs.
+    A part never outlives its handler. After a handler has failed, its parts do not
+    continue. Its deadline is also theirs.
     """
     above = handler.parent
     parents = {each.id: each.parent for each in change.selected} if above else {}
@@ -77,10 +77,9 @@ def ended_above(
 def current_progress(
     record: ObjectRecord, work: Work, change: Change, handler: Handler
 ) -> Progress:
-    """The handler's progress if it is about this change, else a fresh one.
+    """The handler's progress if it is about this change, else fresh progress.
 
-    The progress of a handler with sub-handlers follows from theirs, and they end with
-    it.
+    The progress of a handler with sub-handlers follows from theirs. They end with it.
     """
     found = current_progress_by_id(record, work, change, handler.id)
     if found.is_finished:
@@ -121,7 +120,7 @@ def current_progress_by_id(
 def _is_done_before(change: Change, name: str, found: Progress, aim: str) -> bool:
     """Whether a comparing handler has succeeded before the object's deletion began.
 
-    A deletion changes no field.  That update is not over, so the last-seen state does
+    A deletion changes no field. That update is not over, so the last-seen state does
     not contain it.
     """
     if change.reason is not Reason.DELETE or not found.has_succeeded:
@@ -133,9 +132,9 @@ def _is_done_before(change: Change, name: str, found: Progress, aim: str) -> boo
 def aim_of(
     at: Circumstances, body: Body, reason: Reason, handler: Handler, known: Seen
 ) -> str:
-    """The aim of a handler: the reason, and the digest of the state it observes.
+    """The handler's aim: the reason, and the digest of the state it observes.
 
-    Entries of an index that are unknown now are as they were `known` before.
+    Entries of an index that are unknown now count as they were `known` before.
     """
     if handler.rule.is_for_resuming:
         return f"resume:{at.seed}"  # once per process, whatever the object is
@@ -148,9 +147,8 @@ def aim_of(
 def _is_for(progress: Progress, aim: str) -> bool:
     """Whether progress counts for this aim: it is its own, or was made once for all.
 
-    A creation or a deletion that has succeeded is never repeated: what changes after
-    the creation is an update (R15), and what is edited during the deletion goes with
-    the object.
+    A creation or a deletion that has succeeded is never repeated. A change after the
+    creation is an update (R15). An edit during the deletion is deleted with the object.
     """
     if progress.aim == aim:
         return True
@@ -168,7 +166,8 @@ _ONCE = (Reason.CREATE.value, Reason.DELETE.value)
 def may_save(at: Circumstances, record: ObjectRecord) -> bool:
     """Whether a state may be written.
 
-    None is written over one that cannot be read, nor soon after the server refused it.
+    fnop does not overwrite a state that it cannot read, nor write soon after the server
+    refused one.
     """
     return record.readable and record.backoff.unsaved_until <= at.now.mono
 
@@ -176,7 +175,7 @@ def may_save(at: Circumstances, record: ObjectRecord) -> bool:
 def mark_of(own_progress: Progress) -> Progress:
     """The mark that an attempt has begun to act, and upon which state.
 
-    It is needed in case that state is reverted.
+    fnop needs it in case that state is reverted.
     """
     return Progress(
         own_progress.aim, acted=own_progress.acted, handled=own_progress.handled

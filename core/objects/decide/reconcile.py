@@ -1,12 +1,12 @@
 """Reconcile: the next action about one object.
 
 `reconcile` takes an object, its stored state and the work under way, and returns the
-one next action.  It changes nothing; the executor
-(`fnop.core.objects.execute.executor`) executes the action and calls it again.
+next action. It changes nothing. The executor (`fnop.core.objects.execute.executor`)
+executes the action and calls it again.
 
-Guarantees: the finalizer comes first and alone; no handler starts while an own write is
-not shown by the watch; one change at a time; the state that is stored as done is the
-object as the change has seen it.
+Guarantees: the finalizer comes first and alone. No handler starts while the watch has
+yet to show an own write. One change is handled at a time. The state that is stored as
+done is the object as the change has seen it.
 """
 
 from __future__ import annotations
@@ -67,22 +67,22 @@ __all__ = ["Decision", "reconcile"]
 
 
 class Decision(NamedTuple):
-    """The next action, and the filters that raised: their handlers are left out."""
+    """The next action, and the filters that raised: their handlers are skipped."""
 
     action: Action
     failures: tuple[FilterFailure, ...] = ()
 
 
 def reconcile(at: Circumstances, record: ObjectRecord) -> Decision:
-    """The next action about an object; filters that raise are noted in `at`.
+    """Return the next action about an object; note filters that raise in `at`.
 
-    Raises `Undecided` if a filter of a deletion handler raises: the object must not be
-    let go by mistake.
+    Raises `Undecided` if a filter of a deletion handler raises: fnop must not release
+    the object by mistake.
     """
     action = _next_action(at, record)
     if not at.failures:
         return Decision(action)
-    # Filters may be asked several times; two handlers may share an id (decorators).
+    # Filters may be called several times; two handlers may share an id (decorators).
     first: dict[int, FilterFailure] = {}
     for each in at.failures:
         first.setdefault(id(each.handler), each)
@@ -97,9 +97,9 @@ def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
     woken = _woken(at, work)
     if woken is not None and not record.left:
         return woken.action
-    # Daemons and timers may be due again and again, faster than they can be served.
-    # So that none of them, no change and no deletion waits for ever, what was left at
-    # the last step comes first, and among them the one that is due for longest.
+    # Daemons and timers may be due again and again, faster than fnop can serve them.
+    # None of them, no change and no deletion may wait forever. So work left over from
+    # the last step comes first, and among it the run that has been due for longest.
     if at.kind.background and not record.vanished:
         action = background_action(at, record, work)
     if isinstance(action, StartRun) and woken is not None:
@@ -185,7 +185,7 @@ def _continued(at: Circumstances, each: Invocation) -> Continue | Expire | None:
 
 
 def _is_let_go(at: Circumstances, record: ObjectRecord, invocation: Invocation) -> bool:
-    """Whether an effect that is held for the mark of its attempt may be sent now."""
+    """Whether an effect that is held for its attempt's mark may be sent now."""
     if invocation.in_flight is None or not invocation.in_flight.awaits_mark:
         return False
     own_progress = record.stored.progress.get(invocation.handler.id)
@@ -196,7 +196,7 @@ def _is_let_go(at: Circumstances, record: ObjectRecord, invocation: Invocation) 
 
 
 def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
-    """Whether the change that conversations are about is outdated (R16)."""
+    """Whether the change that the conversations are about is outdated (R16)."""
     if record.gone or at.stopping:
         return True
     reason = work.change.reason if work.change else None
@@ -204,7 +204,7 @@ def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
 
 
 def _waking(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
-    """The time when something is due that waits for no write of the object."""
+    """The time when work is due that does not wait for a write of the object."""
     waking = first_due(work.invocations)
     if work.pending_events:
         waking = earlier(waking, _events_due(at, record, work))
@@ -214,7 +214,7 @@ def _waking(at: Circumstances, record: ObjectRecord, work: Work) -> float | None
 
 
 def _events_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
-    """The time when event handlers that wait are called next."""
+    """The time when waiting event handlers are called next."""
     if at.stopping:
         return None
     if keeps_back(at, record):
@@ -253,7 +253,7 @@ def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Act
 def _level(
     at: Circumstances, record: ObjectRecord, work: Work, waking: float | None
 ) -> Action:
-    """The call of a reconcile handler that is due; nothing of changes is left to do."""
+    """The reconcile call that is due; no work on changes is left."""
     if keeps_back(at, record):
         return Rest(earlier(waking, record.backoff.pace.until))
     call = call_due(at, record, work)
@@ -261,9 +261,9 @@ def _level(
 
 
 def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
-    """Whether a daemon, a timer or an event handler changes the object just now.
+    """Whether a daemon, a timer or an event handler is changing the object now.
 
-    The watch may show the change first; only the answer says whose it is.
+    The watch may show the change first. Only the answer shows who made it.
     """
     if not (work.background_runs or work.event_runs):
         return False
@@ -279,7 +279,7 @@ def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bo
 
 
 def _await_expectation(at: Circumstances, expected: Expectation) -> ReadLive | None:
-    """A live read when the expectation is overdue: fnop never acts blindly (R24)."""
+    """Read live when the expectation is overdue: fnop never acts blindly (R24)."""
     return ReadLive() if is_due(expected.due, at) else None
 
 
@@ -303,7 +303,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
         return upkeep(at, record, work, cause, seen)
     selected = selected_for(at, record, cause, seen)
     if cause.reason is Reason.CREATE and not selected and record.overlooked:
-        # It existed and no handler matched; now update handlers do.
+        # It existed and no handler matched. Now update handlers match.
         return RecordInMemory(
             record.stored._replace(seen=record.overlooked), ends=False
         )
@@ -325,7 +325,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
 def _overlook(at: Circumstances, record: ObjectRecord) -> Overlook | None:
     """Remember the object's state while no handler matches.
 
-    Nothing is written on it.  If a filter of an update handler matches later, for
+    fnop writes nothing on it. If a filter of an update handler matches later, for
     example because a field appears, that is a change of this state.
     """
     if not at.kind.overlooks or record.stored.seen is not None:

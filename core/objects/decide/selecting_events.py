@@ -24,7 +24,7 @@ __all__ = [
 def event_handler_wants(
     context: Context, record: ObjectRecord, event: PendingEvent
 ) -> bool:
-    """Whether a handler's filters select an event; if they fail, they do not."""
+    """Whether a handler's filters select an event; failing filters do not."""
     handler = event.handler
     situation = Situation(
         handler,
@@ -45,10 +45,9 @@ def event_handler_wants(
 def wanted_events(
     context: Context, record: ObjectRecord, events: Iterable[PendingEvent]
 ) -> tuple[PendingEvent, ...]:
-    """The events that handlers may want.
+    """Return the events that handlers may want.
 
-    Indices may not be filled yet: then the filters that ask for them are evaluated
-    later.
+    Indices may not be filled yet. Then filters that ask for them are evaluated later.
     """
     return tuple(
         each
@@ -59,13 +58,13 @@ def wanted_events(
 
 
 def log_handler_reads(context: Context, handler: Handler, pod: Body) -> bool:
-    """Whether a log handler is for a pod; if its filters fail, it is not."""
+    """Whether a log handler selects a pod; if its filters fail, it does not."""
     situation = pod_situation(context, handler, pod)
     return _selects(context, handler, pod, lambda: reads_log_of(handler, situation))
 
 
 def pod_situation(context: Context, handler: Handler, pod: Body) -> Situation:
-    """The facts about a pod before there is a line of its logs."""
+    """The facts about a pod before it has logged a line."""
     record = context.record
     return Situation(
         handler,

@@ -1,7 +1,7 @@
 """Whether the filters of a handler select an object, at one moment.
 
-Filters are the author's code.  A filter that raises leaves its handler out, except for
-deletion handlers: the object that they hold must not be released by mistake.
+Filters are the author's code. If a filter raises, its handler is skipped, except for
+deletion handlers: fnop must not release the object that they hold by mistake.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Undecided(Exception):
-    """A filter of a deletion handler raised: the object must not be let go by mistake.
+    """A filter of a deletion handler raised: fnop must not release the object.
 
     Its cause is the error of the filter.
     """
@@ -62,9 +62,9 @@ class FilterFailure(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """Everything that a decision depends on, beside the object itself.
+    """All facts that a decision depends on, in addition to the object itself.
 
-    `indices` are the present ones: filters are evaluated when an object is reconciled,
+    `indices` are the present ones. Filters are evaluated when an object is reconciled,
     and not again when an index has changed.
     """
 
@@ -74,14 +74,14 @@ class Circumstances(NamedTuple):
     seed: str
     stopping: bool
     indices: Mapping[str, Any] = NOTHING
-    # The filters that raise, collected by `reconcile`; None: the error is raised.
+    # The filters that raise, as `reconcile` collects them; None: the error is raised.
     failures: list[FilterFailure] | None = None
-    # The versions of the objects that this one owns, of the kinds in `owns=`; any known
-    # object; and whether the API server refuses to show some of a kind.
+    # The versions of the objects that this one owns, of the kinds in `owns=`. Any known
+    # object. And whether the API server refuses to show some of a kind.
     children: Mapping[Key, str] = NOTHING
     body_of: Callable[[Key], Body | None] = lambda _: None
     is_blind: Callable[[str], bool] = lambda _: False
-    # Until when the logs of an object that is gone are awaited (monotonic).
+    # The end of the wait for logs of an object that is gone (monotonic).
     log_until: float | None = None
 
 
@@ -104,7 +104,7 @@ def sees(handler: Handler, situation: Situation) -> bool:
 
 
 def reads_log_of(handler: Handler, situation: Situation) -> bool:
-    """Whether a log handler is for a pod; its `when=` is asked about each line."""
+    """Whether a log handler selects a pod; its `when=` is evaluated for each line."""
     body = situation.body
     assert body is not None
     if not is_child(handler, body):
@@ -113,7 +113,7 @@ def reads_log_of(handler: Handler, situation: Situation) -> bool:
 
 
 def wants_line(handler: Handler, situation: Situation) -> bool:
-    """Whether the `when=` of a log handler is for a line of a pod that it reads."""
+    """Whether the `when=` of a log handler selects a line of a pod that it reads."""
     when = handler.filters.when
     return when is None or _present(situation).call(when)
 
@@ -153,10 +153,10 @@ def passes(
     changed: bool,
     reason: str | None = None,
 ) -> bool:
-    """Whether a handler's filters pass; a handler whose filters raise is left out.
+    """Whether a handler's filters pass; a handler whose filters raise is skipped.
 
-    `reason` is the reason of the call, for filters that depend on it.  A deletion
-    handler must not be skipped: if its filters raise, nothing is decided at all.
+    `reason` is the reason of the call, for filters that depend on it. A deletion
+    handler must not be skipped: if its filters raise, fnop decides nothing at all.
     """
     if not is_child(handler, record.body):
         return False
@@ -175,7 +175,7 @@ def passes(
 
 
 def _stored(body: Body, path: Path) -> Any:
-    """The value of a field as it is stored; None without one."""
+    """The stored value of a field; None without one."""
     found: Any = body.data
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -187,7 +187,7 @@ def _now(body: Body, field: Path, settings: Settings) -> Any:
 
 
 def _before(seen: Seen | None, field: Path) -> Any:
-    """The former value of a field; UNKNOWN if it had one that is not stored."""
+    """The previous value of a field; UNKNOWN if that value is not stored."""
     found = value_at(seen, field)
     return UNKNOWN if found is None and had_value(seen, field) else found
 
@@ -195,7 +195,7 @@ def _before(seen: Seen | None, field: Path) -> Any:
 def _is_ahead(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether it has acted upon a value of its field that the object no longer has.
 
-    Only the process that has acted knows the value; another one has its digest.
+    Only the process that has acted knows the value. Other processes have its digest.
     """
     progress = record.progress_of(handler.id)
     if progress is None or progress.seen is not None or not progress.acted:
@@ -204,10 +204,11 @@ def _is_ahead(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool
 
 
 def _value_before(at: Circumstances, record: ObjectRecord, handler: Handler) -> Any:
-    """The former value of a field for a handler.
+    """The previous value of a field for a handler.
 
-    It is the value that the handler has acted upon, if the object no longer has that.
-    One that is called for entries of an index is called for no change of the field.
+    It is the value that the handler has acted upon, if the object no longer has that
+    value. A handler that is called for entries of an index is not called for a change
+    of the field.
     """
     if handler.entries:
         return _now(record.body, handler.field, at.settings)
@@ -239,7 +240,7 @@ def _sight(
         body.mapping("annotations"),
         _now(body, field, at.settings) if field else None,
         _value_before(at, record, handler) if field else None,
-        # An object that was not seen before had no former value, not even None.
+        # An object that was not seen before had no previous value, not even None.
         before is not None or (bool(field) and _is_ahead(at, record, handler)),
         lambda wants, rest: filter_arguments(situation, wants, rest),
         lambda path: _stored(body, path),

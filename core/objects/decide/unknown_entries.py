@@ -17,10 +17,10 @@ __all__ = ["seen_now", "with_unknown_entries"]
 
 
 def seen_now(at: Circumstances, record: ObjectRecord) -> Seen:
-    """The object as its handlers observe it; as before where that is unknown now.
+    """The object as its handlers observe it; unknown parts as they were before.
 
-    An index that is not whole, as its kind cannot be listed, shows no change: neither
-    one against the stored state, nor one against the change that is under way.
+    If a kind cannot be listed, its index is incomplete and shows no change. It shows
+    none against the stored state, and none against the change that is under way.
     """
     seen, was = see(record.body, at.kind.observation), record.stored.seen
     if was is None or not at.kind.observation.has_entries:
@@ -42,10 +42,10 @@ def with_unknown_entries(
     selected: Iterable[Handler],
     seen: Seen,
 ) -> Seen:
-    """The observed state, with the entries that handlers are shown of unknown indices.
+    """The observed state, with the entries that handlers receive of unknown indices.
 
-    A handler that is called while the kind of an index cannot be listed decides by what
-    there is, mostly nothing.  Once the entries are known, and are others, it is called
+    A handler that is called while an index's kind cannot be listed decides by the known
+    entries, usually an empty set. Once the entries are known, and differ, fnop calls it
     again.
     """
     if not at.kind.observation.has_entries:

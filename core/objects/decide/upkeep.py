@@ -1,4 +1,4 @@
-"""The writes of a change: at its end, before it, and where nothing has changed."""
+"""The writes of a change: at its end, before its end, and if nothing has changed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from fnop.core.values.table import NOTHING
 
 __all__ = ["record_progress", "upkeep"]
 
-# A delay of a minute or more may outlast the process: it is stored (R19).
+# A delay of a minute or more may outlast the process, so it is stored (R19).
 _LONG_DELAY_SECONDS = 60.0
 
 
-# The digest of a state that is not the present one, and not known otherwise.
+# The digest of a state that is not the present one, and is otherwise unknown.
 _UNKNOWN_VIEW = "?"
 
 
@@ -47,9 +47,9 @@ def record_progress(
     all_progress: Mapping[str, Progress],
     due: float | None,
 ) -> Action:
-    """Write how far the change has come, if a restart has to know; or wait until `due`.
+    """Write the progress of a change, if a restart needs it; or wait until `due`.
 
-    When all handlers have ended, that is the write which records the change as done.
+    When all handlers have ended, this write records the change as done.
     """
     ended = not work.running and all(each.is_finished for each in all_progress.values())
     if change.reason is Reason.DELETE:
@@ -77,7 +77,7 @@ def record_progress(
 def _settled(
     kind: Kind, results: Mapping[str, Any], all_progress: Mapping[str, Progress]
 ) -> dict[str, Any]:
-    """The results to be stored: only of handlers whose parts have succeeded, too."""
+    """The results to store: only from handlers whose parts have succeeded, too."""
     return {
         name: value
         for name, value in results.items()
@@ -93,10 +93,10 @@ def _condition_to_write(
     all_progress: Mapping[str, Progress],
     ended: bool,
 ) -> Condition | None:
-    """The condition that the object should have, if it has another one."""
+    """The condition to write to the object, if it has a different one."""
     if not at.settings.conditions or not change.selected:
         return None
-    # The failure of a part is judged by its parent.
+    # The parent judges the failure of a part.
     parts = {each.id for each in change.selected if each.parent}
     judged = {
         k: each for k, each in all_progress.items() if each.waits or k not in parts
@@ -117,9 +117,9 @@ def _condition_to_write(
 
 
 def _is_overcome(present: Condition | None, reason: Reason) -> bool:
-    """Whether a success replaces the condition that an object has.
+    """Whether a success replaces the object's condition.
 
-    A resumption says nothing about a creation or an update that has failed.
+    A resumption does not show that a failed creation or update has recovered.
     """
     if present is None or present.status == "True":
         return False
@@ -170,8 +170,8 @@ def _ended(
 ) -> Stored:
     """The state at the end of a change: the state acted upon is the last seen (R15).
 
-    After a creation with several handlers that is the earliest view that one of them
-    has succeeded with; later versions are an update.
+    After a creation with several handlers, that is the earliest view that one of them
+    has succeeded with. Later versions are an update.
     """
     stored = record.stored
     seen = change.seen
@@ -196,25 +196,26 @@ def _ended(
 def _ahead_of_itself(
     record: ObjectRecord, handler: Handler, own: Progress, seen: Seen
 ) -> Progress | None:
-    """The progress of a handler that is done with another state than the last seen.
+    """The progress of a handler that is done with a state other than the last seen.
 
-    Other handlers of a creation may have begun with an older view; or it has failed for
-    good, and its own write is no reason to call it again.
+    Other handlers of a creation may have begun with an older view. Or the handler has
+    failed permanently, and its own write is not a reason to call it again.
     """
     failed = not own.has_succeeded
     done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
     writes = failed and _changes_object(record.work or IDLE, handler)
     is_seen = done == seen.digest(scope_name(handler.scope), "") and not writes
     made = "" if failed else _made_by(own)
-    if made:  # if somebody undoes that, it is a change
+    if made:  # if another client undoes that, it is a change
         return anew(own, "")._replace(acted=made, handled="" if is_seen else done)
     return None if is_seen else anew(own, "")._replace(acted=done, handled=done)
 
 
 def _made_by(own: Progress) -> str:
-    """The digest of the state that a handler's own write has made; "" for none.
+    """The digest of the state that a handler's own write has made; "" without one.
 
-    The aim of a handler follows its own writes, and what it has acted upon does not.
+    The aim of a handler follows its own writes. The state that it has acted upon does
+    not.
     """
     reason, _, observed = own.aim.partition(":")
     changes = reason in (Reason.CREATE.value, Reason.UPDATE.value)
@@ -222,7 +223,7 @@ def _made_by(own: Progress) -> str:
 
 
 def _changes_object(work: Work, handler: Handler) -> bool:
-    """Whether a handler, or a part of it, changes anything but the status."""
+    """Whether a handler, or a part of it, changes more than the status."""
     return any(
         isinstance(patch, Transform)
         or patch.json
@@ -259,7 +260,7 @@ def _viewed(
         return progress.seen.digest(scope, "")
     if scope == acted_on:
         return progress.acted
-    # After a restart the rest of another view is not known.
+    # After a restart, the rest of another view is not known.
     same = progress.acted == seen.digest(acted_on, progress.acted)
     return seen.digest(scope, "") if same else _UNKNOWN_VIEW
 
@@ -274,12 +275,12 @@ def _partial(
 ) -> Stored:
     """The state that a restart would need while the change is under way (R19).
 
-    `marking` adds the handlers that have begun to act: a write that is due anyway can
-    contain that.
+    `marking` adds the handlers that have begun to act: a write that is due in any case
+    can contain that.
     """
     stored = record.stored
-    # A deletion ends with one more write, that of the finalizer: a process that is
-    # killed before it leaves the successes on the object.
+    # A deletion ends with one more write, for the finalizer. If the process is killed
+    # before it, the successes stay on the object.
     more = len(all_progress) > 1 or change.reason is Reason.DELETE
     handlers = {each.id: each for each in change.selected}
     kept = {
@@ -304,7 +305,7 @@ def _partial(
 
 
 def _matters(handler: Handler, progress: Progress, now: Now, *, more: bool) -> bool:
-    """Whether a restart has to know it; `more` means that other work is to follow."""
+    """Whether a restart needs to know it; `more` means that other work follows."""
     if progress.is_finished:
         return more
     if progress.handled:
@@ -341,7 +342,7 @@ def upkeep(
     if cause.reason is not Reason.NOOP or at.stopping:
         return Rest()
     if work.progress and not record.stored.progress:
-        # A reverted change leaves its progress behind, which is of no use any more.
+        # A reverted change leaves its progress behind, which has become useless.
         return RecordInMemory(record.stored, ends=True)
     if not record.readable:
         return Rest()
@@ -364,5 +365,5 @@ def upkeep(
 
 
 def _has_more(now: FormerValues, was: FormerValues | None) -> bool:
-    """Whether there are values of scopes whose former values were not stored."""
+    """Whether there are values of scopes whose previous values were not stored."""
     return not now.parsed.keys() <= (was.parsed if was else NOTHING).keys()

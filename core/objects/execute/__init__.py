@@ -1,1 +1,1 @@
-"""Execute the actions that were decided."""
+"""Execute the decided actions."""

@@ -1,4 +1,4 @@
-"""Executing the actions of daemons and timers."""
+"""Execute the actions of daemons and timers."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from fnop.effects import Wait
 
 __all__ = ["run_background"]
 
-# The time that a daemon has after it is requested to stop, unless it sets its own.
+# A daemon's time after the request to stop, unless it sets its own.
 GRACE_SECONDS = 10.0
 
 
-# A timer whose function always returns an overdue time waits this long all the same.
+# A timer waits this long even if its function always returns an overdue time.
 _OVERDUE_SECONDS = 1.0
 
 
@@ -74,7 +74,7 @@ def run_background(
 
 
 def _schedule_run(context: Context, record: ObjectRecord, handler: Handler) -> None:
-    """Find out when a daemon or timer begins for the first time."""
+    """Compute when a daemon or timer begins for the first time."""
     schedule = handler.schedule
     assert schedule is not None
     delay = schedule.initial_delay
@@ -93,7 +93,7 @@ def _schedule_run(context: Context, record: ObjectRecord, handler: Handler) -> N
 def _reschedule_run(
     context: Context, record: ObjectRecord, action: RescheduleRun
 ) -> None:
-    """Call a timer's function for the interval, as filters are called."""
+    """Call a timer's function for the interval, in the same way as filters."""
     handler, backoff = action.handler, context.settings.default_backoff
     usual = backoff.most if isinstance(backoff, Backoff) else backoff
     situation = _situation(context, record, handler)
@@ -178,7 +178,7 @@ def _stop_run(
     invocation: Invocation,
     reason: DaemonStoppingReason,
 ) -> None:
-    """Request a daemon to stop; end it if it cannot notice that, or its time is up."""
+    """Request a daemon to stop; end it if it cannot notice, or its time is up."""
     handler = invocation.handler
     if not invocation.stopped and _listens(invocation):
         patience = handler.cancellation_backoff
@@ -208,7 +208,7 @@ def _sleeps(invocation: Invocation) -> bool:
 
 
 def _listens(invocation: Invocation) -> bool:
-    """Whether a run can notice that it is requested to stop."""
+    """Whether a run can notice the request to stop."""
     handler = invocation.handler
     names_it = handler.signature.takes("stopped")
     wants = names_it or handler.cancellation_backoff is not None

@@ -1,7 +1,7 @@
-"""Executing actions: from a decision about one object to commands and state.
+"""Execute actions: from a decision about one object to commands and state.
 
-`serve` gets the next action from `reconcile` and executes it, until there is nothing to
-do now, or the author's code has been called once.
+`serve` gets the next action from `reconcile` and executes it. It repeats this until
+nothing is left to do now, or it has called the author's code once.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from fnop.core.state.record import IDLE, Change, Invocation, ObjectRecord, Pendi
 
 __all__ = ["serve"]
 
-# One reconcile of an object never needs more actions than this: a limit on everything.
+# One reconcile of an object never needs more actions than this: an overall limit.
 _ACTIONS_MAX = 64
 # Actions that may call the author's code: once in a step (R11).
 _DRIVING = (
@@ -91,7 +91,7 @@ _DRIVING = (
 
 
 def serve(context: Context) -> None:
-    """Do all that is due about one object, calling the author's code at most once."""
+    """Do all due work on one object, calling the author's code at most once."""
     if context.phase in SUSPENDED and not context.is_activity:
         _put_aside(context)
         return
@@ -104,7 +104,7 @@ def serve(context: Context) -> None:
             return
         record = context.record
         if record is None or (record.stale and not record.gone):
-            return  # it is relisted before anything is done about it
+            return  # it is relisted before any work on it
         action = _decide(context, record)
         if isinstance(action, Rest):
             if record.left:
@@ -125,8 +125,9 @@ def serve(context: Context) -> None:
 def _put_aside(context: Context) -> None:
     """End the work on an object, one conversation a step, without a request.
 
-    Another process may continue it now.  The ends of handlers are remembered, in case
-    that no process does.  So is the rest of a write whose request is under way.
+    Another process may continue the object now. fnop remembers the ends of handlers, in
+    case no process does. It also remembers the rest of a write whose request is under
+    way.
     """
     record = context.record
     if record is None or (record.stale and record.work is None and not record.gone):
@@ -147,7 +148,7 @@ def _put_aside(context: Context) -> None:
     if record.gone:
         context.drop()
     elif work.awaits_write:
-        # The answer decides which requests are left.
+        # The answer decides which requests remain.
         context.put(record._replace(stale=True))
     else:
         context.put(aside(context, record))
@@ -166,7 +167,7 @@ def _rest(context: Context, until: float | None) -> None:
 
 
 def _decide(context: Context, record: ObjectRecord) -> Action:
-    """The next action, by `reconcile`; the errors of filters are logged."""
+    """Return the next action, by `reconcile`; log the errors of filters."""
     if context.is_activity:
         return _activity_action(context, record)
     if not context.is_served:
@@ -193,7 +194,7 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
 def _complain_undecided(
     context: Context, record: ObjectRecord, problem: BaseException
 ) -> None:
-    """Log why nothing is done about an object in its present state."""
+    """Log why fnop does nothing about an object in its present state."""
     text = "the next action for this state cannot be decided"
     if isinstance(problem, Undecided):
         text = (
@@ -283,7 +284,7 @@ def _remember(
 def _start_attempt(
     context: Context, record: ObjectRecord, action: StartAttempt
 ) -> None:
-    """Start an attempt: its arguments are fixed from here on (R6)."""
+    """Start an attempt: its arguments do not change after this (R6)."""
     handler, change, progress = action.handler, action.change, action.progress
     work = record.work or IDLE
     progress = attempting(progress, context.now)
@@ -307,7 +308,7 @@ def _start_attempt(
     if work.running and work.change is not None:
         # The change keeps its own view; only the attempt gets a fresh one (R15).
         aims = work.change.aims
-        if handler.id in aims:  # and no part, which is added when it is needed
+        if handler.id in aims:  # and no part, which is added when needed
             aims = {**aims, handler.id: change.aims[handler.id]}
         change = work.change._replace(aims=aims)
     work = work._replace(

@@ -1,8 +1,8 @@
-"""Work on an object under guard: an error of fnop itself harms that object alone.
+"""Guarded work on an object: an error of fnop itself harms that object alone.
 
-The object is paused then, whatever happens to it meanwhile, and begins anew: a call
-that was under way is made once more, as after a restart. A watch event whose handler
-was being called is lost, so that the object's other handlers are not kept from it.
+The object pauses then, whatever happens to it meanwhile, and begins again. A call that
+was under way is made once more, as after a restart. A watch event whose handler was
+being called is lost, so that it does not block the object's other handlers.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _BEGIN_ANEW_SECONDS = 60.0
 def guarded(
     context: Context, work: Callable[[], None], event: PendingEvent | None = None
 ) -> bool:
-    """Do some work on an object, maybe that about a watch event; whether it was done.
+    """Work on an object, maybe on a watch event; return whether it succeeded.
 
-    A step is total.  An unexpected error ends the work on the object, is logged, and
-    the object is reconciled again after a pause. Startup and cleanup end the operator.
+    A step is total. If an unexpected error occurs, fnop ends the work on the object,
+    logs the error, and reconciles the object again after a pause. An error in startup
+    or cleanup ends the operator.
     """
     before = context.record
     try:
@@ -53,9 +54,9 @@ def guarded(
 
 
 def pause_of(context: Context) -> float | None:
-    """The monotonic time before which nothing is done about the object; None: now.
+    """The monotonic time before which fnop leaves the object alone; None: now.
 
-    An operator that stops waits for no pause.
+    An operator that is stopping does not wait for a pause.
     """
     record = context.record
     until = 0.0 if record is None else record.backoff.paused_until
@@ -78,7 +79,7 @@ def _begin_anew(
 
 
 def _begun_anew(record: ObjectRecord, event: PendingEvent | None) -> ObjectRecord:
-    """The record as if what was under way had not begun; watch events still wait."""
+    """Return the record as if the work under way had not begun; watch events wait."""
     work = record.work or IDLE
     for each in work.background_runs:
         record = with_run_state(record, each.handler, None)

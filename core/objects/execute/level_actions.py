@@ -1,4 +1,4 @@
-"""Calling reconcile handlers: what they are given, and how a call is ended early."""
+"""Call reconcilers: their arguments, and the early end of a call."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run_level(
 
 
 def _leave(context: Context, record: ObjectRecord, handler: Handler) -> None:
-    """Tell on the object that a handler does not look after its children any more."""
+    """Report on the object that a handler has stopped looking after its children."""
     own = not_selected(handler.id)
     left = LevelState(left=True, synced=own)
     keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
@@ -129,7 +129,7 @@ _GENERATOR = Signature(Form.GENERATOR, (), False)
 def _with_task(
     context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
 ) -> Handler:
-    """The handler; its author's function is not called where it has nothing to say."""
+    """Return the handler; the author's function is not called if not needed."""
     match purpose:
         case Purpose.KEEP:
             return handler
@@ -159,9 +159,10 @@ def _owner_of(context: Context, record: ObjectRecord) -> Target:
 def _collect(
     key: Key, body: Body, owner: Target, looks: float
 ) -> Generator[Effect, Any, Again | None]:
-    """Delete an orphan, if its owner is not there by a live read either.
+    """Delete an orphan, if a live read does not find its owner either.
 
-    After `looks` seconds it is looked for again, if the watch does not show that.
+    After `looks` seconds fnop looks for it again, if the watch does not show the
+    deletion.
     """
     found = yield Get(owner)
     if found is not None and found["metadata"].get("uid") == owner.uid:
@@ -179,7 +180,7 @@ def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keepi
     found = {key: context.bodies(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
-    if purpose is Purpose.CLEAR:  # others are for the garbage collector
+    if purpose is Purpose.CLEAR:  # the garbage collector deletes others
         bodies = outside(bodies, keeper.set)
     state = record.levels.get(handler.id) or LevelState()
     known = state.checked, state.answer

@@ -1,4 +1,4 @@
-"""Reporting failures of the author's code on an object, once for each state of it."""
+"""Report failures of the author's code on an object, once for each state of it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Kubernetes Events: reports of the operator about an object, with limits.
 
-The same report within ten minutes increases the count of the existing Event instead of
-creating another one.  An object gets 25 reports at once, and one every five minutes
-afterwards.  Both are the rules of client-go's EventCorrelator: Events share the
-cluster's storage with everything else.
+If the same report comes within ten minutes, fnop increases the count of the existing
+Event instead of creating another one. An object may get 25 reports at once, and one
+every five minutes afterwards. Both are the rules of client-go's EventCorrelator: Events
+share the cluster's storage with everything else.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = [
     "report_noted",
 ]
 
-# A report that comes again within this time is the same one (client-go:
+# A report that comes again within this time counts as the same (client-go:
 # defaultAggregateIntervalInSeconds).
 SAME_SECONDS = 600.0
-# The number of reports of an object that are remembered, and may come at once; and the
-# seconds until one more may (client-go: defaultSpamBurst, defaultSpamQPS).
+# The number of an object's reports that are remembered, and may come at once. Then the
+# seconds until one more may come (client-go: defaultSpamBurst, defaultSpamQPS).
 REPORTS_MAX = 25
 REFILL_SECONDS = 300.0
 
@@ -58,9 +58,9 @@ _SUBDOMAIN = re.compile(
 def report_event(
     context: Context, record: ObjectRecord, event: Event, handler: str = ""
 ) -> ObjectRecord:
-    """Report a Kubernetes Event; it is not awaited, and cannot fail anything.
+    """Report a Kubernetes Event; fnop does not await it, and it cannot fail anything.
 
-    `handler` is the id of the handler that reports it, if one does.
+    `handler` is the id of the handler that reports it, if a handler does.
     """
     if context.is_activity and event.target is None:
         context.warn_once("events", _NOWHERE)
@@ -72,7 +72,7 @@ def report_event(
 def report_denial(turn: Turn, denied: WriteDenied) -> None:
     """Report that an admission handler has denied a write.
 
-    Objects without a record, such as those of denied creations, share one limit.
+    Objects without a record, such as objects of denied creations, share one limit.
     """
     resource = turn.survey.catalogue.lookup(denied.resource)
     if resource is None or turn.lifecycle.phase not in IN_SERVICE:
@@ -99,7 +99,7 @@ def _reported(
     body: Body | None,
     handler: str,
 ) -> Reports:
-    """Request one more report, if the limits allow it; returns the reports."""
+    """Request one more report, if the limits allow it; return the reports."""
     resource = context.catalogue.lookup("events.v1.")
     if resource is None:
         context.warn_once("events", _NOWHERE)
@@ -128,9 +128,9 @@ def _reported(
 
 
 def note_line(context: Context, handler: Handler, level: str, message: str) -> None:
-    """Make a log line of an object's handler a Kubernetes Event, if that is configured.
+    """Turn a log line of an object's handler into an Event, if that is configured.
 
-    Not those of handlers that are called for each watch event: an Event is one.
+    Handlers that are called for each watch event are skipped: an Event is one, too.
     """
     least = context.settings.posting_level
     if least is None or not handler.rule.posts:
@@ -177,7 +177,7 @@ def _again(report: Report, now: Now) -> tuple[Report, Create | Patch]:
 
 
 def event_posted(record: ObjectRecord, name: str, outcome: Outcome) -> ObjectRecord:
-    """The record without an Event that is missing: it will be created anew.
+    """Return the record without a missing Event: it will be created again.
 
     The API server keeps Events for an hour.
     """
@@ -197,9 +197,10 @@ def event_manifest(
 ) -> dict[str, Any]:
     """The core/v1 Event about `subject`.
 
-    An Event lives in the namespace of the object it is about, and those of
-    cluster-scoped objects in `default` (Kubernetes: ValidateEvent). API servers before
-    1.21 take the latter there only without `eventTime`, and else in `kube-system`.
+    An Event lives in the namespace of the object that it is about. Events of
+    cluster-scoped objects live in `default` (Kubernetes: ValidateEvent). API servers
+    before 1.21 accept the latter only without `eventTime`. With it they require
+    `kube-system`.
     """
     regarding = _reference(subject)
     namespace = regarding.get("namespace") or "default"
@@ -228,9 +229,9 @@ def event_manifest(
 
 
 def _named(name: str) -> str:
-    """The name of an object as a DNS subdomain, which an Event's name has to be.
+    """Return the object's name as a DNS subdomain, as an Event's name must be one.
 
-    The name of a role, for one, need not be one.
+    For example, the name of a role need not be one.
 
     >>> _named("db.example"), _named("system:node")
     ('db.example', 'system-node')

@@ -1,6 +1,6 @@
-"""The debug lines about an object: what is seen of it, and why handlers are called.
+"""Debug lines about an object: what fnop sees, and why it calls handlers.
 
-They are there with `Settings(explain=True)`, as `fnop run -v` has it.  They name fields
+fnop logs them with `Settings(explain=True)`, which `fnop run -v` sets. They name fields
 and never values, which may be secret.
 """
 
@@ -72,7 +72,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def tell_seen(context: Context, type: str | None, was: Body | None, body: Body) -> None:
-    """A version of the object that a list or watch shows."""
+    """Log a version of the object that a list or watch shows."""
     if not context.settings.explain or _is_foreign(context.kind, body):
         return
     what = context.kind.resource.kind
@@ -100,7 +100,7 @@ def _is_foreign(kind: Kind, body: Body) -> bool:
 
 
 def tell_begun(context: Context, invocation: Invocation) -> None:
-    """An attempt, and its cause."""
+    """Log an attempt, and its cause."""
     if context.settings.explain:
         _tell_begun(context, invocation, _cause_of(invocation.situation))
 
@@ -108,7 +108,7 @@ def tell_begun(context: Context, invocation: Invocation) -> None:
 def tell_level_begun(
     context: Context, record: ObjectRecord, invocation: Invocation, was: LevelState
 ) -> None:
-    """A call of a reconcile handler, and what differs from the one before."""
+    """Log a reconcile call, and the differences from the previous call."""
     if context.settings.explain:
         _tell_begun(context, invocation, _difference(context, record, was))
 
@@ -126,7 +126,7 @@ def _tell_begun(context: Context, invocation: Invocation, cause: str) -> None:
 
 
 def _cause_of(situation: Situation) -> str:
-    """The reason for which a handler is called, for people."""
+    """The reason why a handler is called, for people."""
     rule, reason = situation.handler.rule, situation.reason
     match rule.family:
         case Family.ACTIVITY:
@@ -161,7 +161,7 @@ _CAUSES = {
 
 
 def _changes(situation: Situation) -> str:
-    """The fields that an update handler is called for, where the last state is kept."""
+    """The fields that lead to an update handler's call, if the last state is kept."""
     body, field, before = situation.body, situation.handler.field, situation.before
     assert body is not None
     if situation.handler.entries:
@@ -174,7 +174,7 @@ def _changes(situation: Situation) -> str:
 
 
 def _difference(context: Context, record: ObjectRecord, was: LevelState) -> str:
-    """The reason for which a reconcile handler is called."""
+    """The reason why a reconciler is called."""
     if was.body is None:
         return "this process has not called it yet"
     hidden = context.settings.hidden
@@ -203,7 +203,7 @@ def _child(key: Key) -> str:
 
 
 def tell_asked(context: Context, invocation: Invocation, in_flight: InFlight) -> None:
-    """A request for an effect is sent."""
+    """Log that a request for an effect is sent."""
     if not context.settings.explain:
         return
     reads = in_flight.looking or in_flight.reads_first
@@ -215,7 +215,7 @@ def tell_asked(context: Context, invocation: Invocation, in_flight: InFlight) ->
 def tell_answered(
     context: Context, invocation: Invocation, in_flight: InFlight, outcome: Outcome
 ) -> None:
-    """The answer to that request."""
+    """Log the answer to that request."""
     if context.settings.explain:
         line = f"is answered: {_named(in_flight)}: {told(outcome)}"
         _tell(context, invocation, line)
@@ -239,7 +239,7 @@ def _named(in_flight: InFlight) -> str:
 
 
 def told(outcome: Outcome) -> str:
-    """An answer in words, without values.
+    """Describe an answer in words, without values.
 
     >>> told(Applied({"metadata": {"resourceVersion": "7"}}))
     'done, version 7'
@@ -275,7 +275,7 @@ def told(outcome: Outcome) -> str:
 def tell_writing(
     context: Context, endpoint: str, patch: Patch, authors: Sequence[str]
 ) -> None:
-    """A write of the object, with what its handlers have changed and its state."""
+    """Log a write of the object: its handlers' changes, and its state."""
     if not context.settings.explain:
         return
     paths = context.settings.places.paths
@@ -286,13 +286,13 @@ def tell_writing(
 
 
 def tell_written(context: Context, outcome: Outcome) -> None:
-    """The answer to a write, or to the reading before it."""
+    """Log the answer to a write, or to the read before it."""
     if context.settings.explain:
         context.say("debug", f"the write is answered: {told(outcome)}")
 
 
 def _written(patch: Patch, own: Sequence[Path]) -> list[str]:
-    """The fields of a patch, as deep as they say something."""
+    """The fields of a patch, as deep as they carry information."""
     fields: dict[str, None] = {}
     state: list[str] = []
     merge = patch.merge or {}

@@ -1,6 +1,6 @@
-"""The traces of attempts: what they are shown, what they ask for, and how they end.
+"""Traces of attempts: what they receive, what they ask for, and how they end.
 
-They are there with `Settings(traces=True)`, as a recording has it.
+fnop writes them with `Settings(traces=True)`, which a recording sets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def trace_begun(context: Context, invocation: Invocation) -> None:
-    """The facts with which an attempt begins."""
+    """Trace the facts at the beginning of an attempt."""
     if not context.settings.traces:
         return
     situation = invocation.situation
@@ -127,9 +127,9 @@ def _version_in(context: Context, outcome: Outcome) -> str | None:
 
 
 def trace_write(context: Context, number: int, writing: Writing) -> None:
-    """The handlers whose changes are in a write of the object.
+    """Trace the handlers whose changes are in a write of the object.
 
-    What they return comes last, for it is written over what they patch.
+    The results that they return come last, because they overwrite the patches.
     """
     if not context.settings.traces:
         return

@@ -1,1 +1,1 @@
-"""Keep what is known of the objects: their versions, indices, and logs."""
+"""Keep the known facts about objects: their versions, indices, and logs."""

@@ -1,7 +1,7 @@
 """Indices: values that the author's functions compute from all objects of some kinds.
 
-An index is a persistent map, so a handler sees it as it was when its attempt began,
-however long that lasts.  All indices are filled before any handler is called: see
+An index is a persistent map. So a handler sees it as it was when its attempt began,
+however long the attempt lasts. fnop fills all indices before it calls any handler: see
 `are_filled`.
 """
 
@@ -44,7 +44,7 @@ __all__ = [
     "values_for",
 ]
 
-# A kind whose stream has failed this many times is no longer awaited.
+# fnop stops waiting for a kind whose stream has failed this many times.
 FAILURES_MAX = 3
 
 _NONE: Map[Any, Any] = Map()
@@ -73,7 +73,7 @@ class Index(Mapping[Any, tuple[Any, ...]]):
         return tuple(found[each] for each in sorted(found))
 
     def __iter__(self) -> Iterator[Any]:
-        # Sorted, so that no hash decides on the order: a replay sees the same.
+        # Sorted, so that the order does not depend on hashes: a replay sees the same.
         return iter(sorted(self._values, key=repr))
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Index(Mapping[Any, tuple[Any, ...]]):
         return f"<Index of {number_of(len(self), 'key')}>"
 
     def entries(self) -> Iterator[tuple[Any, Key, Any]]:
-        """Each key with each of its objects, and the value of that.
+        """Yield each key with each of its objects, and that object's value.
 
         >>> index = Index().with_object(Key("pods", "n", "p"), {"a": 1})
         >>> [(key, of.name, value) for key, of, value in index.entries()]
@@ -111,7 +111,7 @@ class Index(Mapping[Any, tuple[Any, ...]]):
         return {name: self._values[name][key] for name in self.keys_of(key)}
 
     def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
-        """The index with these values of an object, instead of its former ones."""
+        """Return the index with these values of an object in place of its old ones."""
         had = self._names.get(key, ())
         if not had and not found:
             return self
@@ -127,7 +127,7 @@ class Index(Mapping[Any, tuple[Any, ...]]):
 
 
 def empty_indices(program: Program) -> Map[str, Index]:
-    """All indices of a program, empty: handlers can use them from the beginning."""
+    """All indices of a program, empty, so that handlers can use them from the start."""
     return Map({each.id: Index() for each in program.handlers if each.role in INDICES})
 
 
@@ -171,13 +171,13 @@ def _call_again(
         keys: Index = context.indices[name]
         for key in changed:
             for each in keys.objects_at(key):
-                if each != context.key:  # its own changes void no retries of it
+                if each != context.key:  # its own changes do not void its retries
                     _void_retries(context.of(each), name)
                 context.of(each).due()
 
 
 def _void_retries(context: Context, name: str) -> None:
-    """Void the retries of handlers that wait, as by any change of what they look at."""
+    """Void the retries of waiting handlers, as any change of their input does."""
     record = context.record
     if record is None or record.work is None:
         return
@@ -197,7 +197,8 @@ def _void_retries(context: Context, name: str) -> None:
 def call_observers(turn: Turn, kind: Kind) -> None:
     """Reconcile all objects whose handlers observe entries of the indices of a kind.
 
-    All its objects have been listed for the first time: until then no entry is known.
+    All objects of the kind have been listed for the first time. Until then fnop knows
+    no entry.
     """
     for handler in kind.indexers:
         for name in turn.program.observers.get(handler.id, ()):
@@ -207,7 +208,7 @@ def call_observers(turn: Turn, kind: Kind) -> None:
 
 
 def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] | None:
-    """The values that the function returns for an object; None: keep the index."""
+    """Return the function's values for an object; None: keep the index."""
     resource = context.kind.resource
     record = context.record
     memo = context.memo if record is None else record.memo
@@ -217,7 +218,7 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
     try:
         values = values_for(handler, situation)
         if values and context.observers(handler):
-            canonical([*values.values()])  # raises if it is no JSON
+            canonical([*values.values()])  # raises if it is not JSON
         return values
     except BaseException as problem:
         text = described(problem)
@@ -236,9 +237,9 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
 
 
 def values_for(handler: Handler, situation: Situation) -> Mapping[Any, Any] | None:
-    """The values that an index function returns for an object that it selects.
+    """Return the values that an index function returns for an object it selects.
 
-    None changes nothing. Raises whatever the author's code does.
+    None changes nothing. Raises any exception of the author's code.
     """
     if not sees(handler, situation):
         return {}
@@ -246,14 +247,14 @@ def values_for(handler: Handler, situation: Situation) -> Mapping[Any, Any] | No
 
 
 def keeps_former(handler: Handler, problem: BaseException) -> bool:
-    """Whether the former values stay after an error, although they may be outdated."""
+    """Whether the previous values stay after an error, though maybe outdated."""
     if isinstance(problem, (PermanentError, TemporaryError)):
         return False
     return handler.errors is ErrorsMode.IGNORED
 
 
 def _values(result: Any) -> Mapping[Any, Any] | None:
-    """The values by key; a result that is not a mapping has the key None.
+    """Return the values by key; a result that is not a mapping has the key None.
 
     The result None changes nothing.
     """
@@ -266,11 +267,11 @@ def _values(result: Any) -> Mapping[Any, Any] | None:
 
 
 def are_filled(turn: Turn) -> bool:
-    """Whether handlers may be called: all kinds that others depend on have been listed.
+    """Whether handlers may be called: all kinds that others depend on were listed.
 
-    They are those with an index, those that are owned, and their owners.
+    These are the kinds with an index, the kinds that are owned, and their owners.
 
-    A kind that cannot be listed, refused or broken, is not awaited.
+    fnop does not wait for a kind whose listing is refused or broken.
     """
     return all(
         stream.lists

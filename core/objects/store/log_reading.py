@@ -1,7 +1,7 @@
 """The logs of one pod: decide which to read, and pass their lines to the handlers.
 
-After a pod is deleted, its open logs are read to their end for a while, as the last
-lines may still arrive.
+After a pod is deleted, fnop reads its open logs to their end for a while, because the
+last lines may still arrive.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from fnop.core.values.log_lines import LogLine
 
 __all__ = ["go_on", "read_logs", "take_end", "take_lines", "takes_more"]
 
-# After a pod is deleted, its open logs may go on for so many seconds.
+# After a pod is deleted, its open logs may continue for this many seconds.
 LAST_SECONDS = 30.0
 # fnop reads no further lines of a pod while this many wait for their handlers.
 WAITING_LINES = 100
-# The seconds between two lines about those beyond a rate.
+# The seconds between two log lines about dropped lines beyond a rate.
 TELL_SECONDS = 60.0
 
 
 class _Wanted(NamedTuple):
-    """A container whose log handlers want, which read it in one way."""
+    """A container's log that handlers want; they read it in one way."""
 
     container: Container
     handlers: tuple[Handler, ...]
@@ -66,11 +66,12 @@ def read_logs(
     *,
     is_listed: bool,
 ) -> None:
-    """Read the logs of a pod that handlers want, after it was seen in a version.
+    """Read the logs of a pod that handlers want, after a version of it was seen.
 
-    A container that has begun since the `former` version is read from its first line.
-    If the watch has added the pod, containers may have begun before it was selected.
-    A pod that a later listing shows is new.  No log of a deleted pod is opened.
+    If a container has begun since the `former` version, its log is read from the first
+    line. If the watch has added the pod, containers may have begun before it was
+    selected. A pod that a later listing shows is new. No log of a deleted pod is
+    opened.
     """
     if type == "DELETED":
         for each in context.logs.of_pod(context.key):
@@ -116,7 +117,7 @@ def _wanted(
 ) -> tuple[dict[LogKey, _Wanted], frozenset[int]]:
     """The logs to read, each with the handlers that share one stream of it.
 
-    Also the ways in which handlers read this pod, because the status may lack a
+    The result also holds how handlers read this pod, because the status may lack a
     container for a moment.
     """
     found: dict[LogKey, _Wanted] = {}
@@ -163,12 +164,12 @@ def _begin(context: Context, handler: Handler, pod: Body) -> Begin | None:
 
 
 def _show(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> None:
-    """Take another version of the pod in."""
+    """Take in another version of the pod."""
     after = shown(stream, wanted.container, pod)._replace(is_gone=False)
     ids = tuple(each.id for each in wanted.handlers)
     if after.handlers != ids:
         after = after._replace(handlers=ids)
-        if after.is_open:  # the open one is for the handlers before
+        if after.is_open:  # the open one serves the handlers before
             after = after._replace(phase=LogPhase.WAITING, due=context.now.mono)
     if is_lost(stream, after):
         _take(context, stream, stream.rest)
@@ -211,7 +212,7 @@ def _leave(context: Context, stream: LogStream) -> None:
 
 
 def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
-    """Take lines in; those that `when=` declines are left out."""
+    """Take lines in; drop lines that `when=` declines."""
     if found.remark:
         stream = _warned(context, stream, "remark", f"kubelet says: {found.remark}")
     if found.cut:
@@ -225,7 +226,7 @@ def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
 
 
 def _warned(context: Context, stream: LogStream, sort: str, text: str) -> LogStream:
-    """The stream after a warning, which is given once for each log and sort."""
+    """Return the stream after a warning, given once for each log and sort."""
     if sort in stream.warned:
         return stream
     context.say("warning", f"log of container {stream.key.container}: {text}")
@@ -251,7 +252,7 @@ def _events(
     stream: LogStream,
     lines: Iterable[LogLine],
 ) -> Iterator[PendingEvent]:
-    """Lines as events for their handlers, about the pod as it is known."""
+    """Yield lines as events for their handlers, about the pod as it is known."""
     handlers = {each.id: each for each in context.kind.log_handlers}
     pod = record.body if record.body.uid == stream.key.uid else stream.body
     for line in lines:
@@ -286,7 +287,7 @@ def takes_more(context: Context) -> bool:
 def _told_of_dropped(
     context: Context, stream: LogStream, dropped: tuple[tuple[str, int], ...]
 ) -> LogStream:
-    """The stream after lines beyond a rate, which fnop logs once a minute."""
+    """Return the stream after lines beyond a rate, which fnop logs once a minute."""
     if not dropped:
         return stream
     counts = dict(stream.dropped)
@@ -299,7 +300,7 @@ def _told_of_dropped(
 
 
 def tell_dropped(context: Context, stream: LogStream) -> LogStream:
-    """The stream after logging how many lines were beyond a rate."""
+    """Return the stream after logging how many lines were beyond a rate."""
     handlers = {each.id: each for each in context.kind.log_handlers}
     for name, number in stream.dropped:
         handler = handlers.get(name)
@@ -315,7 +316,7 @@ def tell_dropped(context: Context, stream: LogStream) -> LogStream:
 
 
 def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
-    """Take in that a log stream has ended: finish it, or open it again later."""
+    """Handle the end of a log stream: finish it, or open it again later."""
     if stream.dropped and context.is_served:
         stream = tell_dropped(context, stream)
     if stream.is_gone:

@@ -1,7 +1,7 @@
 """The store of watched objects, as a fold over their versions.
 
 Guarantees: an object has a record, by its uid, from its first appearance to its
-deletion; a version from before an own write never replaces the version after it (R24).
+deletion. A version from before an own write never replaces the version after it (R24).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["aside", "moved", "observe"]
 
 # The number of remembered versions, to notice that the watch is ahead of an own answer.
 _SHOWN_MAX = 15
-# The limit of pending events: a slower event handler loses the oldest.
+# The limit of pending events: a slower event handler loses the oldest events.
 PENDING_EVENTS_MAX = 100
 
 
@@ -92,9 +92,9 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
 
 
 def _is_of_another(record: ObjectRecord, type: str | None, body: Body) -> bool:
-    """Whether a record is not that of this object, or of its former sight.
+    """Whether a record is about another object, or about an earlier sight of it.
 
-    One that is selected again was gone as far as the watch has told.
+    If an object is selected again, the watch has reported it as gone before.
     """
     is_back = record.gone and type != "DELETED"
     return is_back or record.body.uid != body.uid
@@ -108,10 +108,10 @@ def _shown(
     body: Body,
     former: Body | None,
 ) -> ObjectRecord:
-    """The record after a version was shown to handlers of events, and of logs."""
+    """Return the record after its event and log handlers were shown a version."""
     kind = context.kind
     if kind.log_handlers:
-        # A stream that begins later is of a namespace that is new.
+        # A stream that begins later belongs to a new namespace.
         is_listed = type is None and not (stream.lists or context.is_ready)
         read_logs(context, type, body, former, is_listed=is_listed)
     if kind.event_handlers:
@@ -125,9 +125,9 @@ def _is_put_aside(record: ObjectRecord) -> bool:
 
 
 def _read_again(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
-    """The record of an object that was put aside, after another version was seen.
+    """Return the record of a deferred object, after another version was seen.
 
-    While another replica leads, a write that awaits its answer stays as it is: this
+    While another replica leads, a write that awaits its answer stays as it is. This
     process lists every object again before it handles any.
     """
     if record.work is not None:
@@ -140,7 +140,7 @@ def _read_again(context: Context, record: ObjectRecord, body: Body) -> ObjectRec
 def _noted(
     record: ObjectRecord, stream: Stream, type: str | None, body: Body
 ) -> ObjectRecord:
-    """The record with what only this version tells."""
+    """Return the record with the facts that only this version shows."""
     if type is None:
         record = record._replace(listing=stream.id)
     if body.is_deleting and ORPHAN_FINALIZER in body.finalizers:
@@ -151,9 +151,9 @@ def _noted(
 def _make_due(context: Context, record: ObjectRecord) -> None:
     """Let the object be reconciled, if anything can be due about it.
 
-    One of a kind without handlers is followed for its owner, who is due. If it names
-    that owner in an annotation alone it may have to be collected, and if it has
-    finalizers, to be released.
+    An object of a kind without handlers is followed for its owner, which is due. If it
+    names that owner in an annotation alone, it may have to be deleted. If it has
+    finalizers, it may have to be released.
     """
     is_over = record.gone or record.vanished
     if not (context.kind.has_handlers or is_over or record.work is not None):
@@ -164,10 +164,10 @@ def _make_due(context: Context, record: ObjectRecord) -> None:
 
 
 def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> bool:
-    """Whether the object is gone by a live answer that is newer than this version.
+    """Whether a live answer that is newer than this version says the object is gone.
 
-    A later version than was known then casts doubt on that answer: the object is read
-    again before anything is done about it.
+    A version later than the last known one then casts doubt on that answer. fnop reads
+    the object again before it acts on it.
     """
     grave, record = context.grave, context.record
     if grave is None or grave.uid != body.uid:
@@ -184,10 +184,11 @@ def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> 
 
 
 def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """The record as read from the object itself, with what was not written on it.
+    """Return the record as read from the object, with the changes not yet written.
 
-    It is read again with each version, until the object is reconciled here.  If another
-    process has stored a state meanwhile, that counts; but deletions are not taken back.
+    It is read again with each version, until the object is reconciled here. If another
+    process has stored a state meanwhile, that state counts. But deletions are not taken
+    back.
     """
     fresh = _first_sight(context, record.body, listed=False)
     unwritten = record.unwritten
@@ -205,10 +206,10 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
 
 
 def moved(context: Context, record: ObjectRecord, key: Key) -> None:
-    """Put an object aside under the key that it has in another version of its kind.
+    """Defer an object under the key that it has in another version of its kind.
 
     It is not deleted: handlers see it again, in that version, when it is listed there.
-    What was not written on it is kept.
+    fnop keeps the changes that were not written on it.
     """
     let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
     if context.kind.indexers:
@@ -222,9 +223,9 @@ def moved(context: Context, record: ObjectRecord, key: Key) -> None:
 def _unwritten(context: Context, record: ObjectRecord) -> Work:
     """The ends of handlers, and their changes, that are not on the object.
 
-    A write under way may arrive or not. If it does, the state on the object tells.  If
-    not, it is done again, which is no change where it only sets fields.  A handler with
-    functions or a JSON patch in it is called again.
+    A write under way may arrive or not. If it does, the state on the object shows it.
+    If not, fnop does it again, which changes nothing if it only sets fields. A handler
+    whose change contains functions or a JSON patch is called again.
     """
     work = record.work or IDLE
     parts = () if work.writing is None else work.writing.parts
@@ -250,12 +251,12 @@ def _unwritten(context: Context, record: ObjectRecord) -> Work:
 
 
 def _repeats(change: Patch | Transform) -> bool:
-    """Whether a change that is made twice is as if it were made once."""
+    """Whether a change that is made twice has the effect of making it once."""
     return isinstance(change, Patch) and not change.json
 
 
 def _of_deletion(work: Work) -> Work:
-    """The ends of deletion handlers alone: they are about the uid, whatever follows."""
+    """The ends of deletion handlers alone: they concern the uid, whatever follows."""
     ends = {
         name: progress
         for name, progress in work.progress.items()
@@ -302,7 +303,7 @@ def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
 
 
 def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
-    """The record of an object without our state; perhaps with that of a predecessor."""
+    """Return the record of an object without our state, maybe with a predecessor's."""
     kopf = context.settings.predecessor
     if kopf is None:
         return ObjectRecord(body, UNSTORED, initial=listed)
@@ -328,7 +329,7 @@ def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord
 def _refreshed(
     context: Context, record: ObjectRecord, stream: Stream, type: str | None, body: Body
 ) -> ObjectRecord:
-    """The record with a newer version; one from before a live answer is ignored.
+    """Return the record with a newer version; ignore one from before a live answer.
 
     The answer to an own write, or to a live read, may be ahead of the watch.
     """
@@ -347,9 +348,9 @@ def _refreshed(
     expected = record.expected
     if (
         expected is None
-        or record.vanished  # it exists still, or again: take the watch's version
+        or record.vanished  # it still exists, or exists again: take the watch's version
         or body.version == expected.version
-        or is_behind(expected.version, body.version)  # a listing leaves out versions
+        or is_behind(expected.version, body.version)  # a listing skips versions
         or (type is None and stream.begun > expected.step)
     ):
         return record._replace(body=body, vanished=False, expected=None, shown=versions)
@@ -357,7 +358,7 @@ def _refreshed(
 
 
 def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """The record with a live read due: the watch shows an object that was missing."""
+    """Return the record with a live read due: the watch shows a missing object."""
     expected = record.expected
     if expected is None or expected.looking:
         return record
@@ -365,7 +366,7 @@ def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
 
 
 def _at_its_pace(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
-    """The record without a pause, if another has changed the object: no loop now."""
+    """Return the record without a pause, if another has changed it: no loop now."""
     if not (record.backoff.pace.is_loop or record.backoff.odds.is_loop):
         return record
     if body.version == record.body.version or _is_written(context, record):
@@ -434,8 +435,8 @@ def _with_pending_events(
 def _looked_at(handler: Handler, former: Body | None, body: Body) -> tuple[Body, ...]:
     """The versions of an object that a handler of its events is called for.
 
-    A mapping gets the one before, too: whom that has named has to be looked at when it
-    names another, or loses the label by which it was a template.
+    A mapping also gets the version before. The objects that it named must be reconciled
+    when it names others, or when it loses the label that made it a template.
     """
     if not handler.to or former is None or former.version == body.version:
         return (body,)

@@ -61,16 +61,16 @@ def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
     return work._replace(successes=tuple(kept))
 
 
-# A change that is undone later than that is undone for another reason.
+# A change that is undone later than this is undone for another reason.
 _SOON_SECONDS = 60.0
 
 
 def at_odds(context: Context, record: ObjectRecord, what: str) -> ObjectRecord:
-    """Count a change of the finalizer, or of the state; another may undo it each time.
+    """Count a change of finalizer or state, which others may undo each time.
 
-    Two operators of one name, of which only one handles deletions, do so without end.
-    So do controllers that write whole metadata, such as the one of EndpointSlices: they
-    may take a while to do so.
+    Two operators of one name do so without end, if only one of them handles deletions.
+    So do controllers that write whole metadata, such as the EndpointSlice controller:
+    it may take them a while.
     """
     odds, now = record.backoff.odds, context.now.mono
     follows = now - odds.last <= 2 * odds.pause + _SOON_SECONDS
@@ -90,7 +90,7 @@ def at_odds(context: Context, record: ObjectRecord, what: str) -> ObjectRecord:
 def of_generation(
     record: ObjectRecord, writing: Writing, body: Body
 ) -> tuple[ObjectRecord, Writing, bool]:
-    """The condition with the generation that the own write has made, if it has."""
+    """Set the condition's generation to the one that the own write made, if any."""
     condition, base = writing.condition, writing.base
     if base is None:
         return record, writing, False
@@ -107,7 +107,7 @@ def of_generation(
 def after_own_write(
     context: Context, record: ObjectRecord, writing: Writing, body: Body
 ) -> tuple[ObjectRecord, Writing]:
-    """The progress of the handlers that have written, for the state they have made."""
+    """Return the progress of the handlers that wrote, for the state they made."""
     kind, base = context.kind, writing.base
     names = sorted({name for name, _ in writing.patches})
     if base is None or not names or not _is_observed(kind, writing.endpoint):
@@ -139,10 +139,10 @@ def keeping_pace(
     after: Body,
     attempt: int | None = None,
 ) -> ObjectRecord:
-    """Count an own change for which handlers are called again, and warn of a loop.
+    """Count an own change that leads to calls of handlers; warn about a loop.
 
-    `patches` are the handlers' changes, as far as they can be told apart; `attempt` is
-    the serial of the conversation that made one.
+    `patches` are the handlers' changes, as far as fnop can distinguish them; `attempt`
+    is the serial of the conversation that made one.
     """
     kind = context.kind
     if before.version == after.version or not kind.may_loop:
@@ -165,9 +165,9 @@ def keeping_pace(
 def paced_by_index(
     context: Context, record: ObjectRecord, handler: Handler
 ) -> ObjectRecord:
-    """Count a call for entries of an index that has changed anything.
+    """Count a call for index entries, if it has changed anything.
 
-    The index may be of the very objects that the handler changes.
+    The index may cover the very objects that the handler changes.
     """
     pace = paced(record.backoff.pace, context.now.mono, {})
     if pace.is_loop:
@@ -183,7 +183,7 @@ def paced_by_index(
 
 
 def warn_dropped(context: Context, writing: Writing, response: Body) -> None:
-    """Warn of fields that a request has asked for, and the response lacks."""
+    """Warn about fields that a request has set and the response lacks."""
     resource = context.kind.resource
     for handler, pointer in dropped_fields(writing, response):
         about = f"dropped {context.key.resource} {pointer}"

@@ -26,15 +26,15 @@ __all__ = [
     "vanished",
 ]
 
-# The number of further looks for an object that was missing.
+# The number of further reads of an object that was missing.
 LOOKS_MAX = 3
 
 
 def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
-    """The record with the answer to an own write as its freshest version.
+    """Return the record with the answer to an own write as its freshest version.
 
-    The object is not reconciled before the watch has shown that version.  An answer
-    that changed nothing needs not be shown (R24).
+    fnop does not reconcile the object before the watch has shown that version. If the
+    answer changed nothing, the watch need not show it (R24).
     """
     if body.version == record.body.version:
         known = compact(body, record.body)
@@ -42,7 +42,7 @@ def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     if is_behind(body.version, record.body.version):
         return record
     if body.version in record.shown[-1:]:
-        # The watch has come to it, past the answer that was still to be shown.
+        # The watch has reached it, past the answer that it had yet to show.
         return record._replace(body=body, expected=None, learned=context.step)
     if body.version in record.shown:
         return record  # the watch has shown a later version
@@ -51,9 +51,10 @@ def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
 
 
 def learn(context: Context, body: Body) -> None:
-    """Take in another object that an own write has made or changed, ahead of the watch.
+    """Take in another object that an own write has made or changed, before the watch.
 
-    One with handlers of its own changes is read from its first listing or watch event.
+    An object with handlers for its own changes is read from its first listing or watch
+    event.
     """
     record = context.record
     if not context.is_served or not context.kind.is_owned:
@@ -61,7 +62,7 @@ def learn(context: Context, body: Body) -> None:
     if record is not None and record.body.uid == body.uid:
         context.put(shown(context, record, body))
     elif record is None and not context.kind.changes:
-        # It may be gone by now, and the watch may have shown that before this answer.
+        # It may be gone by now. The watch may have shown that before this answer.
         fresh = ObjectRecord(body, UNSTORED, memo=context.memo, learned=context.step)
         expected = expectation_of(context, body.version)
         context.put(fresh._replace(expected=expected))
@@ -77,11 +78,11 @@ def expectation_of(
 
 
 def vanished(context: Context, record: ObjectRecord, *, looks: int = 0) -> ObjectRecord:
-    """The record after a live answer without the object; the watch should follow.
+    """Return the record after a live answer without the object; the watch follows.
 
-    A single answer may be wrong: of a proxy, or of a server that lags behind.  So
-    nothing is begun, and the object is read again with growing pauses, after so many
-    `looks`, before it is forgotten.
+    A single answer may be wrong: it may come from a proxy, or from a server that lags
+    behind. So fnop begins nothing. It reads the object again with growing pauses, after
+    so far `looks` reads, before it forgets the object.
     """
     pause = context.settings.echo_timeout_seconds * 2**looks
     expected = expectation_of(context, "")

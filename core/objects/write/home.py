@@ -1,4 +1,4 @@
-"""The places where the state of a kind, its conditions and results are stored."""
+"""The places of a kind's state, its conditions and results."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = [
 
 
 def housed(context: Context, record: ObjectRecord, writing: Writing) -> Writing:
-    """The write; results without a place in the status move to the state (R25)."""
+    """Return the write; results that do not fit the status go to the state (R25)."""
     status, names = context.kind.status, set(writing.results)
     if not context.kind.resource.is_built_in:
-        # A result is no whole status, if others' fields are required.
+        # A result is not a whole status, if others' fields are required.
         lacks = status.lacks(record.body.stanza("status"))
         is_whole = bool(writing.patches) or not lacks
         names = {each for each in names if not (is_whole and status.keeps(each))}
@@ -37,7 +37,7 @@ def housed(context: Context, record: ObjectRecord, writing: Writing) -> Writing:
 def homeless(
     context: Context, record: ObjectRecord, writing: Writing, names: set[str]
 ) -> Writing:
-    """The write with these results kept in the state: the status has no such field."""
+    """Return the write with these results in the state: the status lacks the fields."""
     for name in sorted(names):
         context.warn_once(
             f"result {context.key.resource} {name}",
@@ -54,7 +54,7 @@ def homeless(
 
 
 def home_of(context: Context, body: Body) -> Place:
-    """The place where the state of an object of this kind is stored."""
+    """The place of the state of an object of this kind."""
     kind, places = context.kind, context.settings.places
     is_pruned = context.key.resource in context.notes.annotated
     place = places.on(kind.resource, status=kind.status, refused=is_pruned)
@@ -62,7 +62,7 @@ def home_of(context: Context, body: Body) -> Place:
 
 
 def falls_back(context: Context, place: Place, why: str) -> bool:
-    """Store the state of this kind elsewhere from now on; False if that cannot be."""
+    """Store the state of this kind elsewhere from now on; False if impossible."""
     places = context.settings.places
     if places.fallback is None or place is not places.first:
         return False
@@ -96,7 +96,7 @@ def _may_have_conditions(context: Context) -> bool:
 
 
 def tell_unconditioned(context: Context) -> None:
-    """Tell once that a kind's status takes no condition of the operator's."""
+    """Log once that a kind's status takes no condition from the operator."""
     if not _may_have_conditions(context) or takes_conditions(context):
         return
     about = f"conditions {context.key.resource}"
@@ -113,9 +113,9 @@ _NO_CONDITIONS = (
 
 
 def own_conditions(context: Context) -> tuple[str, ...]:
-    """The types of the conditions by which the operator itself tells of an object.
+    """The types of the operator's own conditions.
 
-    A reconcile handler tells by `Synced`, and is not called because it is gone.
+    A reconciler reports with `Synced`, and is not called because the condition is gone.
     """
     marker = (context.settings.marker,) if context.settings.conditions else ()
     return (*marker, SYNCED) if context.kind.levels else marker

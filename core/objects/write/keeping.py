@@ -1,4 +1,4 @@
-"""The keeper of an object's children, and the handlers beside it, for one call."""
+"""The keeper of an object's children, and its other handlers, for one call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["beside_of", "is_new", "keeper_of"]
 def keeper_of(
     context: Context, record: ObjectRecord, handler: Handler, *, clears: bool = False
 ) -> Keeper:
-    """The keeper; with `clears` the object's children go before it."""
+    """Return the keeper; with `clears`, the children are deleted before the object."""
     settings = context.settings
     label = set_of(settings.marker, handler.id)
     return Keeper(
@@ -36,7 +36,7 @@ def keeper_of(
 def beside_of(
     record: ObjectRecord, handler: Handler, *, awaits: bool = False
 ) -> Beside:
-    """The other handlers of the object, by what they have said at their last calls.
+    """The other handlers of the object, by their results at their last calls.
 
     With another spec they may desire other children by now.
     """
@@ -52,7 +52,7 @@ def beside_of(
 
 
 def is_new(state: LevelState, body: Body) -> bool:
-    """Whether the object has another spec than at the last call: failures count anew.
+    """Whether the spec has changed since the last call: failures count from zero.
 
     A change of children does not count: a failing handler may cause it.
     """

@@ -1,10 +1,10 @@
 """The consequences for handlers of the operator's own writes on their object.
 
-A handler's progress is about one state of the object, by digest.  An own write makes
-another state, but no new change for a handler that is at work: its progress follows, so
-that its delays, retries and timeout hold, and its next attempt gets the object as it is
-then.  A write of anybody else is a new change.  So is an own write for handlers that
-are done, except for those that wrote it.
+A handler's progress is about one state of the object, by digest. An own write makes
+another state, but not a new change for a handler that is at work. The handler's
+progress follows, so that its delays, retries and timeout hold. Its next attempt gets
+the object as it is then. A write of any other client is a new change. So is an own
+write for handlers that are done, except for the handlers that wrote it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ __all__ = [
     "with_undoing",
 ]
 
-# The digests, by handler, of its observed state before its own write, and after it.
+# The digests, by handler, of its observed state before its own write, and after.
 Moves = Mapping[str, tuple[str, str]]
 
 
 def moved_handlers(record: ObjectRecord, authors: Iterable[str]) -> tuple[str, ...]:
-    """The handlers whose progress follows an own write: the authors, and all not done.
+    """The handlers whose progress follows an own write: its authors, and all not done.
 
     The latter get the object as it is then at their next attempt.
     """
@@ -80,10 +80,10 @@ def moves_of(kind: Kind, names: Iterable[str], before: Body, after: Body) -> Mov
 def moved_progress(
     all_progress: Mapping[str, Progress], kind: Kind, moves: Moves
 ) -> Mapping[str, Progress]:
-    """The progress of all handlers; that of followers is about the new state.
+    """Return all progress; a follower's progress is about the new state.
 
-    The digest that a handler has acted upon and succeeded with stays: its own change is
-    one like any other.
+    The digest that a handler has acted upon and succeeded with stays: fnop treats the
+    handler's own change like any other.
     """
     return {
         name: _moved(progress, move)
@@ -94,11 +94,11 @@ def moved_progress(
 
 
 def with_undoing(kind: Kind, after: Stored, before: Body, made: Body) -> Stored:
-    """The state at the end of a change, after whose own write the object is `made`.
+    """The state at the end of a change, after its own write has made `made`.
 
-    If somebody undoes that write before it is handled, the object is again as it was
-    last seen.  That is a change all the same, as the digests tell that the handlers
-    have acted upon.
+    If another client undoes that write before it is handled, the object is as it was
+    last seen. That still is a change: the digests that the handlers have acted upon
+    show it.
     """
     ahead = {
         handler.id: Progress("", acted=now)
@@ -112,7 +112,7 @@ def with_undoing(kind: Kind, after: Stored, before: Body, made: Body) -> Stored:
 
 
 def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
-    """The record with all work in progress moved to the state that the authors made."""
+    """Return the record with all work in progress moved to the authors' new state."""
     work = record.work
     if work is None or not moves:
         return record
@@ -144,7 +144,7 @@ def _declared_moved(work: Work, kind: Kind, moves: Moves) -> Mapping[str, Declar
 
 
 def _move_of(kind: Kind, moves: Moves, name: str) -> tuple[str, str] | None:
-    """The change of digest of a handler, or of the declarer of this sub-handler."""
+    """The change of a handler's digest, or of its declarer's for a sub-handler."""
     handler = _handler_of(kind, name)
     return None if handler is None else moves.get(handler.id)
 
@@ -173,9 +173,9 @@ def _moved(progress: Progress, move: tuple[str, str]) -> Progress:
 def generation_after(handled: int | None, before: Body, after: Body) -> int | None:
     """The generation that is handled, after an own write has made `after`.
 
-    The API server increments it with each change of anything but metadata and status
-    (Kubernetes API conventions: metadata).  A change that another has made before is
-    not handled yet, and neither is a change on top of it.
+    The API server increments it with each change except in metadata and status
+    (Kubernetes API conventions: metadata). A change that another client made before is
+    not handled yet. Neither is a change on top of it.
     """
     if handled is None or handled != before.generation:
         return handled
@@ -183,7 +183,7 @@ def generation_after(handled: int | None, before: Body, after: Body) -> int | No
 
 
 def with_generation(record: ObjectRecord, before: Body, after: Body) -> ObjectRecord:
-    """The record, with the generation that an own write has made as the handled one."""
+    """Return the record, with the generation of an own write as the handled one."""
     work = record.work
     if work is None or work.change is None:
         return record
@@ -197,7 +197,7 @@ def with_generation(record: ObjectRecord, before: Body, after: Body) -> ObjectRe
 
 
 def asks_for_the_same(one: Body, other: Body) -> bool:
-    """Whether two states of an object differ in no more than metadata and status."""
+    """Whether two states of an object differ in metadata and status at most."""
     keys = (one.data.keys() | other.data.keys()) - {"metadata", "status"}
     return all(one.data.get(key) == other.data.get(key) for key in keys)
 
@@ -211,7 +211,7 @@ def made_by(patch: Patch, before: Body) -> Body:
 
 
 def changed_fields(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
-    """The fields in which two states differ for handlers of changes, as pointers."""
+    """The fields that differ in two states for handlers of changes, as pointers."""
     hidden, own = kind.observation.hidden, kind.observation.own
     was, now = essence_of(before, hidden), essence_of(after, hidden)
     found = [pointer(path) for path in _leaves(difference(was, now), ())]
@@ -228,11 +228,11 @@ def authors_of(
     before: Body,
     after: Body,
 ) -> dict[str, tuple[str, ...]]:
-    """The authors of changes for which handlers are called, and the fields.
+    """The authors of changes that lead to calls of handlers, and the fields.
 
-    The fields are JSON pointers.  If several patches were written at once, the effect
-    of each alone shows whose change it is: a field that a patch does not change was not
-    changed by its author.  A handler of watch events is called for any field, and
+    The fields are JSON pointers. If several patches were written at once, the effect of
+    each alone shows who made which change: if a patch does not change a field, its
+    author did not change it. A handler of watch events is called for any field, and
     counts for all its own changes.
     """
     fields = changed_fields(kind, before, after) if kind.changes else ()
@@ -244,7 +244,7 @@ def authors_of(
         made = after if len(own) == len(patches) else _made_by_all(own, before, after)
         if name in event_handlers:
             part = _touched(kind, before, made)
-        elif name in levels:  # it is called for any change but that of the status
+        elif name in levels:  # it is called for any change except in the status
             touched = _touched(kind, before, made)
             part = tuple(each for each in touched if not each.startswith("/status"))
         else:
@@ -257,7 +257,7 @@ def authors_of(
 def _made_by_all(
     patches: Iterable[Patch | Transform | None], before: Body, after: Body
 ) -> Body:
-    """The state after some patches; the effects of functions cannot be told apart."""
+    """The state after some patches; the effects of functions are inseparable."""
     for patch in patches:
         if not isinstance(patch, Patch):
             return after
@@ -270,7 +270,7 @@ _OF_ANY_WRITE = frozenset(("resourceVersion", "generation", "managedFields"))
 
 
 def _touched(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
-    """All fields in which two states differ, except for the operator's own."""
+    """All fields that differ in two states, except for the operator's own."""
     return tuple(
         pointer(path)
         for path in _leaves(difference(before.data, after.data), ())

@@ -1,4 +1,4 @@
-"""A refused write: the handler whose fault it is, and the next write."""
+"""A refused write: the handler that is responsible, and the next write."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ AfterRefusal = Send | Later | Done
 def refused(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> AfterRefusal:
-    """The reaction to a write that the server refuses as invalid."""
+    """Decide what to do about a write that the server refuses as invalid."""
     split = context.kind.resource.has_status
     if writing.endpoint == "status" and _drops_condition(context, writing):
         return Send(record, writing._replace(unsaid=True))
@@ -92,9 +92,9 @@ def judge_refusal(
 
 
 def _drops_condition(context: Context, writing: Writing) -> bool:
-    """Whether to try without our conditions: the schema may have other ones."""
+    """Whether to try without our conditions: the schema may have its own."""
     if writing.unsaid:
-        # They were not the reason.
+        # The conditions were not the reason.
         context.note(context.notes.conditioned(context.key.resource))
         return False
     tells = tells_own(writing, own_conditions(context))
@@ -119,7 +119,7 @@ def _moves_state(context: Context, record: ObjectRecord, writing: Writing) -> bo
 def _unsaved(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> AfterRefusal:
-    """End the write; a refused state is kept in this process and tried again later."""
+    """End the write; keep a refused state in this process, and try again later."""
     tries = record.backoff.unsaved_tries + 1
     if tries == 1:
         context.failed()
@@ -157,8 +157,8 @@ def _blame(
 ) -> AfterRefusal:
     """Fail the attempt whose patch or result is refused.
 
-    The changes of other authors wait for the next write; those that were written
-    already are no changes any more.
+    The changes of other authors wait for the next write. Changes that were already
+    written are dropped from it.
     """
     work = record.work or IDLE
     results = {k: v for k, v in writing.results.items() if k != author}
@@ -180,7 +180,7 @@ def _blame(
         record = record._replace(work=work)
     else:
         context.say("error", f"the patch of {author} is refused: {message}")
-    # The state that was to be stored is outdated; the rest is decided anew.
+    # The state that was to be stored is outdated. The rest is decided again.
     ended = writing._replace(after=None, memory=None, ends=False)
     return Done(record, ended)
 
@@ -201,9 +201,9 @@ def _blamed(
 def _blamed_level(
     context: Context, record: ObjectRecord, handler: Handler, message: str, final: bool
 ) -> ObjectRecord:
-    """Fail the call of a reconcile handler whose status or patch is refused.
+    """Fail the reconcile call whose status or patch is refused.
 
-    It is told on the object, too, unless just that was refused.
+    fnop also reports it on the object, unless exactly that report was refused.
     """
     text = f"its status is refused: {message}"
     failure = Failure("Refused", text, permanent=final, rejected=True)

@@ -1,7 +1,7 @@
 """The object's own write as a machine: send, verify, resolve conflicts, continue.
 
-An outcome is never lost: a failed write is sent again, with backoff, from the freshest
-body; the handlers behind it are not called again (R22).
+An outcome is never lost: fnop sends a failed write again, with backoff, from the
+freshest body. It does not call the handlers behind it again (R22).
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ from fnop.effects.values import type_name
 __all__ = ["answer_write", "begin_write"]
 
 
-# A conflict is followed by an immediate live read; after more of them than this in a
-# row, by backoff, since another writer may never end.
+# A conflict is followed by an immediate live read. After more than this many in a row,
+# fnop waits with backoff, since another writer may never end.
 _QUICK_TRIES = 3
 _NOT_KEPT = "the API server does not keep what the storage writes"
 
@@ -98,9 +98,9 @@ def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> Non
 
 
 def _without(record: ObjectRecord, writing: Writing) -> ObjectRecord:
-    """The record without the changes that a write carries; the others wait.
+    """Return the record without the changes that a write carries; the others wait.
 
-    A write may carry none, such as the mark that a handler has begun to act.
+    A write may carry no changes, such as the mark that a handler has begun to act.
     """
     work, carried = record.work or IDLE, {id(patch) for _, patch in writing.patches}
     patches = tuple(each for each in work.patches if id(each[1]) not in carried)
@@ -109,7 +109,7 @@ def _without(record: ObjectRecord, writing: Writing) -> ObjectRecord:
 
 
 def _tell_of_former(context: Context, record: ObjectRecord) -> None:
-    """Tell where a former release has put the finalizer, and nobody knows what for."""
+    """Log a finalizer of a former release whose purpose is unknown."""
     kind = context.kind
     holders = (*kind.deleters, *(each for each in kind.background if each.holds))
     if holders or any(each.held for each in record.levels.values()):
@@ -122,7 +122,7 @@ def _tell_of_former(context: Context, record: ObjectRecord) -> None:
 
 
 def _in_order(context: Context, writing: Writing) -> Writing:
-    """The write, its patches in the order of their handlers' registration."""
+    """Return the write with its patches in the order of handler registration."""
     kind = context.kind
     others = (*kind.log_handlers, *kind.background, *kind.changes)
     handlers = (*kind.event_handlers, *others)
@@ -132,12 +132,12 @@ def _in_order(context: Context, writing: Writing) -> Writing:
 
 
 def _place(order: Mapping[str, int], name: str) -> int:
-    """The position of a handler; of a sub-handler that of its declarer."""
+    """The position of a handler; for a sub-handler, its declarer's position."""
     return order.get(declarer_of(name, order), len(order))
 
 
 def _warn_collisions(context: Context, writing: Writing) -> None:
-    """Warn of handlers with different values for a field: the later one wins (R18)."""
+    """Warn about handlers that set a field differently: the later one wins (R18)."""
     so_far: Any = {}
     before, author = so_far, ""
     for handler, patch in writing.patches:
@@ -185,7 +185,7 @@ def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
 def _restated(
     context: Context, record: ObjectRecord, writing: Writing, after: Stored, made: Body
 ) -> Stored:
-    """The state to be stored, for the object as its authors' changes make it."""
+    """The state to store, for the object as its authors' changes make it."""
     kind = context.kind
     names = moved_handlers(record, {name for name, _ in writing.patches})
     moves = moves_of(kind, names, record.body, made)
@@ -202,9 +202,9 @@ def _put(context: Context, record: ObjectRecord, writing: Writing | None) -> Non
 def _request_for(
     context: Context, record: ObjectRecord, writing: Writing
 ) -> NextWrite | AfterRefusal:
-    """The request that is due, or the reaction if there is none."""
+    """Return the request that is due, or the reaction if none is."""
     if writing.finalizer == Duty.ADD.value and record.body.is_deleting:
-        # The API server adds no finalizer to an object that is being deleted.
+        # The API server does not add a finalizer to an object that is being deleted.
         return Done(record, writing)
     place = home_of(context, record.body)
     try:
@@ -246,9 +246,9 @@ def _go_on(context: Context, what: AfterRefusal) -> None:
 def _too_long(
     context: Context, record: ObjectRecord, writing: Writing, problem: str
 ) -> AfterRefusal:
-    """Write only digests, since the state is too long to be stored.
+    """Write only digests, since the state is too long to store.
 
-    It is the object's error, not the operator's.  Digests always fit: they keep a
+    This is the object's error, not the operator's. Digests always fit. They keep a
     restart from handling the object as a new one.
     """
     context.failed()
@@ -359,9 +359,10 @@ def _answered(
 
 
 def _has_landed(writing: Writing, body: Body) -> bool:
-    """Whether a request without an answer has been done, as the object shows.
+    """Whether a request without an answer succeeded, as the object shows.
 
-    It was bound to one version: if the object still has that, it was not.
+    The request was bound to one version. If the object still has that version, the
+    request did not succeed.
     """
     base, asked = writing.base, writing.asked
     if base is None or asked is None or body.version == base.version:
@@ -399,7 +400,7 @@ def _written(
     elif writing.more:
         _send(context, record, writing)
     elif raised and "status" in writing.sent:
-        # The condition was written already, with the generation before.
+        # The condition was already written, with the previous generation.
         rest = writing._replace(patches=(), results={}, sent=frozenset())
         _send(context, record, rest)
     else:
@@ -407,7 +408,7 @@ def _written(
 
 
 def _taken_by(writing: Writing, *, split: bool) -> Writing:
-    """The write after an endpoint has taken its part of it."""
+    """Return the write after an endpoint has taken its part of it."""
     endpoint, patches = writing.endpoint, writing.patches
     if writing.base is not None and patches:
         patches = left_of(patches, endpoint, writing.base, split=split)
@@ -417,7 +418,7 @@ def _taken_by(writing: Writing, *, split: bool) -> Writing:
 def _look_again(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> None:
-    """Read the object and compute the write anew, after a conflict or no reply."""
+    """Read the object and compute the write again, after a conflict or no reply."""
     writing = writing._replace(looking=True, tries=writing.tries + 1)
     if is_worth_logging(writing.tries, first=5):
         _warn_unwritten(context, message)
@@ -470,10 +471,10 @@ def _missing(
 
 
 def _await_end(context: Context, record: ObjectRecord, writing: Writing) -> None:
-    """Wait with a write whose object is said to be gone, or replaced.
+    """Wait with a write whose object is reported as gone, or replaced.
 
-    The object is not reconciled until the watch shows that, too.  If it exists after
-    all, it is read again before the write goes on: a request may have been done.
+    The object is not reconciled until the watch shows that, too. If it still exists,
+    fnop reads it again before the write continues: a request may have succeeded.
     """
     waiting = writing._replace(looking=True, due=context.now.mono)
     looks = record.expected.looks if record.vanished and record.expected else 0
