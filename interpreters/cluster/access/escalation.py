@@ -1,4 +1,4 @@
-"""Check that written roles and bindings give no more than their writer has.
+"""Check that written roles and bindings grant no more rights than their writer has.
 
 `pkg/registry/rbac/*/policybased` and `pkg/registry/rbac/validation` in Kubernetes.
 """
@@ -39,15 +39,15 @@ EVERYTHING = (
 
 
 def check_escalation(cluster: Cluster, call: Call, new: Any) -> None:
-    """Refuse to write a role or binding that gives more than its writer has.
+    """Refuse to write a role or binding that grants more than its writer has.
 
-    `cluster` is as it was before, `new` what would be stored.
+    `cluster` is the cluster before the write, and `new` is the object to be stored.
     """
     user, kind = call.request.user, call.kind
     if user is None or not cluster.rbac or kind.group != GROUP:
         return
     if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-        return  # the decoder will complain of it
+        return  # the decoder will report it
     if MASTERS in user.groups or _is_housekeeping(cluster, call, new):
         return
     if kind.plural in ROLE_KINDS:
@@ -167,12 +167,12 @@ def _covers(own: Rule, single: Rule) -> bool:
     # Rights on some names only do not cover rights on all names.
     if own.names and not (single.names and single.names[0] in own.names):
         return False
-    # A rule that is about "*/scale" of everything is no rule about one's own name.
+    # A rule about "*/scale" of everything is not a rule about one's own name.
     return own.covers_resource(single.verbs[0], single.groups[0], single.resources[0])
 
 
 def compacted(rules: Iterable[Rule]) -> list[Rule]:
-    """Rules that differ by their verbs alone as one (CompactRules).
+    """The rules, with those that differ only by their verbs merged (CompactRules).
 
     >>> [rule.verbs for rule in compacted([Rule(("get",), ("",), ("pods",)),
     ...                                    Rule(("list",), ("",), ("pods",))])]

@@ -1,4 +1,4 @@
-"""Acting as somebody else: the Impersonate-* headers of a request."""
+"""Impersonation: the Impersonate-* headers of a request."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def impersonated(
 ) -> User | ApiResponse | None:
     """The user that a request acts as, by its headers, or a refusal.
 
-    `headers` are all of the request's.  Without a `user`, or without RBAC, no
-    permission is needed.  The rules are those of the filter WithImpersonation.
+    `headers` are all headers of the request. Without a `user`, or without RBAC, no
+    permission is needed. The rules come from the filter WithImpersonation.
     """
     named = [(name.lower(), value) for name, value in headers]
     given = [(name, value) for name, value in named if name.startswith("impersonate-")]
@@ -103,7 +103,7 @@ def _refused(
 
 
 def _groups(name: str, groups: list[str]) -> tuple[str, ...]:
-    """The impersonated groups, and those that every user of this name has."""
+    """The impersonated groups, and the groups that every user of this name has."""
     account = service_account_of(name)
     if account is not None and not groups:
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}"]

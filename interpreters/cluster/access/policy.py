@@ -1,8 +1,8 @@
 """The roles and bindings of a new cluster with RBAC.
 
-Those of a current Kubernetes (plugin/pkg/auth/authorizer/rbac/bootstrappolicy) that
-people and operators are bound to; the roles of the control plane's own parts,
-which do not exist here, are left out.
+They are the ones of a current Kubernetes
+(plugin/pkg/auth/authorizer/rbac/bootstrappolicy) that people and operators are bound
+to. The roles of the control plane's own parts, which do not exist here, are skipped.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ WRITE = "create,delete,deletecollection,patch,update"
 ALL = "create,delete,deletecollection,get,list,patch,update,watch"
 AGGREGATE = f"{GROUP}/aggregate-to-"
 
-# One rule a line: verbs, API group ("core" is the nameless one), resources; or
-# verbs and the paths of a rule about no resources.
+# One rule a line: verbs, API group ("core" is the nameless one), resources. A rule that
+# is not about resources has verbs and paths.
 ROLES: dict[str, str] = {
     "cluster-admin": """
         * * *
@@ -93,7 +93,7 @@ replicasets,replicasets/scale,replicasets/status,replicationcontrollers/scale
         {READ} networking.k8s.io ingresses,ingresses/status,networkpolicies
     """,
 }
-# Roles that are the sum of others, in the order in which the controller adds them.
+# Roles that are the sum of other roles, in the order in which the controller adds them.
 SUMS: dict[str, tuple[str, ...]] = {
     "view": ("system:aggregate-to-view",),
     "edit": ("system:aggregate-to-edit", "system:aggregate-to-view"),
@@ -103,7 +103,7 @@ SUMS: dict[str, tuple[str, ...]] = {
         "system:aggregate-to-admin",
     ),
 }
-# Into which sum a role goes.
+# The sum that contains a role.
 GOES_INTO = {
     "edit": "admin",
     "view": "edit",

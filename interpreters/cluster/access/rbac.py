@@ -1,8 +1,8 @@
 """The RBAC authorizer: it reads roles and bindings and decides about requests.
 
-Nothing here is stored twice: what a policy means is derived from the roles and
-bindings in the cluster, and remembered for as long as these stay the same values.
-The rules are those of `plugin/pkg/auth/authorizer/rbac` in Kubernetes.
+Nothing here is stored twice. The meaning of a policy is derived from the roles and
+bindings in the cluster, and remembered as long as these stay the same values. The rules
+come from `plugin/pkg/auth/authorizer/rbac` in Kubernetes.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ ROLES: Resource = (GROUP, "roles")
 CLUSTER_ROLES: Resource = (GROUP, "clusterroles")
 ROLE_BINDINGS: Resource = (GROUP, "rolebindings")
 CLUSTER_ROLE_BINDINGS: Resource = (GROUP, "clusterrolebindings")
-# Members of this group may do everything, whatever the roles say.
+# Members of this group may do everything, regardless of the roles.
 MASTERS = "system:masters"
-# How many answers a policy remembers before it forgets them all.
+# The number of answers that a policy remembers before it forgets them all.
 REMEMBERED = 10_000
 
 
@@ -61,7 +61,7 @@ class Rule(NamedTuple):
     urls: tuple[str, ...] = ()
 
     def covers_resource(self, verb: str, group: str, combined: str) -> bool:
-        """Whether it is about that, whatever the object's name.
+        """Whether the rule covers this, regardless of the object's name.
 
         >>> scaling = Rule(("get",), ("*",), ("*/scale",))
         >>> scaling.covers_resource("get", "apps", "deployments/scale")
@@ -79,7 +79,7 @@ class Rule(NamedTuple):
         return bool(slash) and f"*/{subresource}" in self.resources
 
     def covers_path(self, verb: str, path: str) -> bool:
-        """Whether it is about a path that is no resource.
+        """Whether the rule covers a path that is not a resource.
 
         >>> Rule(("get",), urls=("/healthz/*",)).covers_path("get", "/healthz/etcd")
         True
@@ -90,7 +90,7 @@ class Rule(NamedTuple):
 
 
 def is_path_in(path: str, url: str) -> bool:
-    """Whether a rule's path, which may end in "*", reaches a path."""
+    """Whether a rule's path, which may end in "*", covers a path."""
     if url in ("*", path):
         return True
     return url.endswith("*") and path.startswith(url.rstrip("*"))
@@ -106,7 +106,7 @@ class Grant(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Whether something is allowed; the reason is what the server says of it."""
+    """Whether something is allowed; the reason is what the server says about it."""
 
     allowed: bool
     reason: str = ""
@@ -151,7 +151,7 @@ def aggregated(cluster: Cluster, role: Object) -> list[dict[str, Any]] | None:
     """The rules that an aggregated role should have; None if it has them.
 
     The clusterrole-aggregation controller writes them: the rules of all roles that its
-    selectors find, selector by selector, in the order of the names.
+    selectors match, selector by selector, in the order of the names.
     """
     rule = role.get("aggregationRule")
     if not isinstance(rule, dict):
@@ -170,7 +170,7 @@ def aggregated(cluster: Cluster, role: Object) -> list[dict[str, Any]] | None:
 
 
 class _Sources:
-    """The four shelves that make a policy: equal only if they are the same values."""
+    """The four collections of a policy: equal only if they are the same values."""
 
     __slots__ = ("bindings", "cluster_bindings", "cluster_roles", "roles")
 
@@ -202,7 +202,7 @@ class _Bound(NamedTuple):
     role: tuple[str, str]  # plural, name
 
 
-# Subject -> where it is bound.  A subject is "User/NAME" or "Group/NAME".
+# Subject -> its bindings. A subject is "User/NAME" or "Group/NAME".
 _Index = dict[str, list[_Bound]]
 
 
@@ -234,7 +234,7 @@ def _indexed(
 
 
 class _Policy:
-    """The policy that four shelves of roles and bindings make."""
+    """The policy that the four collections of roles and bindings make."""
 
     def __init__(self, sources: _Sources) -> None:
         self.sources = sources
@@ -242,12 +242,12 @@ class _Policy:
         self.indices: dict[str, _Index] = {}
         _indexed(sources.cluster_bindings.items(), self.indices)
         _indexed(sources.bindings.items(), self.indices)
-        # Answers already given: only a memory, never a state.
+        # Answers already given: only a cache, never a state.
         self._grants: dict[tuple[User, str], tuple[Grant, ...]] = {}
         self._matches: dict[Any, tuple[tuple[frozenset[str], str], ...]] = {}
 
     def grants(self, user: User, namespace: str) -> tuple[Grant, ...]:
-        """The grants of a user in a namespace: first by cluster role bindings."""
+        """The grants of a user in a namespace, cluster role bindings first."""
         found = self._grants.get((user, namespace))
         if found is None:
             if len(self._grants) > REMEMBERED:
@@ -262,7 +262,7 @@ class _Policy:
         index = self.indices.get(namespace, {})
         subjects = [f"User/{user.name}", *(f"Group/{group}" for group in user.groups)]
         bound = sorted(b for subject in subjects for b in index.get(subject, ()))
-        # Of a binding that names the user twice, the first subject counts.
+        # If a binding names the user twice, the first subject counts.
         first: dict[str, _Bound] = {}
         for each in bound:
             first.setdefault(each.binding, each)
@@ -291,8 +291,8 @@ class _Policy:
         return rules_of(role)
 
     def decide(self, user: User, wanted: Attributes) -> Decision:
-        """The first rule that allows it, or why there is none."""
-        # The name is not part of what is remembered: there are too many.
+        """The first rule that allows it, or the reason why none does."""
+        # The name is not part of the cache key: there are too many names.
         asked = (user, wanted[:5], wanted.path)
         matches = self._matches.get(asked)
         if matches is None:
@@ -321,8 +321,8 @@ class _Policy:
 def missing_roles(grants: Iterable[Grant], *, plural: bool = False) -> str:
     """The sentence about roles that do not exist; "" if all do.
 
-    The authorizer's lister calls their resource in the singular, the storage that
-    the check of escalations asks in the plural.
+    The authorizer's lister names their resource in the singular. The storage that the
+    check of escalations asks names it in the plural.
     """
     missing = dict.fromkeys(grant.missing for grant in grants if grant.missing)
     texts = [
@@ -353,14 +353,14 @@ def decide(cluster: Cluster, user: User, wanted: Attributes) -> Decision:
 
 
 def grants_of(cluster: Cluster, user: User, namespace: str) -> tuple[Grant, ...]:
-    """All that bindings give to a user, in a namespace or ("") everywhere."""
+    """Everything that bindings grant to a user, in a namespace or ("") everywhere."""
     return _policy(cluster).grants(user, namespace)
 
 
 def rules_of_reference(
     cluster: Cluster, reference: dict[str, Any], namespace: str
 ) -> tuple[Rule, ...]:
-    """The rules that a roleRef stands for.  Raises `MissingRole`."""
+    """The rules that a roleRef stands for. Raises `MissingRole`."""
     plural = "roles" if reference.get("kind") == "Role" else "clusterroles"
     return _policy(cluster).rules(plural, str(reference.get("name")), namespace)
 
@@ -368,8 +368,8 @@ def rules_of_reference(
 def authorize(cluster: Cluster, request: ApiRequest) -> None:
     """Refuse a request that its user may not make.
 
-    A request without a user is not asked.  This comes before anything is looked
-    up: who may not know whether something exists is told nothing about it.
+    A request without a user is not checked. This comes before any look-up: a user who
+    may not know whether something exists learns nothing about it.
     """
     user = request.user
     if user is None or not cluster.rbac:
@@ -394,7 +394,7 @@ def authorize_creation(cluster: Cluster, call: Call) -> None:
     wanted = attributes_of(request)._replace(verb="create")
     decision = decide(cluster, request.user, wanted)
     if not decision.allowed:
-        # The handler says only what the authorizer says (withAuthorization).
+        # The handler reports only what the authorizer says (withAuthorization).
         raise forbidden_by(wanted, decision.reason)
 
 
@@ -420,7 +420,7 @@ def not_permitted(user: User, wanted: Attributes, reason: str = "") -> Refusal:
 
 
 def forbidden_by(wanted: Attributes, why: str) -> Refusal:
-    """403 about what a request names (errors.NewForbidden)."""
+    """403 about the object that a request names (errors.NewForbidden)."""
     details = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
     subject = wanted.resource
     if wanted.group and subject:

@@ -35,12 +35,12 @@ from fnop.interpreters.runtime.protocol import ApiResponse, User
 __all__ = ["answer_review"]
 
 GROUP = "authorization.k8s.io"
-# The user of requests that name none.
+# The user of requests that do not name one.
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
 def answer_review(cluster: Cluster, call: Call) -> ApiResponse:
-    """Answer a request to a kind that is only created."""
+    """Answer a request to a kind that can only be created."""
     if call.route.name or call.route.subresource:
         raise unknown_resource()
     if call.request.method != "POST":
@@ -55,7 +55,7 @@ def answer_review(cluster: Cluster, call: Call) -> ApiResponse:
 
 
 def _placed(call: Call, review: Object) -> Object:
-    """The review in the namespace of the request, if that has one."""
+    """The review in the namespace of the request, if the request has one."""
     if not call.route.namespace:
         return review
     if (
@@ -123,7 +123,7 @@ def _check(faults: list[Fault]) -> None:
 
 
 def _nameless(refusal: Refusal) -> Refusal:
-    # These registries do not say of which kind the invalid object is.
+    # These registries do not name the kind of the invalid object.
     del refusal.response.body["details"]["kind"]
     return refusal
 
@@ -180,7 +180,7 @@ def _access(cluster: Cluster, user: User, spec: dict[str, Any]) -> Object:
 def _attributes(spec: dict[str, Any]) -> Attributes:
     other = spec.get("nonResourceAttributes")
     if other is not None:
-        # A path that is none is nevertheless no resource.
+        # An invalid path still does not count as a resource.
         return Attributes(other.get("verb", ""), path=other.get("path") or "?")
     named = spec["resourceAttributes"]
     names = ("verb", "group", "resource", "subresource", "namespace", "name")

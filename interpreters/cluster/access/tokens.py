@@ -1,8 +1,8 @@
 """Tokens of service accounts: made by TokenRequest, read by authentication.
 
 They are shaped like the JSON Web Tokens of a real cluster, so that clients can read
-their claims.  But they are derived, not random, and their last part is a digest
-under the cluster's seed, which is no secret: they keep nobody out who wants in.
+their claims. But they are derived, not random. Their last part is a digest under the
+cluster's seed, which is not a secret, so they do not protect against an attacker.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SERVICE_ACCOUNTS = ("", "serviceaccounts")
 DEFAULT_SECONDS, LEAST_SECONDS = 3600, 600
 # Tokens are valid this much longer when their object is being deleted.
 LEEWAY_SECONDS = 60
-# A token may be bound to one of these objects, and ends with it.
+# A token may be bound to one of these objects, and expires with it.
 BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
@@ -165,7 +165,7 @@ def _token(cluster: Cluster, claims: dict[str, Any]) -> str:
 def user_of_token(
     cluster: Cluster, token: str, now: float, audiences: tuple[str, ...] = ()
 ) -> User | None:
-    """The user of a token, or None: unknown, expired, for others, or orphaned."""
+    """The user of a token; None if it is unknown, expired, for others, or orphaned."""
     found = checked_token(cluster, token, now, audiences)
     return found if isinstance(found, User) else None
 

@@ -1,1 +1,1 @@
-"""Admission webhooks: which of them review a write, in what order, and what follows."""
+"""Admission webhooks: which of them review a write, in what order, and the results."""

@@ -1,8 +1,8 @@
 """The webhooks that review a write, one after the other: what they change or refuse.
 
-The order is that of the dispatchers in k8s.io/apiserver/pkg/admission/plugin/webhook:
-first all that mutate, and once more those that want it after a change; and those that
-validate when the object is as it would be stored.
+The order follows the dispatchers in k8s.io/apiserver/pkg/admission/plugin/webhook.
+First come all mutating webhooks, and then again those that request it after a change.
+The validating webhooks come when the object is as it would be stored.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from fnop.interpreters.cluster.values.status import (
 
 __all__ = ["Read", "Reviewers"]
 
-# From the JSON value that a patch has left to an object of a kind, with its defaults.
+# Builds an object of a kind, with its defaults, from the JSON value after a patch.
 Read = Callable[[Kind, Any], Object]
-# What a webhook may do in a dry run.
+# The side effects that a webhook may have in a dry run.
 HARMLESS = ("None", "NoneOnDryRun")
 
 
 @dataclass(frozen=True, slots=True)
 class Reviewers:
-    """The webhooks of a cluster, how to ask them, and where their warnings go."""
+    """The webhooks of a cluster, the function that asks them, and their warnings."""
 
     cluster: Cluster
     ask: Ask
@@ -76,10 +76,10 @@ class Reviewers:
         return webhooks(self.cluster, resource, self.beside)
 
     def mutated(self, write: Write, read: Read) -> Object | None:
-        """The new object as the mutating webhooks leave it.
+        """The new object after the mutating webhooks.
 
-        A webhook with the policy IfNeeded is asked once more if a later one has
-        changed the object.  Raises `Refusal` if one denies the write.
+        A webhook with the policy IfNeeded is asked once more if a later one has changed
+        the object. Raises `Refusal` if one denies the write.
         """
         due: set[int] = set()
         called: set[int] = set()
@@ -130,7 +130,7 @@ class Reviewers:
         for each in conditions:
             result = condition(each["expression"], request)
             if result is False:
-                return None  # whatever the others say
+                return None  # regardless of the other conditions
             if result is not True:
                 errors.append(
                     f"expression '{each['expression']}' resulted in error: {result}"
@@ -147,7 +147,7 @@ class Reviewers:
     ) -> dict[str, Any]:
         new, old = (in_version(write, obj, kind) for obj in (write.object, write.old))
         request = request_of(write, kind, new, old)
-        # Nothing is drawn: a question that is asked again is the same.
+        # Nothing is random: a question that is asked again is the same.
         who = f"{'/'.join(webhook.configuration)}/{webhook.name}/{stage}"
         content = blake2b(orjson.dumps(request), digest_size=16).hexdigest()
         seed = f"{self.cluster.seed}/{who}/{content}"
@@ -162,7 +162,7 @@ class Reviewers:
         mutating: bool,
         again: bool = False,
     ) -> Verdict | None:
-        """The verdict of a webhook that allows; None if it failed and may do so."""
+        """The verdict of a webhook that allows; None if it failed and may fail."""
         name = quoted(webhook.name)
         if write.dry_run and webhook.spec.get("sideEffects") not in HARMLESS:
             raise bad_request(f"admission webhook {name} does not support dry run")

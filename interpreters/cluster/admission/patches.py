@@ -1,4 +1,4 @@
-"""The patches of mutating webhooks, and the errors of those that do not apply."""
+"""The patches of mutating webhooks, and the errors of patches that do not apply."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _unreadable(operation: dict[str, Any]) -> str:
 
 
 def _complete(operation: dict[str, Any]) -> dict[str, Any]:
-    """The operation with the value that Go reads where it has none: null."""
+    """The operation; if it has no value, it gets the null that Go reads."""
     return {"value": None, **operation}
 
 

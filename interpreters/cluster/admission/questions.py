@@ -1,6 +1,6 @@
 """The questions to admission webhooks, and their replies.
 
-Webhooks are called by whoever calls `answer`: the cluster says what to ask, and goes on
+The caller of `answer` calls the webhooks: the cluster returns the question, and goes on
 from the reply.
 """
 
@@ -29,7 +29,7 @@ class Configuration(NamedTuple):
 
 
 class Question(NamedTuple):
-    """An AdmissionReview that is to be sent to a webhook."""
+    """An AdmissionReview to be sent to a webhook."""
 
     configuration: Configuration
     webhook: str
@@ -41,13 +41,13 @@ class Question(NamedTuple):
 
 
 class Reviewed(NamedTuple):
-    """The body that a webhook has answered 200 with: parsed JSON, or its text."""
+    """The body of a webhook's 200 answer: parsed JSON, or its text."""
 
     body: Any
 
 
 class Unreached(NamedTuple):
-    """No answer, an HTTP error, or none within the time: the error of the transport."""
+    """No answer in time, or an HTTP error: the error of the transport."""
 
     message: str
 
@@ -64,7 +64,7 @@ def allowed(question: Question) -> Reply:
 
 
 def unreached(question: Question) -> Reply:
-    """The reply where nobody calls webhooks: as if nothing listened at the address."""
+    """The reply if webhooks cannot be called: as if nothing listened at the address."""
     client = question.client
     service = client.get("service") or {}
     host = f"{service.get('name')}.{service.get('namespace')}.svc"

@@ -1,4 +1,4 @@
-"""The replies that a caller has found out, one question after the other."""
+"""The replies that a caller has collected, one question after the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Replies", "Unanswered"]
 
 
 class Unanswered(Exception):
-    """Leaves `answer` where a webhook has to be called first."""
+    """Leaves `answer` if a webhook has to be called first."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question.webhook)
@@ -24,9 +24,9 @@ class Unanswered(Exception):
 class Replies:
     """An `ask` that knows the replies so far, and raises `Unanswered` for others.
 
-    Meanwhile others may have written to the cluster.  A question counts as the same
-    if it only differs in what the cluster makes up: the uids of the review and of a new
-    object, and a generated name.
+    Meanwhile other clients may have written to the cluster. A question counts as the
+    same if it only differs in what the cluster generates: the uids of the review and of
+    a new object, and a generated name.
     """
 
     known: dict[bytes, tuple[str, Reply]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Replies:
         self.known[_essence(question)] = question.review["request"]["uid"], reply
 
     def __call__(self, question: Question) -> Reply:
-        """The reply to a question, to its own uid."""
+        """The reply to a question, with the question's own uid."""
         found = self.known.get(_essence(question))
         if found is None:
             raise Unanswered(question)
@@ -62,7 +62,7 @@ def _essence(question: Question) -> bytes:
 
 
 def _to(uid: str, asked: str, reply: Reply) -> Reply:
-    """A reply to the uid that was asked for, as one to another uid."""
+    """A reply to the asked uid, rewritten for another uid."""
     body: Any = reply.body if isinstance(reply, Reviewed) else None
     response = body.get("response") if isinstance(body, dict) else None
     if not isinstance(response, dict) or response.get("uid") != asked:

@@ -1,7 +1,7 @@
-"""AdmissionReviews: requests as webhooks get them, and what their answers mean.
+"""AdmissionReviews: requests as webhooks get them, and the meaning of their answers.
 
-The rules are those of k8s.io/apiserver/pkg/admission/plugin/webhook/request and
-`ToStatusErr` in the package errors beside it.
+The rules come from k8s.io/apiserver/pkg/admission/plugin/webhook/request, and from
+`ToStatusErr` in the package errors next to it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ VERSIONS = ("v1", "v1beta1")
 
 
 class Uncalled(Exception):
-    """A webhook that could not be asked, or whose answer means nothing."""
+    """A webhook that could not be asked, or whose answer is invalid."""
 
 
 class Verdict(NamedTuple):
     """The answer of a webhook."""
 
     warnings: tuple[str, ...]
-    # The refusal of the write, or None: it is allowed.
+    # The refusal of the write; None if it is allowed.
     denial: Refusal | None
     # The JSON text of a patch; empty if there is none.
     patch: bytes
@@ -104,7 +104,7 @@ def review_of(webhook: Webhook, request: Mapping[str, Any]) -> dict[str, Any]:
 def verdict_of(
     webhook: Webhook, review: Mapping[str, Any], reply: Reply, *, mutating: bool
 ) -> Verdict:
-    """The meaning of a reply to a review; raises `Uncalled` if it has none."""
+    """The meaning of a reply to a review; raises `Uncalled` if it is invalid."""
     if isinstance(reply, Unreached):
         raise Uncalled(f"failed to call webhook: {reply.message}")
     body = _decoded(review, reply.body)
@@ -132,7 +132,7 @@ SCHEME = 'in scheme "k8s.io/apiserver/pkg/util/webhook/client.go:74"'
 
 
 def _decoded(review: Mapping[str, Any], body: Any) -> dict[str, Any]:
-    """A body as an AdmissionReview; null is one without fields."""
+    """A body as an AdmissionReview; null is a review without fields."""
     before = "failed to call webhook: "
     if body == "":
         raise Uncalled(
@@ -176,7 +176,7 @@ NAMES = {str: "string", bool: "bool", dict: "v1.Status", list: "[]string"}
 
 
 def _misfit(response: Any) -> str:
-    """The field of a response that is of another type; "" if there is none."""
+    """The field of a response with a wrong type; "" if there is none."""
     at = "Go struct field AdmissionReview.response"
     if response is None:
         return ""
@@ -255,7 +255,7 @@ def _misplaced_patch(response: Mapping[str, Any], *, mutating: bool) -> str:
     return 'webhook returned invalid response.patchType of ""' if kind == "" else ""
 
 
-# Status fields that a denial keeps as they are.
+# Status fields that a denial keeps unchanged.
 KEPT = ("reason", "details")
 
 

@@ -51,18 +51,19 @@ class Write(NamedTuple):
     subresource: str
     namespace: str
     name: str
-    # In the version of the path; a deletion has no new object, a creation no old one.
+    # In the version of the path; a deletion has no new object, a creation no old
+    # object.
     object: Object | None
     old: Object | None
     options: Mapping[str, Any]
     user: User
     dry_run: bool
-    # Of the body, where that is no object of the kind: a Scale, a Binding.
+    # The form of the body, if it is not an object of the kind: a Scale, a Binding.
     form: Form | None = None
 
 
 class Webhook(NamedTuple):
-    """One webhook of a configuration, with what it matches."""
+    """One webhook of a configuration, with its rules."""
 
     configuration: Configuration
     spec: Mapping[str, Any]
@@ -75,24 +76,24 @@ class Webhook(NamedTuple):
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether the write goes on where the webhook cannot be asked."""
+        """Whether the write goes on if the webhook cannot be asked."""
         return self.spec.get("failurePolicy") == "Ignore"
 
 
 # ------------------------------------------------------------------- registered
 
 Webhooks = tuple[Webhook, ...]
-# The webhooks of one sort that are asked without being registered in the cluster: those
-# of an operator that is simulated with it.
+# The webhooks of one sort that are asked without being registered in the cluster. They
+# belong to an operator that is simulated with it.
 Beside = Callable[[Cluster, Resource], Webhooks]
-# The webhooks of collections of configurations, by identity: a collection that was not
-# written is the same value. Each is kept with its key, so no identity is used twice.
+# The webhooks of collections of configurations, by identity: an unwritten collection is
+# the same value. Each is kept with its key, so no identity is used twice.
 _compiled: dict[int, tuple[Map[Key, Object], Webhooks]] = {}
 MOST_COMPILED = 64
 
 
 def none_beside(_cluster: Cluster, _resource: Resource) -> Webhooks:
-    """No webhooks but those that are registered."""
+    """Return no webhooks in addition to the registered ones."""
     return ()
 
 
@@ -101,7 +102,7 @@ def webhooks(
 ) -> Webhooks:
     """The webhooks of a collection of configurations, in the server's order.
 
-    Configurations go by their names; the webhooks of one in the order of its list.
+    Configurations are ordered by name, and the webhooks of one by its list.
     """
     more = beside(cluster, resource)
     if not more:
@@ -135,8 +136,8 @@ def _each(found: Map[Key, Object]) -> Iterator[Webhook]:
 def kind_for(cluster: Cluster, webhook: Webhook, write: Write) -> Kind | None:
     """The kind in whose version a webhook reviews a write; None if it does not.
 
-    This is all of `ShouldCallHook` but the match conditions.  Raises `Refusal` where
-    the namespace of a write that matches otherwise is not there.
+    This is all of `ShouldCallHook` except the match conditions. Raises `Refusal` if a
+    write matches otherwise but its namespace does not exist.
     """
     if write.kind.resource in (MUTATING, VALIDATING):
         return None  # a webhook could make it impossible to repair its configuration
@@ -149,7 +150,7 @@ def kind_for(cluster: Cluster, webhook: Webhook, write: Write) -> Kind | None:
 
 
 def _selects_object(webhook: Webhook, write: Write) -> bool:
-    """Whether the object selector meets the new or the old object."""
+    """Whether the object selector matches the new or the old object."""
     selector = webhook.spec.get("objectSelector")
     if not selector:
         return True
@@ -158,10 +159,10 @@ def _selects_object(webhook: Webhook, write: Write) -> bool:
 
 
 def _selects_namespace(cluster: Cluster, webhook: Webhook, write: Write) -> bool:
-    """Whether the namespace selector meets the labels of the namespace of a write.
+    """Whether the namespace selector matches the labels of a write's namespace.
 
-    Objects without a namespace are never exempted.  A new or changed Namespace goes by
-    the labels that it would have.
+    Objects without a namespace are never exempted. For a new or changed Namespace, the
+    labels that it would have count.
     """
     selector = webhook.spec.get("namespaceSelector")
     of_namespaces = write.kind.resource == NAMESPACES
@@ -181,7 +182,7 @@ def _matched(registry: Registry, webhook: Webhook, write: Write) -> Kind | None:
         return write.kind
     if webhook.spec.get("matchPolicy") == "Exact":
         return None
-    # Earlier rules go first.
+    # Earlier rules take precedence.
     others = _equivalents(registry, write.kind)
     for rule in rules:
         for other in others:
@@ -200,7 +201,7 @@ def _equivalents(registry: Registry, kind: Kind) -> list[Kind]:
 
 
 def _meets(rule: Mapping[str, Any], write: Write, kind: Kind) -> bool:
-    """Whether a rule matches a write as if it were one of that kind (rules.Matcher)."""
+    """Whether a rule matches a write as if it were of that kind (rules.Matcher)."""
     return (
         _is_in_scope(rule.get("scope", "*"), write)
         and _is_among(write.operation, rule.get("operations"))

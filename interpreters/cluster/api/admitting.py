@@ -1,4 +1,4 @@
-"""Admission: the webhooks that may change or refuse what a request writes."""
+"""Admission: the webhooks that may change or refuse the content of a request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 PODS: Resource = ("", "pods")
 META = "meta.k8s.io/v1"
-# The options of a request that its review shows; a patch has those of an update.
+# The options of a request that its review shows; a patch has the options of an update.
 SHOWN = ("fieldManager", "fieldValidation")
 
 
@@ -46,7 +46,7 @@ def is_mutated(cluster: Cluster, call: Call) -> bool:
 
 
 def is_reviewed(cluster: Cluster, call: Call) -> bool:
-    """Whether there are webhooks at all."""
+    """Whether there are any webhooks."""
     found = _reviewers(cluster, call)
     return found.are_mutating or found.are_validating
 
@@ -62,9 +62,9 @@ def mutated(
     old: Object | None = None,
     form: Form | None = None,
 ) -> Object:
-    """The new object as mutating webhooks leave it; itself if they leave it alone.
+    """The new object after the mutating webhooks; itself if they do not change it.
 
-    Objects are in the version of the request.  A body with a `form` of its own, such as
+    Objects are in the version of the request. A body with a `form` of its own, such as
     a Scale, is not read as an object of the kind.
     """
     reviewers = _reviewers(cluster, call)
@@ -110,9 +110,9 @@ def check_write(
 
 
 def reviewed(cluster: Cluster, call: Call, struct: str, form: Form) -> dict[str, Any]:
-    """The body of a subresource that is only created, after all webhooks.
+    """The body of a subresource that can only be created, after all webhooks.
 
-    It has a `form` of its own, and the fields of that struct alone.
+    It has a `form` of its own, and only the fields of that struct.
     """
     body = checked(struct, form.version, call.request.body)
     if not is_reviewed(cluster, call):
@@ -128,9 +128,9 @@ def reviewed(cluster: Cluster, call: Call, struct: str, form: Form) -> dict[str,
 def check_deletion(
     cluster: Cluster, call: Call, old: Object, options: Mapping[str, Any]
 ) -> None:
-    """Refuse a deletion that a webhook of either sort denies."""
+    """Refuse a deletion that a mutating or a validating webhook denies."""
     shown = {"kind": "DeleteOptions", "apiVersion": META, **options}
-    name = call.route.name or ""  # of a collection, no object is named
+    name = call.route.name or ""  # for a collection, no object is named
     write = Write(
         "DELETE",
         call.kind,
@@ -196,10 +196,12 @@ def _body(kind: Kind, body: Any) -> Object:
 def _object(own: Kind, kind: Kind, body: Any) -> Object:
     """The value after a patch as an object of the kind, with its defaults.
 
-    In another version than the request's `own`, fields that only this has are kept.
+    If its version is not the request's `own`, fields that only this version has are
+    kept.
     """
     if kind.custom and isinstance(body, dict):
-        # The dispatcher converts to the version of the request whatever it is called.
+        # The dispatcher converts to the version of the request, regardless of the
+        # apiVersion.
         body = {**body, "apiVersion": kind.api_version}
         if body.get("kind") != kind.kind:
             raise _of_other_kind(kind, body)
@@ -234,7 +236,7 @@ INVALID_ENTRIES = (
 def _managed(call: Call, new: Object, before: Object) -> Object:
     """The object with the managed fields from `before` webhooks if theirs are invalid.
 
-    What webhooks change is nobody's: fields are attributed before admission.
+    Changes by webhooks have no manager: fields are attributed before admission.
     """
     entries = new["metadata"].get("managedFields")
     known = before["metadata"].get("managedFields")

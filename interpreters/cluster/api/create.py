@@ -1,4 +1,4 @@
-"""Create: the rules of `registry/generic/registry/store.go` for what is new."""
+"""Create: the rules of `registry/generic/registry/store.go` for new objects."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 Answer = tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]
-# From an object as its client wants it to the same with its managed fields.
+# Takes an object as its client wants it, and adds its managed fields.
 Track = Callable[[Object], Object]
 
 
@@ -102,9 +102,7 @@ def created(
     track: Track,
     known: Sequence[Fault] = (),
 ) -> Answer:
-    """Create an object: the part that POST, PUT and apply share; some faults are
-    `known`.
-    """
+    """Create an object: the part of POST, PUT and apply; some faults are `known`."""
     kind, namespace = call.kind, call.route.namespace or ""
     check_namespace(call, obj)
     given = obj["metadata"]
@@ -134,8 +132,9 @@ def created(
 
 
 def _check_unversioned(call: Call, obj: Object) -> None:
-    """Refuse a resourceVersion on a new object, as the real store does; not in a dry
-    run.
+    """Refuse a resourceVersion on a new object, as the real store does.
+
+    A dry run does not refuse it.
     """
     version = obj["metadata"].get("resourceVersion", "")
     if call.request.method != "POST" or call.dry_run or not version.isdecimal():
@@ -157,7 +156,7 @@ def _not_creatable(kind: Kind) -> Exception:
 
 
 def check_namespace(call: Call, obj: Object) -> None:
-    """Refuse a body whose namespace is not that of the path."""
+    """Refuse a body whose namespace differs from the path."""
     given = obj["metadata"].get("namespace")
     if given and given != (call.route.namespace or ""):
         raise bad_request(
@@ -200,10 +199,10 @@ def _attributed(
         "uid": _uid(cluster, call),
         "creationTimestamp": timestamp(call.now),
     }
-    # BeforeCreate: an object is not born deleted.
+    # BeforeCreate: an object is not created as deleted.
     metadata.pop("deletionTimestamp", None)
     metadata.pop("deletionGracePeriodSeconds", None)
-    if kind.generation:  # elsewhere it is what its creator says
+    if kind.generation:  # elsewhere the creator's value stays
         metadata["generation"] = 1
     if namespace:
         metadata["namespace"] = namespace
@@ -233,15 +232,15 @@ def _attributed(
     return with_entries(obj, entries or ())
 
 
-# What the registry sets when webhooks have been asked: they do not see it.
+# The fields that the registry sets after webhooks were asked: they do not see them.
 LATE = (NAMESPACES, SIGNING)
 
 
 def _unborn(kind: Kind, obj: Object, sent: Object) -> Object:
     """A new object as mutating webhooks see it, in the version of the request.
 
-    It has defaults, but neither a uid nor a generated name, and the status that was
-    sent, which is thrown away.
+    It has defaults, but neither a uid nor a generated name. It has the status that was
+    sent, which is dropped later.
     """
     given = sent["metadata"]
     metadata = {**obj["metadata"]}
@@ -258,8 +257,8 @@ def _unborn(kind: Kind, obj: Object, sent: Object) -> Object:
 
 LIMIT_RANGES: Resource = ("", "limitranges")
 
-# Fields of spec that admission and strategies set.  They have their turn when the
-# fields are already the creator's: nobody manages these.
+# Fields of spec that admission and strategies set. They come after the fields were
+# attributed to the creator, so these fields have no manager.
 ADMITTED: dict[Resource, frozenset[str]] = {
     ("", "namespaces"): frozenset(("finalizers",)),
     ("", "pods"): frozenset(
@@ -290,7 +289,7 @@ def _unadmitted(kind: Kind, obj: Object, sent: Object) -> Object:
 
 
 def _uid(cluster: Cluster, call: Call) -> str:
-    # A dry run does not get the uid of the object that is made next.
+    # A dry run must not use the uid of the object that is created next.
     if call.dry_run:
         return fresh_uid(replace(cluster, seed=f"{cluster.seed}/dry"))
     return fresh_uid(cluster)
@@ -308,8 +307,8 @@ def _with_fresh_status(kind: Kind, obj: Object) -> Object:
 
 
 def _generated(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:
-    # names.SimpleNameGenerator: 58 letters of the base, 5 of its own; since 1.30
-    # the server tries up to eight names before it gives up.
+    # names.SimpleNameGenerator: 58 letters of the base, and 5 generated ones. Since
+    # 1.30 the server tries up to eight names before it gives up.
     names = (base[:58] + name_suffix(cluster, attempt) for attempt in range(8))
     name = ""
     for name in names:
@@ -319,7 +318,7 @@ def _generated(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:
 
 
 def _admit(cluster: Cluster, kind: Kind, namespace: str, name: str) -> None:
-    """Refuse a namespace or a definition that is ending (NamespaceLifecycle)."""
+    """Refuse a namespace or a definition that is being deleted (NamespaceLifecycle)."""
     if kind.terminating:
         why = "create not allowed while custom resource definition is terminating"
         raise forbidden(kind.group, kind.plural, name, why)
@@ -344,7 +343,7 @@ def _admit(cluster: Cluster, kind: Kind, namespace: str, name: str) -> None:
 def _name_faults(kind: Kind, metadata: dict[str, Any]) -> Iterator[Fault]:
     prefix = metadata.get("generateName")
     if prefix:
-        # Behind a dash comes a letter or digit (maskTrailingDash).
+        # A letter or digit must follow a dash (maskTrailingDash).
         masked = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
         for why in name_faults((kind.group, kind.plural), masked):
             message = f"Invalid value: {quoted(prefix)}: {why}"
@@ -366,9 +365,9 @@ def object_faults(
     warnings: list[str] | None = None,
     known: Sequence[Fault] = (),
 ) -> Iterator[Fault]:
-    """Yield the faults of a whole object; those of its `old` state may be warnings.
+    """Yield the faults of a whole object; faults of its `old` state may be warnings.
 
-    Some faults are `known` already: whether rules are asked depends on them.
+    Some faults are `known` already: they decide whether rules are evaluated.
     """
     found = [*metadata_faults(obj["metadata"])]
     yield from found

@@ -50,14 +50,14 @@ __all__ = ["Options", "delete", "delete_collection", "deleted"]
 
 PODS = ("", "pods")
 POLICIES = ("Background", "Foreground", "Orphan")
-# Kinds that, for the sake of old clients, leave their dependents behind by default.
+# Kinds that leave their dependents behind by default, for old clients.
 ORPHANING = frozenset({("", "replicationcontrollers"), ("batch", "jobs")})
 # These may not be deleted (NamespaceLifecycle).
 IMMORTAL = ("default", "kube-system", "kube-public")
 
 
 class Options(NamedTuple):
-    """The parts of DeleteOptions that decide something."""
+    """The parts of DeleteOptions that affect the result."""
 
     policy: str | None = None
     uid: str | None = None
@@ -94,7 +94,7 @@ Check = Callable[[Cluster, Object], None]
 
 
 def _unchecked(cluster: Cluster, obj: Object) -> None:
-    """Controllers, and whoever has no webhooks, delete unasked."""
+    """Allow any deletion: for controllers, and for callers without webhooks."""
 
 
 def _check(cluster: Cluster, call: Call, obj: Object) -> Check:
@@ -102,7 +102,7 @@ def _check(cluster: Cluster, call: Call, obj: Object) -> Check:
         return _unchecked
     given = _given(call)
     if call.kind.resource in (NAMESPACES, CRDS):
-        # Their registries delete nothing but what was found.
+        # Their registries delete only the object that was found.
         found, conditions = {"uid": obj["metadata"]["uid"]}, given.get("preconditions")
         conditions = conditions if isinstance(conditions, dict) else {}
         given = {**given, "preconditions": {**found, **conditions}}
@@ -110,7 +110,7 @@ def _check(cluster: Cluster, call: Call, obj: Object) -> Check:
 
 
 def _at_version_of(obj: Object, marked: Object) -> Object:
-    """The marked object of a dry run at its stored version, for none was stored."""
+    """The marked object of a dry run at its stored version, because none was stored."""
     version = obj["metadata"]["resourceVersion"]
     return {**marked, "metadata": {**marked["metadata"], "resourceVersion": version}}
 
@@ -125,7 +125,7 @@ def _farewell(kind: Kind, obj: Object) -> ApiResponse:
     return success(details)
 
 
-# Most deletions are answered by a Status, some by the object that was deleted
+# Most deletions are answered by a Status. Some are answered by the deleted object
 # (ReturnDeletedObject in the registries).
 RETURNS_OBJECT = frozenset(
     {
@@ -142,10 +142,10 @@ RETURNS_OBJECT = frozenset(
 
 
 def _options(call: Call) -> Options:
-    """The DeleteOptions of the body; those of the query only count where there is none.
+    """The DeleteOptions of the body; without a body, the options of the query.
 
-    So `?dryRun=All` beside a body without `dryRun` really deletes: DeleteResource
-    reads the query in the place of an empty body.
+    So `?dryRun=All` with a body without `dryRun` really deletes: DeleteResource reads
+    the query only in the place of an empty body.
     """
     raw = _given(call)
     policy, orphan, dry = (
@@ -268,10 +268,10 @@ def _check_own_way(kind: Kind, options: Options, metadata: dict[str, Any]) -> No
 
 
 def _check_last_finalizer(call: Call, options: Options, obj: Object) -> None:
-    """Refuse a resourceVersion where the policy removes the last finalizers.
+    """Refuse a resourceVersion if the policy removes the last finalizers.
 
-    The real server blanks the version of what it changes before it deletes it, and
-    then misses it: nothing is deleted.
+    The real server blanks the version of the object that it changes before it deletes
+    it, and then misses it. So nothing is deleted.
     """
     kind, metadata = call.kind, obj["metadata"]
     loses = metadata.get("finalizers") and not _finalizers(kind, obj, options.policy)
@@ -310,7 +310,8 @@ def deleted(
     if not finalizers and kind.resource != NAMESPACES:
         cluster, events = removed(cluster, kind, key)
         return cluster, None, events
-    # It is written in the version of the request, and loses what that does not have.
+    # The object is written in the version of the request, and loses the fields that
+    # this version lacks.
     raw = to_storage(kind, _marked(kind, served(kind, obj), finalizers, 0, now))
     if same(raw, written(cluster, kind.resource, key, obj)):
         return cluster, obj, ()
@@ -332,7 +333,7 @@ def _pod_deleted(
     now: float,
     check: Check,
 ) -> tuple[Cluster, Object, tuple[StoredEvent, ...]]:
-    """Delete a pod: mark it, and remove it at once if it gets no grace."""
+    """Delete a pod: mark it, and remove it at once if its grace is 0."""
     pod = shelf(cluster, PODS)[key]
     finalizers = _finalizers(kind, pod, options.policy)
     grace = _grace(pod, options)
@@ -344,17 +345,17 @@ def _pod_deleted(
         marked = events[0].object
     if grace or finalizers:
         return cluster, marked, events
-    # It is marked by one write and removed by another: webhooks see both.
+    # One write marks it and another removes it: webhooks see both.
     check(cluster, marked)
     cluster, more = removed(cluster, kind, key)
     return cluster, marked, events + more
 
 
 def _finalizers(kind: Kind, obj: Object, policy: str | None) -> list[str]:
-    """The finalizers, with those of the garbage collector as the policy asks."""
+    """The finalizers, with the garbage collector's as the policy requires."""
     present = obj["metadata"].get("finalizers", [])
     if policy is None:
-        # Without a policy, finalizers that are there say what happens.
+        # Without a policy, the existing finalizers decide.
         orphan, foreground = ORPHAN in present, FOREGROUND in present
         if not foreground and kind.resource in ORPHANING:
             orphan = True
@@ -366,7 +367,7 @@ def _finalizers(kind: Kind, obj: Object, policy: str | None) -> list[str]:
     if foreground:
         kept.append(FOREGROUND)
     if set(kept) == set(present):
-        kept = list(present)  # in whatever order they stand
+        kept = list(present)  # in any order
     if kind.resource == CRDS and CLEANUP not in kept:
         kept.append(CLEANUP)
     return kept
@@ -394,14 +395,14 @@ def _marked(
     if finalizers:
         metadata["finalizers"] = finalizers
     is_new = "deletionTimestamp" not in metadata
-    # Namespaces and CRDs are marked by their own registries, which know no grace.
+    # Namespaces and CRDs are marked by their own registries, which have no grace.
     if kind.resource in (NAMESPACES, CRDS):
         metadata.setdefault("deletionTimestamp", timestamp(now))
     elif is_new or grace < metadata.get("deletionGracePeriodSeconds", 0):
         metadata["deletionTimestamp"] = timestamp(now + grace)
         metadata["deletionGracePeriodSeconds"] = grace
         if is_new and "generation" in metadata:
-            # To be deleted is a change of the desired state.
+            # A deletion counts as a change of the desired state.
             metadata["generation"] += 1
     if kind.resource == NAMESPACES:
         status = {**(obj.get("status") or {}), "phase": "Terminating"}
@@ -423,7 +424,7 @@ def delete_collection(cluster: Cluster, call: Call) -> Answer:
         try:
             after, _, more = deleted(after, call.kind, key, options, call.now, check)
         except Refusal as refusal:
-            # What went before it is deleted.
+            # Earlier objects stay deleted.
             response = refusal.response
             break
         events += more

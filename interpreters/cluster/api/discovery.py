@@ -1,7 +1,7 @@
-"""Discovery: groups and kinds; and the paths beside resources, such as `/version`.
+"""Discovery: groups and kinds; and the paths outside resources, such as `/version`.
 
-Discovery comes in two forms: list by list, and aggregated, where one answer to
-`/api` and one to `/apis` say it all (KEP-3352).
+Discovery comes in two forms: list by list, and aggregated. The aggregated form has
+everything in one answer to `/api` and one to `/apis` (KEP-3352).
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ BUILTIN_VERBS = tuple(sorted(CUSTOM_VERBS))
 OFFERED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
 
 
-# How many documents about the same kinds are kept.
+# The number of documents about the same kinds that are kept.
 MOST_DOCUMENTS = 256
 
 
 def discover(registry: Registry, request: ApiRequest, release: str) -> ApiResponse:
     """Answer a request outside the resource paths, of a server of this release.
 
-    Documents about the same kinds are made once: nobody changes them afterwards.
+    Documents about the same kinds are built once, and never changed afterwards.
     """
     if request.path.strip("/") == "version" and request.method == "GET":
         return _version(release, request.accept)
@@ -98,7 +98,7 @@ def _discovered(registry: Registry, request: ApiRequest) -> ApiResponse:
 
 
 def _version(release: str, accept: str) -> ApiResponse:
-    """The answer of `/version`; since 1.34 it tells the emulated versions, too."""
+    """The answer of `/version`; since 1.34 it includes the emulated versions."""
     if accept != JSON and not is_plain(accept):
         raise router_refusal((JSON,))
     major, minor, *_ = release.split(".")
@@ -118,11 +118,11 @@ def _version(release: str, accept: str) -> ApiResponse:
 def content_type(request: ApiRequest, response: ApiResponse) -> str:
     """The Content-Type of an answer.
 
-    That of aggregated discovery names its kind: clients go by it.
+    For aggregated discovery it names the kind, which clients evaluate.
     """
     body = response.body
     if isinstance(body, str):
-        # A log has the type that kube-apiserver gives it, whatever is in it.
+        # A log has the type that kube-apiserver gives it, regardless of its content.
         is_plain_log = response.status == 200 and is_log(request.path)
         return "text/plain" if is_plain_log else "text/plain; charset=utf-8"
     if isinstance(body, bytes):
@@ -171,7 +171,7 @@ CHECKS = {
 def _health(
     registry: Registry, parts: list[str], query: Mapping[str, str]
 ) -> ApiResponse:
-    """The answer of the health checks: all is well."""
+    """The answer of the health checks: everything is healthy."""
     root, checks = parts[0], CHECKS[parts[0]]
     if len(parts) > 1:
         if "/".join(parts[1:]) not in checks:
@@ -212,7 +212,7 @@ def _no_path(registry: Registry) -> Exception:
 
 # ---------------------------------------------------------------------- groups
 
-# Built-in groups come in the order of their priorities, custom ones by name.
+# Built-in groups come in the order of their priorities, custom groups by name.
 GROUPS = (
     "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io",
     "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io",
@@ -270,7 +270,7 @@ def _root(registry: Registry, root: str, accept: str) -> ApiResponse:
 
 
 def _check_plain(accept: str) -> None:
-    """Refuse other forms than JSON, which only `/api` and `/apis` have."""
+    """Refuse forms other than JSON, which only `/api` and `/apis` have."""
     if accept != JSON and not is_plain(accept):
         raise not_acceptable(OFFERED)
 
@@ -308,7 +308,7 @@ def _listed(registry: Registry, group: str, version: str, accept: str) -> ApiRes
         is_builtin = not group or group in RANKS
         raise unknown_resource() if is_builtin else no_such_path()
     _check_plain(accept)
-    # The list of the core group, the oldest, does without its apiVersion.
+    # The list of the core group, the oldest, lacks its apiVersion.
     body = {
         "kind": "APIResourceList",
         **({"apiVersion": "v1"} if group else {}),
@@ -323,7 +323,7 @@ def _verbs(kind: Kind) -> list[str]:
         return ["create"]
     verbs = CUSTOM_VERBS if kind.custom else BUILTIN_VERBS
     if kind.resource == ("", "namespaces"):
-        # Namespaces end one by one.
+        # Namespaces are deleted one by one.
         verbs = tuple(verb for verb in verbs if verb != "deletecollection")
     return list(verbs)
 
@@ -350,7 +350,7 @@ def _entries(kind: Kind) -> Iterator[Entry]:
             "singularName": "",
             "namespaced": kind.namespaced,
         }
-        # A kind of the same group and version goes without saying.
+        # For a kind of the same group and version, both are omitted.
         if (group, version) != (kind.group, kind.version):
             entry |= {"group": group, "version": version}
         yield {**entry, "kind": of, "verbs": list(verbs)}
@@ -381,7 +381,7 @@ def _subresources(
         found["scale"] = ("autoscaling", "v1", "Scale", SOME)
     if kind.status:
         found["status"] = (kind.group, kind.version, kind.kind, SOME)
-    # Of custom kinds the status comes first.
+    # For custom kinds the status comes first.
     names = sorted(found, reverse=kind.custom)
     yield from ((name, *found[name]) for name in names)
 

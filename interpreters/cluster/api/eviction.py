@@ -36,7 +36,7 @@ SUCCESS = {
     "status": "Success",
     "code": 201,
 }
-# Such pods serve nobody: no budget protects them.
+# Such pods serve no traffic, so budgets do not protect them.
 IDLE = ("Pending", "Succeeded", "Failed")
 
 
@@ -137,9 +137,7 @@ def _spent(budget: Object, pod: Object, now: float) -> Object | None:
 
 
 def _costs_nothing(budget: Object, pod: Object) -> bool:
-    """Whether a pod may go without the budget: it is not ready, and the policy allows
-    it.
-    """
+    """Whether the pod's eviction is free: it is not ready, and the policy allows it."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     if any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions):
         return False

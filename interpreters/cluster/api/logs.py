@@ -1,11 +1,11 @@
-"""The logs of pods: how containers write them, and how clients read and follow them.
+"""The logs of pods: containers write them, and clients read and follow them.
 
 kube-apiserver checks the options and finds the node (`LogLocation`). kubelet decides
 which instance of the container is read (`validateContainerLogStatus`), and which of its
 lines (`ReadLogs`).
 
-A cluster without a kubelet writes no logs. There the text of an annotation stands for
-the log of a container, see `ANNOTATION`.
+A cluster without a kubelet does not write logs. There the text of an annotation stands
+for the log of a container, see `ANNOTATION`.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ __all__ = [
 
 PODS: Resource = ("", "pods")
 # The lines that all containers of a pod write when they start. With `.NAME` at its end
-# it is about that container alone.
+# it applies only to that container.
 ANNOTATION = "simulated.fnop.dev/log"
-# The container that is meant where kubectl gets none.
+# The container that kubectl uses if the user names none.
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 STATUSES = (
     "containerStatuses",
@@ -98,7 +98,7 @@ def _container_names(spec: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def statuses_of(pod: Object) -> Iterator[dict[str, Any]]:
-    """The statuses of all containers of a pod, of whichever sort."""
+    """The statuses of all containers of a pod, of any sort."""
     status = pod.get("status") or {}
     for group in STATUSES:
         yield from status.get(group) or ()
@@ -136,13 +136,13 @@ def logged(
 ) -> Cluster:
     """The cluster after a container has written lines to its log.
 
-    None stands for the only container of the pod, or for that of its annotation
+    None stands for the only container of the pod, or for the one in its annotation
     `kubectl.kubernetes.io/default-container`. A newline ends the text if it has none.
-    The first line gets the time `now`, in Unix seconds; each further one a microsecond
-    more.
+    The first line gets the time `now`, in Unix seconds; each further line gets a
+    microsecond more.
 
-    Raises ValueError if there is no such pod or container, and if the container does
-    not run.
+    Raises ValueError if the pod or the container does not exist, or if the container
+    does not run.
     """
     pod = lookup(cluster, PODS, (namespace, name))
     if pod is None:
@@ -182,9 +182,9 @@ def annotated(
 ) -> Cluster:
     """The cluster after a container has written the text of the pod's annotation.
 
-    A new instance writes all of it, a running one only the lines that have been added.
-    If the annotation has been replaced, a running container writes all of the new text.
-    A newline ends the text if it has none.
+    A new instance writes all of it. A running instance writes only the lines that have
+    been added. If the annotation has been replaced, a running container writes all of
+    the new text. A newline ends the text if it has none.
     """
     state = _state(status)
     if "running" not in state and "terminated" not in state:
@@ -238,7 +238,7 @@ def _logs_of(cluster: Cluster, uid: str, container: str) -> Logs | None:
 
 
 class Options(NamedTuple):
-    """PodLogOptions, without those that nothing here depends on."""
+    """PodLogOptions, without the options that have no effect here."""
 
     container: str
     is_previous: bool
@@ -249,7 +249,7 @@ class Options(NamedTuple):
 
 
 def _given(request: ApiRequest) -> dict[str, str]:
-    """The options of a request; the first one of a name counts."""
+    """The options of a request; the first value of a name counts."""
     return dict(reversed(request.query))
 
 
@@ -258,7 +258,7 @@ def _is_true(given: dict[str, str], name: str) -> bool:
 
 
 def _options(call: Call, release: str) -> Options:
-    """Read the options; raises the refusal of wrong ones (ValidatePodLogOptions)."""
+    """Read the options; raises a refusal for invalid ones (ValidatePodLogOptions)."""
     given = _given(call.request)
     seconds = _integer(given, "sinceSeconds")
     moment = _time(given.get("sinceTime"))
@@ -296,7 +296,7 @@ def _integer(given: dict[str, str], name: str) -> int | None:
 
 
 def _time(text: str | None) -> int | None:
-    """The seconds of a time; an empty one is the first of all (metav1.Time)."""
+    """The seconds of a time; an empty text is the first of all times (metav1.Time)."""
     if text in ("", "null"):
         text = "0001-01-01T00:00:00Z"
     return None if text is None else query_time(text)
@@ -316,20 +316,20 @@ def _number(release: str) -> tuple[int, int]:
 
 
 class LogFollowed(NamedTuple):
-    """A reader of the log of one instance of a container, and how far it has read."""
+    """A reader of the log of one instance of a container, and its position."""
 
     pod: Key
     uid: str
     container: str
     restarts: int
-    # The number of the next line to show, counted from the first one of the log.
+    # The number of the next line to show, counted from the first line of the log.
     next: int
     # Lines before this time, in Unix nanoseconds, are not shown.
     since: int | None = None
     timestamps: bool = False
-    # How many bytes may still be shown.
+    # The number of bytes that may still be shown.
     left: int | None = None
-    # Whether the end of a line is to be shown next, whose beginning has been shown.
+    # Whether the reader is within a line: its beginning was shown, its end comes next.
     is_inside: bool = False
     # Lines from an annotation, which no container has written: they come first.
     given: tuple[Line, ...] = ()
@@ -361,7 +361,7 @@ def is_log_follow(request: ApiRequest) -> bool:
 
 
 def is_log(path: str) -> bool:
-    """Whether a path leads to the log of a pod."""
+    """Whether a path is the log of a pod."""
     route = route_of(path)
     if route is None:
         return False
@@ -375,8 +375,8 @@ def log_followed(
     """Begin to follow the log of a pod; or the response that refuses it.
 
     A request that is not about a log is refused with 400. Read the lines with
-    `log_more`. Unlike `answer`, it refuses a container that has no status yet even if
-    an annotation has its log: a reader has to wait for it as on a real cluster.
+    `log_more`. Unlike `answer`, it refuses a container that has no status yet, even if
+    an annotation has its log. A reader has to wait for it as on a real cluster.
     """
     try:
         authorize(cluster, request)
@@ -428,13 +428,13 @@ def _given_lines(pod: Object, container: str) -> tuple[Line, ...]:
 def _instance_read(pod: Object, container: str, *, is_previous: bool) -> int:
     """The restart count of the instance that kubelet reads, or its refusal.
 
-    The status counts one restart less for a container that waits for its restart.
+    If a container waits for its restart, the status counts one restart less.
     """
     who = f"container {quoted(container)} in pod {quoted(pod['metadata']['name'])}"
     status = _status_of(pod, container)
     if status is None:
         if not any(statuses_of(pod)):
-            # As kubelet's first status says, which the stub does not write.
+            # As in kubelet's first status, which the stub does not write.
             raise bad_request(f"{who} is waiting to start: ContainerCreating")
         raise bad_request(f"{who} is not available")
     state, last = _state(status), _state(status, "lastState")
@@ -467,7 +467,7 @@ def _reason(state: dict[str, Any]) -> str:
 
 
 def _tail(lines: tuple[Line, ...], count: int) -> tuple[Line, ...]:
-    """The last lines; one that was written in parts counts once.
+    """The last lines; a line that was written in parts counts once.
 
     >>> _tail((Line(1, "a"), Line(2, "b\\n"), Line(3, "c")), 2)[0].text
     'a'
@@ -483,10 +483,10 @@ def _tail(lines: tuple[Line, ...], count: int) -> tuple[Line, ...]:
 
 
 def log_more(cluster: Cluster, followed: LogFollowed) -> tuple[str, LogFollowed, bool]:
-    """The text that has come since, the next reader, and whether the log is over.
+    """The new text since the last call, the next reader, and whether the log is over.
 
-    It is over when the instance of the container has ended, when the pod is gone, and
-    when as many bytes have been shown as were asked for.
+    It is over when the instance of the container has ended, when the pod is gone, or
+    when the requested number of bytes has been shown.
     """
     lines = followed.given + _lines_since(cluster, followed)
     text = ""
@@ -498,7 +498,7 @@ def log_more(cluster: Cluster, followed: LogFollowed) -> tuple[str, LogFollowed,
 
 
 def _lines_since(cluster: Cluster, reader: LogFollowed) -> tuple[Line, ...]:
-    """The lines that a reader has not shown yet, without those that are dropped."""
+    """The lines that a reader has not shown yet, without dropped lines."""
     log = _log_read(cluster, reader)
     if log is None:
         return ()
@@ -527,7 +527,7 @@ def _is_running(cluster: Cluster, reader: LogFollowed) -> bool:
 
 
 def _shown(reader: LogFollowed, lines: Iterable[Line]) -> tuple[str, LogFollowed]:
-    """The text of lines as the request wants it (logWriter.write in kubelet)."""
+    """The text of lines in the requested form (logWriter.write in kubelet)."""
     since, left, is_inside = reader.since, reader.left, reader.is_inside
     shown = []
     for time, text in lines:

@@ -59,7 +59,8 @@ EXACT, NOT_OLDER = "Exact", "NotOlderThan"
 def get(cluster: Cluster, call: Call) -> ApiResponse:
     """GET of one object.
 
-    A resourceVersion asks for a state that is at least as new: the present is.
+    A resourceVersion asks for a state that is at least as new, which the present state
+    is.
     """
     kind = call.kind
     if call.query and (version := call.query.get("resourceVersion")):
@@ -107,7 +108,7 @@ def _name(item: tuple[Key, Object]) -> str:
 
 
 def _at(cluster: Cluster, kind: Kind, version: int) -> Map[Key, Object] | None:
-    """The objects of a kind at a version; None where history is too short."""
+    """The objects of a kind at a version; None if the history is too short."""
     resource = kind.resource
     later = events_after(cluster, version)
     if later is None:
@@ -129,7 +130,7 @@ def _at(cluster: Cluster, kind: Kind, version: int) -> Map[Key, Object] | None:
 def _read_today(
     cluster: Cluster, schema: Schema, objects: Map[Key, Object]
 ) -> Map[Key, Object]:
-    """Objects of an older version, read through the schema of today."""
+    """Objects of an older version, read through the present schema."""
     kept = events_after(cluster, cluster.history.floor) or ()
     stored = {event.version: event.object for event in kept}
     changed = objects.mutate()
@@ -147,12 +148,12 @@ class Page(NamedTuple):
 
     version: int
     objects: Map[Key, Object]
-    after: str = ""  # only keys from here on
+    after: str = ""  # only keys from this one on
     limit: int = 0
 
 
 def list_objects(cluster: Cluster, call: Call) -> ApiResponse:
-    """GET of a collection, whole or by pages."""
+    """GET of a collection, as a whole or in pages."""
     selection = selection_by(call, _list_faults)
     page = _page(cluster, call)
     found = _selected(call.route.namespace, selection, page.objects)
@@ -167,7 +168,7 @@ def list_objects(cluster: Cluster, call: Call) -> ApiResponse:
     if left or (is_full and _may_go_on(call, page, selection, shown[-1])):
         metadata["continue"] = _token(_next(call, shown[-1][0]), page.version)
         if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
-            # How many are left is known only where nothing is filtered out.
+            # The number of remaining items is known only if no selector is used.
             metadata["remainingItemCount"] = left
     body = list_body(cluster, call.kind, [obj for _, obj in shown])
     body["metadata"] = {**body["metadata"], **metadata}
@@ -177,7 +178,7 @@ def list_objects(cluster: Cluster, call: Call) -> ApiResponse:
 def _may_go_on(
     call: Call, page: Page, selection: Selection, last: tuple[Key, Object]
 ) -> bool:
-    """Whether another page is promised behind a full one, though it be empty.
+    """Whether a full page promises another one, even if that is empty.
 
     A server that has filled a page does not look for further selected objects: it is
     enough that there are further keys.
@@ -192,7 +193,7 @@ def _may_go_on(
 
 
 def _is_single(call: Call, selection: Selection) -> bool:
-    """Whether a list is the reading of one key (SelectionPredicate.MatchesSingle)."""
+    """Whether a list reads only one key (SelectionPredicate.MatchesSingle)."""
     if call.query.get("continue"):
         return False
     if call.kind.namespaced and call.route.namespace is None:
@@ -208,7 +209,7 @@ def _page(cluster: Cluster, call: Call) -> Page:
     if not query:
         return present
     version, token = query.get("resourceVersion") or "", query.get("continue")
-    # The cache of watches, which answers for version 0, does not know pages.
+    # The watch cache, which answers for version 0, does not support pages.
     limit = 0 if version == "0" else max(0, query_integer(query.get("limit") or "0"))
     if token:
         if version not in ("", "0"):
@@ -224,7 +225,7 @@ def _page(cluster: Cluster, call: Call) -> Page:
     if number > cluster.version:
         raise too_large(number, cluster.version)
     match = query.get("resourceVersionMatch")
-    # A limit without a match asks for the exact version, as it did before matches.
+    # A limit without a match asks for the exact version, as before matches existed.
     if match == NOT_OLDER or not (match or limit):
         return present._replace(limit=limit)
     objects = _at(cluster, call.kind, number)
@@ -234,10 +235,10 @@ def _page(cluster: Cluster, call: Call) -> Page:
 
 
 def _continued(cluster: Cluster, call: Call, token: str, limit: int) -> Page:
-    """A later page, of the version that the first one showed."""
+    """A later page, at the version that the first one showed."""
     start, version = _parsed(token)
     if version < 0:
-        # A token that asks to go on in the present, whatever has changed.
+        # A token that asks to go on at the present version, regardless of changes.
         objects = shelf(cluster, call.kind.resource)
         return Page(cluster.version, objects, start, limit)
     if version > cluster.version:
@@ -288,7 +289,7 @@ def list_body(cluster: Cluster, kind: Kind, objects: list[Object]) -> dict[str, 
 
 
 def is_false(text: str) -> bool:
-    """Whether the API reads a boolean as false: "false" and "0" are, all else is true.
+    """Whether the API reads a boolean as false: "false" and "0"; all else is true.
 
     >>> [is_false(text) for text in ("FALSE", "0", "no", "")]
     [True, True, False, False]
@@ -309,7 +310,7 @@ def whole_number(text: str) -> int | None:
 
 
 def unparsed_version(text: str) -> str:
-    """The message about a resource version that is no number."""
+    """The message about a resource version that is not a number."""
     why = "invalid syntax"
     if text.isascii() and text.isdecimal():
         why = "value out of range"
@@ -330,8 +331,9 @@ def selection_by(
 ) -> Selection:
     """Check the options of a list or watch and return its selectors.
 
-    The order of the checks is that of the real server: what cannot be parsed, what
-    must not be asked for together, what the kind does not know.
+    The order of the checks follows the real server. First come values that cannot be
+    parsed, then combinations that are not allowed, then fields that the kind does not
+    have.
     """
     if not call.query:
         return selection_of(call.kind, call.query)
@@ -422,7 +424,7 @@ def too_large(version: int, current: int) -> Refusal:
 
 
 def _next(call: Call, last: Key) -> str:
-    """The first key behind `last`, as continue tokens hold it."""
+    """The first key after `last`, in the form of continue tokens."""
     place = last[1] if call.route.namespace is not None else "/".join(last)
     return f"/{place.lstrip('/')}\0"
 
@@ -433,7 +435,7 @@ def _token(start: str, version: int) -> str:
 
 
 class Unusable(Exception):
-    """A continue token cannot be read; the text says why."""
+    """A continue token cannot be read; the message says why."""
 
 
 def _parsed(token: str) -> tuple[str, int]:

@@ -1,8 +1,7 @@
 """The `/scale` subresource: the replicas of any kind that has them.
 
-Between the object and its Scale are `ScaleREST` of the kind and
-`managedfields.ScaleHandler`, which moves who manages the replicas from one to the
-other.
+`ScaleREST` of the kind and `managedfields.ScaleHandler` connect the object and its
+Scale. The latter moves the managers of the replicas from one to the other.
 """
 
 from __future__ import annotations
@@ -80,12 +79,12 @@ from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = ["answer_scale"]
 
-# The metadata that a Scale shows of the object behind it.
+# The metadata of the object that its Scale shows.
 SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 SCALE_VERSION = "autoscaling/v1"
 SCALE = Kind("autoscaling", "v1", "Scale", "scales", "scale", "ScaleList")
 FORM = Form(SCALE.group, SCALE.version, SCALE.kind)
-# Patches find this number where a custom object has no replicas.
+# The number that patches find if a custom object has no replicas.
 UNSET = -(2**31)
 
 
@@ -128,7 +127,7 @@ def _unsupported(kind: Kind, method: str) -> Refusal:
 
 
 def _absent(kind: Kind, name: str) -> Refusal:
-    """404 as the kind's registry words it."""
+    """404 in the words of the kind's registry."""
     if kind.custom:
         return not_found(kind.group, kind.plural, name)
     return not_found(kind.group or "autoscaling", f"{kind.plural}/scale", name)
@@ -213,7 +212,7 @@ Refuse = Callable[[Kind, str], Refusal]
 
 def _undecodable(kind: Kind, why: str) -> Refusal:
     if kind.custom:
-        # Its server looks for a type that it could convert, and finds none.
+        # Its server looks for a type that it could convert, and does not find one.
         return bad_request(
             "no kind is registered for the type v1.Scale in scheme "
             '"pkg/apiserver/customresource_handler.go:781"'
@@ -251,7 +250,7 @@ def _decoded(kind: Kind, body: Any, refuse: Refuse) -> Object:
 
 # ---------------------------------------------------------------- who manages it
 
-# By manager, whether it manages the replicas; False: other fields of a Scale only.
+# Whether each manager manages the replicas; False: other fields of a Scale only.
 Managers = dict[Identity, bool]
 
 
@@ -282,10 +281,10 @@ def _managers(kind: Kind, entries: list[Entry]) -> Managers:
 
 
 def _entries_of(kind: Kind, entries: list[Entry], managers: Managers) -> list[Entry]:
-    """The entries of the object after those of its Scale (ScaleHandler.ToParent).
+    """The entries of the object, given its Scale's entries (ScaleHandler.ToParent).
 
-    Managers that only update are not recognized, for the Scale has another version: the
-    replicas get an entry of their own, without a time.
+    Managers that only update are not recognized, because the Scale has another version.
+    The replicas get an entry of their own, without a time.
     """
     path = _path(kind)
     left, result = dict(managers), []
@@ -310,8 +309,8 @@ def _entries_after(
 ) -> list[Entry]:
     """The entries after a write of a Scale: its writer manages a changed number.
 
-    A number of 0 has no manager, for a Scale leaves it out; and fields without managers
-    are not tracked until they are applied.
+    A number of 0 has no manager, because a Scale omits it. Fields without managers are
+    not tracked until they are applied.
     """
     entries = _entries(live)
     managers = _managers(kind, entries)

@@ -44,7 +44,7 @@ EPOCH = 1_700_000_000.0
 def empty_cluster(
     seed: str = "0", now: float = EPOCH, *, rbac: bool = False
 ) -> Cluster:
-    """A cluster as it is after its first start: namespaces and nothing else.
+    """A cluster after its first start, with namespaces only.
 
     With `rbac` it also has the first roles, and asks users for permission.
 
@@ -92,15 +92,15 @@ def answer(
     ask: Ask = unreached,
     beside: Beside = none_beside,
 ) -> tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]:
-    """Answer any request: the next cluster, the response, and what watches see.
+    """Answer any request: the next cluster, the response, and the events for watches.
 
-    `now` is the wall clock in Unix seconds.  A request that cannot be served is
-    answered as a real server answers it; nothing is raised.
+    `now` is the wall clock in Unix seconds. A request that cannot be served is answered
+    as a real server answers it; nothing is raised.
 
-    `ask` calls the admission webhooks that review the request, one after the other.
-    What it raises goes through and leaves no trace: whoever has to wait for a webhook
-    raises something, waits, and asks for the answer again.  `beside` are webhooks that
-    are asked without being registered.
+    `ask` calls the admission webhooks that review the request, one after the other. An
+    exception from it is passed on and leaves no trace. A caller that must wait for a
+    webhook raises one, waits, and asks for the answer again. `beside` returns webhooks
+    that are asked without being registered.
     """
     try:
         authorize(cluster, request)
@@ -122,7 +122,7 @@ def answer(
 
 
 def _warned(call: Call, outcome: Answer) -> Answer:
-    """The answer with its warnings, each text once, and not too many of them."""
+    """The answer with its warnings, each text once, and limited in number."""
     cluster, response, events = outcome
     texts = dict.fromkeys(filter(None, (call.kind.deprecation, *call.warnings)))
     return cluster, replace(response, warnings=bounded(tuple(texts))), events
@@ -131,7 +131,7 @@ def _warned(call: Call, outcome: Answer) -> Answer:
 def _watched_over(cluster: Cluster, call: Call) -> Answer:
     """Answer, and refuse what only the body or the result shows to be forbidden.
 
-    The state is a value: a write that turns out to be too much is not taken.
+    The state is a value: if a write turns out to be forbidden, its result is dropped.
     """
     authorize_creation(cluster, call)
     if call.request.method == "POST":
@@ -164,7 +164,7 @@ def _answered(cluster: Cluster, call: Call) -> Answer:
 
 
 def _answer_to_post(cluster: Cluster, call: Call) -> Answer:
-    """Answer a POST of a kind that is only created: a Binding or a review."""
+    """Answer a POST of a kind that can only be created: a Binding or a review."""
     if call.kind.plural == "bindings":
         return bind_named(cluster, call)
     return cluster, answer_review(cluster, call), ()

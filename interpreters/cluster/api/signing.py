@@ -1,7 +1,7 @@
 """Certificate signing requests: the requester's fields, and the conditions.
 
-The cluster signs nothing: a client that acts as the signer writes the certificate to
-the status.
+The cluster does not sign anything: a client that acts as the signer writes the
+certificate to the status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DECISIONS = ("Approved", "Denied")
 
 
 def asked_by(user: User | None, obj: Object) -> Object:
-    """A new request with its sender in spec, whatever the body says.
+    """A new request with its sender in spec, regardless of the body.
 
     >>> asked_by(User("anna"), {"spec": {"username": "bob", "groups": ["x"]}})
     {'spec': {'username': 'anna'}}
@@ -48,7 +48,7 @@ def unchanged(new: Object, old: Object) -> Object:
 
 
 def condition_faults(new: Object, old: Object, *, deciding: bool) -> Iterator[Fault]:
-    """Yield the faults of changed conditions: `/approval` alone adds decisions."""
+    """Yield the faults of changed conditions: only `/approval` adds decisions."""
     for type in (*DECISIONS, "Failed"):
         more = _count(new, type) - _count(old, type)
         if more < 0:

@@ -51,7 +51,7 @@ class Subresource(NamedTuple):
     kind: str
     verbs: tuple[str, ...]
     answer: Callable[[Cluster, Call], Answer]
-    # Of the kind, where it is not in the group of the resource.
+    # The group and version of the kind, if it is not in the group of the resource.
     group: str = ""
     version: str = ""
 
@@ -216,7 +216,7 @@ def _finalized(new: Object, old: Object, finalizers: list[str]) -> Object:
     return {**old, "metadata": {**metadata, "labels": labels}, "spec": spec}
 
 
-# From the object as it is stored and as the client wants it, to the answer.
+# Takes the stored object and the object that the client wants; returns the answer.
 Change = Callable[[Cluster, Call, Object, Object], Answer]
 
 

@@ -1,8 +1,8 @@
 """Watches: the events at the beginning, and the events that follow.
 
-A stream is `backlog`, then what `seen_by` makes of each later event, now and then a
-`bookmark`; it ends when the kind is no longer served.  Tables, or metadata alone, are
-made by `presented`.
+A stream is `backlog`, then the result of `seen_by` for each later event, and now and
+then a `bookmark`. It ends when the kind is no longer served. `presented` makes tables,
+or metadata alone.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def is_watch(request: ApiRequest) -> bool:
 
 
 def _options(request: ApiRequest) -> dict[str, str]:
-    """The query parameters; the first one of a name counts."""
+    """The query parameters; the first value of a name counts."""
     return dict(reversed(request.query))
 
 
@@ -120,9 +120,9 @@ def backlog(
 ) -> ApiResponse | tuple[StoredEvent, ...]:
     """Open a watch: the events since its resourceVersion, or an error.
 
-    Without a resourceVersion, or with "0", the present objects come first as
-    if they had just been added.  An event of type ERROR ends the stream: a version
-    that is no longer kept is told that way, after HTTP 200.
+    Without a resourceVersion, or with "0", the present objects come first as if they
+    had just been added. An event of type ERROR ends the stream. It also reports a
+    version that is no longer kept, after HTTP 200.
     """
     try:
         authorize(cluster, request)
@@ -232,10 +232,10 @@ def _allows_bookmarks(query: dict[str, str]) -> bool:
 def bookmark(
     cluster: Cluster, request: ApiRequest, now: float = 0.0
 ) -> StoredEvent | None:
-    """The bookmark of a watch at this version, or None where it wants none.
+    """The bookmark of a watch at this version, or None if it does not want one.
 
-    Real servers send one every minute or so, and one before a stream's time is over.
-    It is `presented` already.
+    Real servers send one every minute or so, and one before a stream's time is over. It
+    is `presented` already.
     """
     if not _allows_bookmarks(_options(request)):
         return None
@@ -261,10 +261,10 @@ def _bookmark(cluster: Cluster, call: Call, annotations: dict[str, str]) -> Stor
 def is_served(
     cluster: Cluster, request: ApiRequest, opened: Cluster | None = None
 ) -> bool:
-    """Whether an open watch still has the kind that it has been `opened` for.
+    """Whether an open watch still has the kind that it was `opened` for.
 
-    The real server ends the streams of a definition when its spec is written, or a
-    version of it goes; that it is being deleted is not enough.
+    The real server ends the streams of a definition when its spec is written, or when
+    one of its versions is removed. They do not end while it is being deleted.
     """
     kind = _kind(cluster, request)
     before = kind if opened is None else _kind(opened, request)
@@ -291,12 +291,12 @@ class View(NamedTuple):
     namespace: str | None
     name: str | None
     selection: Selection
-    since: int  # what happened up to this version is not shown
+    since: int  # changes up to this version are not shown
 
 
 @lru_cache(maxsize=4096)
 def _view(path: str, query: tuple[tuple[str, str], ...]) -> View | None:
-    """The view of a request for a watch; None where the request is refused."""
+    """The view of a request for a watch; None if the request is refused."""
     found, always = _address(path)
     route = route_of(found)
     named = dict(reversed(query))
@@ -321,8 +321,8 @@ def seen_by(
 ) -> StoredEvent | None:
     """The event that an open watch shows for a later change, or None.
 
-    A change that moves an object into the selection is an addition to it, one
-    that moves it out a deletion.
+    A change that moves an object into the selection is an addition to it. One that
+    moves it out is a deletion.
     """
     view = _view(request.path, request.query)
     return None if view is None else _seen(view, event, registry)
@@ -344,7 +344,7 @@ def presented(
     """An event of `seen_by` in the form that the watch's Accept header asks for.
 
     `headed` says that it is the first event of its stream: a table then names its
-    columns.  None: it cannot be shown.
+    columns. Return None if the event cannot be shown.
     """
     if request.accept == JSON:
         return event
@@ -374,7 +374,7 @@ def _seen(view: View, event: StoredEvent, registry: Registry) -> StoredEvent | N
             return None
         kind = "DELETED" if not is_in else "MODIFIED" if was_in else "ADDED"
         if not is_in and event.previous is not None:
-            # It is shown as it was last selected, at the version of the change.
+            # The object is shown as it was last selected, at the version of the change.
             obj = _at_version(event.previous, event.version)
     asked = registry.by_path.get(path)
     obj = obj if asked is None else served(asked, obj)

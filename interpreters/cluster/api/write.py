@@ -174,7 +174,7 @@ def _unfit(kind: Kind, body: Any, message: str) -> Refusal:
 
 
 def unfit_patch(text: str, why: str) -> Refusal:
-    """The refusal of a patch whose result is no object of the kind."""
+    """The refusal of a patch whose result is not an object of the kind."""
     fault = Fault("patch", "FieldValueInvalid", f"Invalid value: {quoted(text)}: {why}")
     refusal = invalid("", "", "", [fault])
     del refusal.response.body["details"]["kind"]
@@ -182,7 +182,7 @@ def unfit_patch(text: str, why: str) -> Refusal:
 
 
 def _apply(cluster: Cluster, call: Call) -> Answer:
-    """PATCH with a configuration: apply it, and create the object if there is none."""
+    """PATCH with a configuration: apply it; create the object if it does not exist."""
     kind = call.kind
     check_options(call, "PatchOptions", applies=True)
     old = lookup(cluster, kind.resource, call.key)
@@ -214,7 +214,7 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
 
 
 def _null_faults(call: Call, result: Object) -> list[Fault]:
-    """The nulls that an apply has left and the schema does not allow."""
+    """The nulls that an apply has left and that the schema does not allow."""
     schema = call.kind.schema
     if schema is None:
         return []
@@ -290,7 +290,7 @@ def _check_version(kind: Kind, new: Object, old: Object) -> None:
 
 
 class Admission(NamedTuple):
-    """The turns of admission in an update; both take the new and the old object."""
+    """The steps of admission in an update; both take the new and the old object."""
 
     mutated: Callable[[Object, Object], Object]
     check: Callable[[Object, Object], None]
@@ -321,8 +321,8 @@ def replaced(
     """Replace `old` by `new`: the part that update, patch and apply share.
 
     `new` gets its defaults, unless it is `filled` already, as stored objects are. `old`
-    is in its plain form.  The object itself is what webhooks review, unless another
-    `admission` is given.
+    is in its plain form. Webhooks review the object itself, unless another `admission`
+    is given.
     """
     kind, key = call.kind, call.key
     present = lookup(cluster, kind.resource, key) or old
@@ -330,7 +330,7 @@ def replaced(
     if kind.schema is not None and not filled:
         # Stored objects are filled already, by the schema of their own version.
         new = kind.schema.filled(new, old if kind.storage else None)
-    # Changes are attributed before webhooks and the strategy make others.
+    # Changes are attributed before webhooks and the strategy make further changes.
     new = track(new if kind.custom else _filled(kind, new))
     new = _readmitted(call, admission, new, served(kind, old))
     _check_version(kind, new, old)
@@ -351,12 +351,12 @@ def replaced(
     if call.dry_run:
         return cluster, ApiResponse(200, served(kind, new)), ()
     if is_released(new):
-        # The last finalizer is gone: the answer shows the new object at its old
-        # version, the DELETED event shows the stored one at a new version.
+        # The last finalizer is removed. The answer shows the new object at its old
+        # version, and the DELETED event shows the stored object at a new version.
         cluster, events = removed(cluster, kind, key)
         return cluster, ApiResponse(200, asked), events
     if is_same:
-        # A write that changes nothing is none.
+        # A write that changes nothing does not count.
         return cluster, ApiResponse(200, served(kind, present)), ()
     cluster, events = stored(cluster, kind, key, new, present, call.now)
     cluster = remembered(cluster, kind.resource, key, raw, new)
@@ -386,8 +386,8 @@ def _prepared(call: Call, new: Object, old: Object, variant: int) -> Object:
         stays = kept(kind, to_storage(kind, new), old)
         new = served(kind, allocated(kind, stays, variant))
     if kind.generation and "generation" in old["metadata"]:
-        # Older servers do not count those of every kind.
-        # Changes are counted as the version of the request shows them.
+        # Older servers do not count generations for every kind. Changes are counted as
+        # the version of the request shows them.
         count = _generation(kind, new, live, call.route.subresource)
         counted = {**new["metadata"], "generation": count}
         new = {**new, "metadata": counted}
@@ -400,7 +400,9 @@ def _filled(kind: Kind, new: Object) -> Object:
 
 
 def _untimed(new: Object, old: Object) -> Object:
-    """A write that would only change the time of managed fields changes nothing
+    """The new object; with the old entries if only their times would change.
+
+    A write that would only change the time of managed fields changes nothing
     (IgnoreManagedFieldsTimestampsTransformer).
     """
     after = new["metadata"].get("managedFields")
@@ -419,7 +421,7 @@ def _timeless(entry: Entry) -> Entry:
     return {**entry, "time": ""}
 
 
-# Fields beside spec that the status strategies of built-in kinds protect.
+# Fields other than spec that the status strategies of built-in kinds protect.
 PROTECTED: dict[Resource, tuple[str, ...]] = {
     ("", "pods"): ("ownerReferences",),
     ("apps", "deployments"): ("labels",),
@@ -428,14 +430,14 @@ PROTECTED: dict[Resource, tuple[str, ...]] = {
 
 
 def _status_only(kind: Kind, new: Object, old: Object) -> Object:
-    """`old` with the status of `new`; of built-in kinds also with its metadata."""
+    """`old` with the status of `new`; for built-in kinds also with its metadata."""
     result = {**old}
     if "status" in new:
         result["status"] = new["status"]
     else:
         result.pop("status", None)
     if kind.custom:
-        # Their metadata stays as it is, but a stale version is still a conflict.
+        # Their metadata does not change, but a stale version is still a conflict.
         return with_entries(result, new["metadata"].get("managedFields", ()))
     metadata = {**new["metadata"]}
     for name in PROTECTED.get(kind.resource, ()):
@@ -446,7 +448,7 @@ def _status_only(kind: Kind, new: Object, old: Object) -> Object:
 
 
 def _status_kept(new: Object, old: Object) -> Object:
-    """Keep the old status: where `/status` exists, only that endpoint writes it."""
+    """Keep the old status: if `/status` exists, only that endpoint writes it."""
     if new.get("status") is old.get("status"):
         return new
     result = {**new}
@@ -458,7 +460,7 @@ def _status_kept(new: Object, old: Object) -> Object:
 
 
 def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    """New metadata with the server's fields of the old."""
+    """New metadata with the server's fields from the old."""
     metadata = {
         **new,
         "uid": new.get("uid") or old["uid"],
@@ -481,9 +483,9 @@ def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
 
 
 ABSENT: Any = object()
-# The only ones whose annotations count, too.
+# The only kind whose annotations count, too.
 DEPLOYMENTS: Resource = ("apps", "deployments")
-# They are of generation 1, for ever.
+# Their generation is always 1.
 UNCOUNTED = frozenset((("scheduling.k8s.io", "priorityclasses"),))
 
 
@@ -523,7 +525,7 @@ def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
                 "FieldValueInvalid",
                 f"Invalid value: {text}: field is immutable",
             )
-            # Both the generic and the kind's own validation find it.
+            # Both the generic validation and the kind's own find it.
             yield from (fault, fault)
 
 

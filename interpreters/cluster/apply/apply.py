@@ -1,7 +1,8 @@
 """Server-side apply: the object after a configuration was applied to it.
 
-`merge.Updater.Apply` of structured-merge-diff, and around it what `managedfields` of
-apimachinery adds: managers from before the first apply, kubectl's last configuration.
+It is `merge.Updater.Apply` of structured-merge-diff, with the additions of
+`managedfields` in apimachinery: managers from before the first apply, and kubectl's
+last configuration.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ class Applying:
 def applied(applying: Applying, live: Object | None, config: Object) -> Object:
     """The object after an apply, with its managed fields.
 
-    `live` is None where there is none yet.  Raises the refusal of a configuration that
-    does not fit, or that conflicts with others'.
+    `live` is None if the object does not exist yet. Raises the refusal of a
+    configuration that does not fit, or that conflicts with the fields of others.
     """
     _check(applying, config)
     try:
@@ -147,7 +148,7 @@ def _check(applying: Applying, config: Object) -> None:
 
 
 def _check_live(applying: Applying, live: Object) -> None:
-    """Refuse a live object that does not fit the type of today."""
+    """Refuse a live object that does not fit the present type."""
     if is_typable(applying.kind, live):
         return
     faults = shape_faults(_bare(live), applying.shape, repeats=True)
@@ -163,7 +164,7 @@ def _check_live(applying: Applying, live: Object) -> None:
 
 
 def fault_text(faults: Iterable[str]) -> str:
-    """All faults in one text; empty where there are none."""
+    """All faults in one text; empty if there are none."""
     found = list(faults)
     if len(found) < 2:
         return "".join(found)
@@ -171,7 +172,7 @@ def fault_text(faults: Iterable[str]) -> str:
 
 
 def configuration(body: Any) -> Object:
-    """The body of an apply; refused if it is no map."""
+    """The body of an apply; refused if it is not a map."""
     if isinstance(body, MalformedBody):
         raise bad_request(f"error decoding YAML: {body.message}")
     if body is not None and not isinstance(body, dict):
@@ -184,7 +185,7 @@ def configuration(body: Any) -> Object:
 
 
 def check_type(config: Object, api_version: str, kind: str) -> None:
-    """Refuse a configuration without apiVersion or kind, or with those of others."""
+    """Refuse a configuration whose apiVersion or kind is missing or differs."""
     if config.get("apiVersion") != api_version or config.get("kind") != kind:
         raise bad_request(f"invalid object type: {_type_text(config)}")
 
@@ -249,7 +250,7 @@ def _merged(applying: Applying, live: Object | None, config: Object) -> Object:
 
 
 def changes(live: Object, result: Object) -> bool:
-    """Whether an apply has made another object, managed fields aside."""
+    """Whether an apply has changed the object, apart from managed fields."""
     return not equal(_bare(live), _bare(result))
 
 
@@ -296,13 +297,13 @@ def _kept(
     return result
 
 
-# ----------------------------------------------------- what is applied no more
+# ------------------------------------------------------- fields no longer applied
 
 
 def _pruned(
     applying: Applying, obj: Object, managed: Sequence[Entry], last: Entry
 ) -> Any:
-    """Without the fields that the applier has dropped and nobody else manages."""
+    """Remove the fields that the applier has dropped and no other manager has."""
     shape = applying.shape_in(last["apiVersion"])
     before: Tree = last["fieldsV1"]
     if shape is None or not before or _is_all_applied(applying, managed, before):
@@ -337,8 +338,8 @@ def _pruned(
 def _is_all_applied(applying: Applying, managed: Sequence[Entry], before: Tree) -> bool:
     """Whether the applier, whose entry is the last, has dropped none of its fields.
 
-    Nothing is pruned then: what it applies is kept. Entries of other versions are
-    looked at nevertheless, as they may not fit.
+    Nothing is pruned then, because all its fields are still applied. Entries of other
+    versions are checked nevertheless, as they may not fit.
     """
     return not difference(before, managed[-1]["fieldsV1"]) and all(
         kind_in(applying.registry, applying.kind, each["apiVersion"]) is applying.kind
@@ -403,7 +404,7 @@ def _annotation(obj: Object) -> str:
 
 
 def _last_applied_fields(applying: Applying, live: Object) -> Tree | None:
-    """The fields that client-side `kubectl apply` wrote and nobody changed since."""
+    """The fields that client-side `kubectl apply` wrote and no other client changed."""
     try:
         config = orjson.loads(_annotation(live) or b"null")
     except ValueError:

@@ -1,9 +1,9 @@
 """Sets of fields in the form in which `managedFields` shows them (FieldsV1).
 
-A set is a tree of dicts: `{"f:spec": {"f:size": {}}}`.  A node without children is a
-member of the set; one with children is a member too where it holds `"."`.  Trees are
-never changed once they are made: operations share what they leave alone, and return
-their first argument itself where nothing changes.
+A set is a tree of dicts: `{"f:spec": {"f:size": {}}}`. A node without children is a
+member of the set. A node with children is a member, too, if it holds `"."`. Trees are
+never changed once they are made. Operations share unchanged parts, and return their
+first argument itself if nothing changes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _with_self(node: Tree) -> Tree:
 def difference(one: Tree, other: Tree) -> Tree:
     """The members of the first that the second does not have.
 
-    Parents and children are members of their own (Set.Difference):
+    Parents and children are separate members (Set.Difference):
 
     >>> difference({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
     {'f:a': {'f:b': {}}}
@@ -128,7 +128,7 @@ def _left(mine: Tree, node: Tree) -> Tree | None:
 
 
 def _closed(node: Tree) -> Tree | None:
-    """A node from which members were taken, in its written form."""
+    """A node from which members were removed, in its written form."""
     if len(node) == 1 and "." in node:
         return MEMBER
     return node or None
@@ -159,7 +159,7 @@ def pruned(one: Tree, other: Tree) -> Tree:
 
 
 def intersection(one: Tree, other: Tree) -> Tree:
-    """The members that both have.
+    """The members that both sets have.
 
     >>> intersection({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
     {'f:a': {}}
@@ -225,7 +225,7 @@ def _below(shape: Shape | None, key: str) -> Shape | None:
 
 @lru_cache(maxsize=16384)
 def field_key(name: str) -> str:
-    """The key of a field: one string however often it occurs.
+    """The key of a field: always the same string object.
 
     >>> field_key("size")
     'f:size'
@@ -282,7 +282,7 @@ def _value_rank(value: Any) -> tuple[Any, ...]:
 
 
 def paths(tree: Tree, prefix: Path = ()) -> Iterator[Path]:
-    """All members in the server's order: those of a node before those below it."""
+    """All members in the server's order: a node before the members below it."""
     keys = sorted((key for key in tree if key != "."), key=_rank)
     for key in keys:
         if is_member(tree[key]):
@@ -321,9 +321,9 @@ def _shown(value: Any) -> str:
 
 
 def interned(tree: Tree) -> Tree:
-    """The tree with its keys in order; equal trees are one object.
+    """The tree with its keys in order; equal trees become one object.
 
-    Thousands of alike objects have the same few sets.
+    Thousands of similar objects have the same few sets.
     """
     return _interned(orjson.dumps(tree, option=orjson.OPT_SORT_KEYS))
 
@@ -357,7 +357,7 @@ def _canonical(raw: Any) -> Tree:
         if len(key) < 2 or key[1] != ":":
             raise ValueError(f"missing colon: {key}")
         if key[:2] not in KINDS:
-            continue  # perhaps a later version knows what it is
+            continue  # perhaps a later version knows it
         result[_canonical_key(key)] = _canonical(below)
     return MEMBER if set(result) == {"."} else result
 

@@ -1,7 +1,7 @@
 """Managed fields: `metadata.managedFields`, as apimachinery's managedfields has them.
 
-A writer that changes a field becomes its only manager; one that applies it manages it
-together with all others that apply the same value.
+A writer that changes a field becomes its only manager. A writer that applies it manages
+it together with all others that apply the same value.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Writer(NamedTuple):
     subresource: str = ""
 
 
-# As whom the built-in controllers write.
+# The manager name of the built-in controllers' writes.
 CONTROLLER_MANAGER = "kube-controller-manager"
 
 # Fields that only the server sets, or that identify the object, have no manager.
@@ -100,13 +100,13 @@ STRIPPED: Tree = {
 
 def stripped(fields: Tree) -> Tree:
     """A set without the fields that are never managed."""
-    # The way of most writes, which touch nothing of the kind.
+    # The shortcut for most writes, which do not touch such fields.
     if fields.keys().isdisjoint(STRIPPED):
         return fields
     return difference(fields, STRIPPED)
 
 
-# Fields beside spec that writes through the status of built-in kinds do not reach
+# Fields other than spec that writes through the status of built-in kinds do not reach
 # (GetResetFields of their strategies).
 RESETS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "pods"): ("f:deletionTimestamp", "f:ownerReferences"),
@@ -115,7 +115,7 @@ RESETS: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def resets(kind: Kind, subresource: str) -> Tree:
-    """The fields that keep their old values: status, or all but status."""
+    """The fields that keep their old values: status, or everything except status."""
     if subresource != "status":
         return {"f:status": MEMBER} if kind.status else EMPTY
     if kind.custom or kind.resource == CRDS:
@@ -154,7 +154,7 @@ def entry_of(who: Identity, api_version: str, fields: Tree, time: str | None) ->
 
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:
-    """In the server's order: appliers first, then by time, manager and version."""
+    """Sort in the server's order: appliers first, then by time, manager and version."""
     return sorted(entries, key=_rank)
 
 
@@ -169,10 +169,10 @@ def _rank(entry: Entry) -> tuple[str, ...]:
 
 
 def given_entries(given: Any, live: Entries, *, main: bool, custom: bool) -> Entries:
-    """The entries that a write starts from (decodeLiveOrNew).
+    """The entries from which a write starts (decodeLiveOrNew).
 
-    A body may bring its own; an empty list, or one empty entry, forgets all.  Entries
-    that cannot be read, and those sent to a subresource, are ignored.
+    A body may bring its own entries. An empty list, or one empty entry, removes all.
+    Entries that cannot be read, and those sent to a subresource, are ignored.
     """
     if given is None or given is live or given == live or not main:
         return live
@@ -209,7 +209,7 @@ class Inconvertible(Untypable):
 
 
 def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
-    """The same kind in another version, or None where there is no such version."""
+    """The same kind in another version, or None if that version does not exist."""
     if api_version == kind.api_version:
         return kind
     group, _, version = api_version.rpartition("/")
@@ -220,15 +220,15 @@ def kind_in(registry: Registry, kind: Kind, api_version: str) -> Kind | None:
 def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
     """An object, converted to another version of its kind.
 
-    Raises `Inconvertible` where the other version does not have a field of it, or a
-    set has an item twice: `what` could not be done.
+    Raises `Inconvertible` if the other version lacks a field of it, or if a set has an
+    item twice. `what` says which action failed.
     """
     if kind is other:
         return obj
     if not kind.custom:
         return served(other, to_storage(kind, obj))
     found = renamed(other, obj)
-    # Nothing is pruned on the way: what the other version does not have has no type.
+    # Nothing is pruned on the way: a field that the other version lacks has no type.
     why = next(shape_faults(_bare(found), shape_of(other)), None)
     if why is not None:
         raise Inconvertible(f"{what}: {why}")
@@ -238,7 +238,7 @@ def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
 def comparison_in(
     registry: Registry, kind: Kind, old: Object, new: Object, subresource: str
 ) -> Callable[[str], Comparison | None]:
-    """The difference of two objects in a version; None where the version is gone."""
+    """The difference of two objects in a version; None if the version is gone."""
 
     @cache
     def found(api_version: str) -> Comparison | None:
@@ -288,14 +288,14 @@ def tracked(
 ) -> Object:
     """The new object with its managed fields, after any write but apply.
 
-    Both objects are in the version of `kind`; `old` is None for a creation.  `given`
-    are the managed fields of the body.
+    Both objects are in the version of `kind`; `old` is None for a creation. `given` are
+    the managed fields of the body.
     """
     live: Entries = old["metadata"].get("managedFields", ()) if old else ()
     main = not writer.subresource
     entries = given_entries(given, live, main=main, custom=kind.custom)
     if old is not None and not entries:
-        # Objects without known managers are not tracked until somebody applies them.
+        # Objects without known managers are not tracked until a client applies them.
         return with_entries(new, ())
     if not (old is None or is_typable(kind, old)) or not is_typable(kind, new):
         return with_entries(new, ())
@@ -307,10 +307,10 @@ def tracked(
 
 
 def is_typable(kind: Kind, obj: Object) -> bool:
-    """Whether an object is of its type; if not, nobody manages it (UpdateNoErrors).
+    """Whether an object fits its type; if not, it has no managers (UpdateNoErrors).
 
-    A misfit gets this far if the write does not reach it, or if it was stored under
-    another schema.
+    An object that does not fit gets this far if the write does not touch that part, or
+    if it was stored under another schema.
     """
     if not kind.custom or kind.source is None:
         return True
@@ -350,7 +350,7 @@ def after_update(
     entries: Entries,
     writer: Writer,
 ) -> Entries:
-    """The entries after somebody made `new` of `old` (Updater.Update)."""
+    """The entries after a writer changed `old` to `new` (Updater.Update)."""
     entries = under_schema(registry, kind, entries)
     differs = compared_objects(kind, old, new, writer.subresource)
     found = _always(differs)
@@ -375,7 +375,7 @@ def after_update(
         result.append(_gained(mine, who, differs, writer))
     if len(result) == len(entries) and all(map(_is, result, entries)):
         return entries
-    # What follows from entries under a schema is under it, too.
+    # Entries that follow from entries under a schema are under it, too.
     return _kept_in(kind.memo["entries"], ordered(_capped(result)))
 
 
@@ -387,19 +387,19 @@ def _is(one: Entry, other: Entry) -> bool:
     return one is other
 
 
-# Not `id`: Python tells audit hooks, such as that of the guard, of each call of it.
+# Not `id`: Python reports each call of it to audit hooks, such as the guard's.
 identity_of = object.__hash__
 
-# Of how many parts of a kind it is kept that they fit its schema.
+# The number of parts of a kind that are remembered as fitting its schema.
 MOST_FITTING = 512
 
 T = TypeVar("T")
 
 
 def _kept_in(known: dict[int, T], value: T) -> T:
-    """The value, which from now on is known by identity.
+    """The value, which is recognized by its identity from now on.
 
-    What is kept cannot be mistaken for another.
+    A kept value cannot be mistaken for another one, because its identity is not reused.
     """
     if len(known) >= MOST_FITTING:
         known.clear()
@@ -408,7 +408,7 @@ def _kept_in(known: dict[int, T], value: T) -> T:
 
 
 def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
-    """The entries under the schema of today, which may have changed since."""
+    """The entries under the present schema, which may have changed since."""
     known: dict[int, Entries] = kind.memo.setdefault("entries", {})
     if known.get(identity_of(entries)) is entries:
         return entries
@@ -447,7 +447,7 @@ def _lost(entry: Entry, differs: Comparison) -> Entry | None:
 
 
 def entry_with(entry: Entry, fields: Tree) -> Entry | None:
-    """An entry with other fields; None where there are none."""
+    """An entry with other fields; None if there are none."""
     return {**entry, "fieldsV1": interned(fields)} if fields else None
 
 
@@ -455,19 +455,19 @@ def _gained(
     mine: Entry | None, who: Identity, differs: Comparison, writer: Writer
 ) -> Entry:
     """The writer's entry after it has changed fields."""
-    # The server forgets the time of those who scale.
+    # The server drops the time of writers that scale.
     time = None if writer.subresource == "scale" else timestamp(writer.now)
     if mine is None:
         return entry_of(who, who[2], differs.changed, time)
     before = mine["fieldsV1"]
     fields = union(difference(before, differs.removed), differs.changed)
     if fields is before and time is not None:
-        # The manager changes the fields that it already manages: the frequent case.
+        # The frequent case: the manager changes fields that it already manages.
         return mine if mine.get("time") == time else {**mine, "time": time}
     return entry_of(who, who[2], fields, time)
 
 
-# More entries of updates than this are not kept apart (DefaultMaxUpdateManagers).
+# Beyond this number, entries of updates are merged (DefaultMaxUpdateManagers).
 MOST_UPDATERS = 10
 ANCIENT = "ancient-changes"
 

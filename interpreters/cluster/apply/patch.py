@@ -53,7 +53,7 @@ def patched(kind: Kind, request: ApiRequest) -> Patcher:
                 "server-side apply is not supported by this simulated cluster yet",
             )
         case _:
-            # Custom resources have no merge keys: no strategic patch.
+            # Custom resources have no merge keys, so they take no strategic patch.
             accepted = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
             raise unsupported_media_type(
                 accepted
@@ -90,9 +90,10 @@ def _strategic(body: Any) -> Patcher:
 # ---------------------------------------------------------------- JSON patch
 
 OPERATIONS = frozenset(("add", "remove", "replace", "move", "copy", "test"))
-# More operations than this are refused: maxJSONPatchOperations.
+# A patch with more operations is refused: maxJSONPatchOperations.
 MOST_OPERATIONS = 10_000
-# All values together that a patch may copy, in bytes of JSON: JSONPatchMaxCopyBytes.
+# The total size of the values that a patch may copy, in bytes of JSON:
+# JSONPatchMaxCopyBytes.
 MOST_COPIED = 3 * 1024 * 1024
 
 
@@ -137,8 +138,8 @@ def unreadable(operation: dict[str, Any]) -> str:
 
 def _operated(obj: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
     try:
-        # The library changes what it is given: a copy, by way of JSON (which is
-        # several times faster than its own deep copy).
+        # The library changes its input, so it gets a copy by way of JSON, which is
+        # several times faster than the library's own deep copy.
         copy = orjson.loads(orjson.dumps(obj))
         if any(map(_is_looked_at, operations)):
             return one_by_one(copy, operations)
@@ -163,10 +164,10 @@ def _size_in_go(value: Any) -> int:
 
 
 class _TooMuchCopied(Exception):
-    """The values that a patch copies are larger than `MOST_COPIED` together."""
+    """The values that a patch copies are larger than `MOST_COPIED` in total."""
 
 
-# A test that fails, a path that is not there, a malformed operation.
+# A test that fails, a path that does not exist, a malformed operation.
 UNAPPLICABLE = (
     jsonpatch.JsonPatchException,
     jsonpatch.JsonPointerException,
@@ -184,10 +185,10 @@ def _tests_for_null(operation: dict[str, Any]) -> bool:
 
 
 def one_by_one(obj: Any, operations: list[dict[str, Any]]) -> Any:
-    """Apply a JSON patch as the server's library does where ours differs.
+    """Apply a JSON patch as the server's library does when ours differs.
 
-    It finds null where a member is missing, and limits what is copied: an object that
-    is copied into itself doubles each time.
+    It reads null for a missing member. It limits the copied amount, because an object
+    that is copied into itself doubles each time.
     """
     copied = 0
     for operation in operations:
@@ -208,7 +209,7 @@ def one_by_one(obj: Any, operations: list[dict[str, Any]]) -> Any:
 
 
 def merge_patched(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7396); shares what it leaves as it is.
+    """Apply a JSON merge patch (RFC 7396); unchanged parts are shared.
 
     >>> merge_patched({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
@@ -216,8 +217,8 @@ def merge_patched(target: Any, patch: Any) -> Any:
     >>> merge_patched(live, {"a": {"b": 1}}) is live
     True
 
-    As in the library of Kubernetes, objects in lists lose their nulls, too, but for
-    lists in the place of an object.
+    As in the library of Kubernetes, objects in lists lose their nulls, too. Lists that
+    replace an object are an exception.
 
     >>> merge_patched({"b": {}}, {"a": [None, {"c": None}], "b": [{"c": None}]})
     {'b': [{'c': None}], 'a': [None, {}]}
@@ -243,12 +244,12 @@ def merge_patched(target: Any, patch: Any) -> Any:
     return result if differs else target
 
 
-# The types of values that are written alike where they are equal.
+# The types whose equal values are also written alike.
 EXACT = frozenset((str, int, bool))
 
 
 def without_nulls(items: list[Any]) -> list[Any]:
-    """A list whose objects have no nulls, however deep; its own nulls stay."""
+    """A list whose objects have no nulls, at any depth; its own nulls stay."""
     return [
         merge_patched({}, item)
         if isinstance(item, dict)
@@ -261,8 +262,8 @@ def without_nulls(items: list[Any]) -> list[Any]:
 
 # ---------------------------------------------------------- strategic merge
 
-# By which field the items of a list are matched; other lists are replaced.
-# (patchMergeKey in the built-in types; a name has the same key wherever it stands.)
+# The field by which the items of a list are matched; other lists are replaced.
+# (patchMergeKey in the built-in types; a name has the same key everywhere.)
 MERGE_KEYS: dict[str, str] = {
     "conditions": "type",
     "containers": "name",
@@ -279,7 +280,7 @@ MERGE_KEYS: dict[str, str] = {
     "volumes": "name",
     "webhooks": "name",
 }
-# Ports of containers are matched by containerPort, those of services by port.
+# Ports of containers are matched by containerPort, ports of services by port.
 PORT_KEYS = ("containerPort", "port")
 # Lists of plain values that are united.
 SETS = frozenset(("finalizers",))
@@ -297,7 +298,7 @@ def strategically_merged(target: Any, patch: Any) -> Any:
     ...     {"containers": [{"name": "a", "image": "2"}]})
     {'containers': [{'name': 'a', 'image': '2'}, {'name': 'b'}]}
 
-    What has nothing to be merged with is taken as it is, directives and all.
+    A value without a counterpart is taken unchanged, including directives.
 
     >>> strategically_merged({}, {"a": {"$patch": "delete", "b": None}})
     {'a': {'$patch': 'delete'}}
@@ -341,7 +342,7 @@ def _unknown_directive(patch: dict[str, Any]) -> Refusal:
 
 
 def _check_retained(patch: dict[str, Any]) -> None:
-    """Refuse a patch that sets a field beside its `$retainKeys`."""
+    """Refuse a patch that sets a field outside its `$retainKeys`."""
     if "$retainKeys" not in patch:
         return
     kept = patch["$retainKeys"]
@@ -450,9 +451,9 @@ def _directive(item: Any) -> Any:
 
 
 def _mark(item: Any, key: str) -> str | bytes:
-    """The key by which an item of a list is matched, in a form that can be hashed.
+    """The key by which an item of a list is matched, in a hashable form.
 
-    To compare each item with each would take hours for a list of 3 MB.
+    Comparing each item with each other item would take hours for a list of 3 MB.
     """
     found = item.get(key) if key and isinstance(item, dict) else item
     if type(found) is str:
@@ -465,7 +466,7 @@ def _marks(items: list[Any], key: str) -> set[str | bytes]:
 
 
 def _places(items: list[Any], key: str) -> dict[str | bytes, int]:
-    """Where each item is; of equal ones the first."""
+    """The place of each item; of equal items the first."""
     found: dict[str | bytes, int] = {}
     for place, item in enumerate(items):
         found.setdefault(_mark(item, key), place)
@@ -486,8 +487,9 @@ def _united(old: list[Any], patch: list[Any], key: str) -> list[Any]:
 def _ordered(
     merged: list[Any], old: list[Any], patch: list[Any], order: Any, key: str
 ) -> list[Any]:
-    """Sort merged items by the patch; other items keep their place
-    (normalizeElementOrder).
+    """Sort merged items by the patch (normalizeElementOrder).
+
+    Other items keep their place.
     """
     wanted, before = _places(order or patch, key), _places(old, key)
     marked = [(_mark(item, key), item) for item in merged]

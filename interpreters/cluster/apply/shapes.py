@@ -1,7 +1,7 @@
 """Shapes of types: which lists are sets, which are maps, which are atomic.
 
-A `Shape` is what `structured-merge-diff` calls an atom.  It is read from an OpenAPI
-or structural schema, as `kube-openapi/pkg/schemaconv` does it.
+`structured-merge-diff` calls a `Shape` an atom. It is read from an OpenAPI or
+structural schema, as `kube-openapi/pkg/schemaconv` does it.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ Resolve = Callable[[str], Source | None]
 
 @dataclass(slots=True, eq=False, repr=False)
 class Shape:
-    """The kinds of value that a type allows, and how each is taken apart.
+    """The kinds of value that a type allows, and the parts of each.
 
-    A value of a deduced shape may be anything: a scalar, a list, a map.  Shapes of
-    recursive types are cyclic: they are filled in once, by this module, and never
-    changed afterwards.
+    A value of a deduced shape may be anything: a scalar, a list, a map. Shapes of
+    recursive types are cyclic: this module fills them in once, and never changes them
+    afterwards.
     """
 
-    # "numeric", "string", "boolean" or "untyped"; "" where no scalar may be.
+    # "numeric", "string", "boolean" or "untyped"; "" if scalars are not allowed.
     scalar: str = ""
-    # A map or a struct: its known fields, and the shape of all others.
+    # Allows a map or a struct: its known fields, and the shape of all others.
     is_map: bool = False
     atomic: bool = False
     fields: dict[str, Shape] = field(default_factory=dict)
     additional: Shape | None = None
-    # Fields that Go's encoding never leaves out: structs by value, and lists without
-    # omitempty.  They are there even where JSON does not show them.
+    # Fields that Go's encoding never omits: structs by value, and lists without
+    # omitempty. They exist even if JSON does not show them.
     present: frozenset[str] = frozenset()
-    # "atomic", "set" or "map"; "" where no list may be.
+    # "atomic", "set" or "map"; "" if lists are not allowed.
     list_type: str = ""
     items: Shape | None = None
     keys: tuple[str, ...] = ()
     key_defaults: dict[str, Any] = field(default_factory=dict)
 
     def of(self, name: str) -> Shape | None:
-        """The shape of a field; None where the schema does not have it."""
+        """The shape of a field; None if the schema does not have it."""
         found = self.fields.get(name)
         return self.additional if found is None else found
 
@@ -65,7 +65,7 @@ DEDUCED, WHOLE = _deduced()
 TEXT: Source = {"type": "string"}
 NUMBER: Source = {"type": "integer"}
 TEXTS: Source = {"type": "object", "additionalProperties": TEXT}
-# The parts of metav1.ObjectMeta that are tracked, and how they are merged.
+# The parts of metav1.ObjectMeta that are tracked, and the rules for merging them.
 OBJECT_META: Source = {
     "type": "object",
     "properties": {
@@ -114,15 +114,15 @@ QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 @dataclass(slots=True)
 class Reading:
-    """One schema being read, with the named types that were met so far."""
+    """A schema while it is read, with the named types that were met so far."""
 
     resolve: Resolve
-    # Objects are Go structs, with fields that are always there.
+    # Whether objects are Go structs, with fields that always exist.
     structs: bool
     named: dict[str, Shape] = field(default_factory=dict)
 
     def shape(self, source: Source, *, open_: bool) -> Shape:
-        """The shape of a schema; `open_` where unknown fields are preserved."""
+        """The shape of a schema; `open_` if unknown fields are preserved."""
         name = _reference(source)
         if name:
             found = self._named(name)
@@ -134,7 +134,7 @@ class Reading:
     def _named(self, name: str) -> Shape:
         shape = self.named.get(name)
         if shape is None:
-            # Known before it is filled in: a type may contain itself.
+            # Registered before it is filled in: a type may contain itself.
             shape = self.named[name] = Shape()
             source = OBJECT_META if name == META_NAME else self.resolve(name)
             if source is None:
@@ -177,7 +177,7 @@ class Reading:
                 if "default" in known.get(key, ())
             }
             if self.structs and "protocol" in shape.keys:
-                # Older schemas keep it to themselves.
+                # Older schemas do not show this default.
                 shape.key_defaults.setdefault("protocol", "TCP")
 
     def _fill_map(self, shape: Shape, source: Source, *, open_: bool) -> None:
@@ -200,7 +200,7 @@ class Reading:
             )
 
 
-# Fields of built-in types that are structs by value, wherever they stand.
+# Fields of built-in types that are structs by value, in any type.
 STRUCTS = frozenset(
     (
         "acceptedNames",
@@ -230,7 +230,7 @@ STRUCTS = frozenset(
 def _is_struct(name: str, part: Source) -> bool:
     """Whether a property is a struct that Go always encodes.
 
-    Newer schemas say so by a default; of others the fields are known by name.
+    Newer schemas say so by a default; in others the fields are known by name.
     """
     return part.get("default") == {} or (name in STRUCTS and bool(_reference(part)))
 
@@ -265,7 +265,7 @@ def _list_type(source: Source) -> tuple[str, tuple[str, ...]]:
     if kind == "map":
         return "map", tuple(source.get("x-kubernetes-list-map-keys") or ())
     if kind is None and "merge" in str(source.get("x-kubernetes-patch-strategy")):
-        # How built-in types said it before list types were invented.
+        # The form of built-in types from before list types were invented.
         key = source.get("x-kubernetes-patch-merge-key")
         return ("map", (key,)) if key else ("set", ())
     return ("set" if kind == "set" else "atomic"), ()
@@ -278,7 +278,7 @@ def _properties(resolve: Resolve, source: Source) -> Source:
 
 
 def unresolved(name: str) -> None:
-    """Resolve no reference: structural schemas have none."""
+    """Do not resolve any reference: structural schemas have none."""
 
 
 def shape_of_source(source: Source | None, resolve: Resolve = unresolved) -> Shape:
@@ -298,7 +298,7 @@ OBJECT_META_SHAPE = shape_of_source(OBJECT_META)
 
 
 def _with_metadata(shape: Shape) -> Shape:
-    """The shape of an object: its metadata is ObjectMeta, whatever the schema says."""
+    """The shape of an object: its metadata is ObjectMeta, regardless of the schema."""
     copy = Shape()
     _become(copy, shape)
     scalar = Shape("string")
@@ -327,6 +327,6 @@ def _read(kind: Kind) -> Shape:
         assert source is not None, f"{kind.kind} has no type"
         return _with_metadata(_builtin_reading().shape(source, open_=False))
     if kind.source is None:
-        # Where nothing at all is known, metadata is no exception.
+        # If nothing is known about a kind, its metadata is not an exception.
         return DEDUCED
     return _with_metadata(shape_of_source(dict(kind.source)))

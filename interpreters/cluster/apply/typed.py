@@ -1,7 +1,7 @@
 """Values by their shape: the set of their fields, their difference, their merger.
 
-The rules are those of `structured-merge-diff/v6/typed`: maps and structs are walked,
-sets and associative lists by their items, atomic ones are one field.
+The rules come from `structured-merge-diff/v6/typed`. Maps and structs are walked, sets
+and associative lists are compared by their items, and atomic values are one field.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Untypable(Exception):
 
 
 class Comparison(NamedTuple):
-    """The difference of two values: members new or changed, members removed."""
+    """The difference of two values: members new or changed, and members removed."""
 
     changed: Tree
     removed: Tree
 
     @property
     def is_same(self) -> bool:
-        """Whether they do not differ at all."""
+        """Whether the values do not differ at all."""
         return not self.changed and not self.removed
 
 
@@ -83,12 +83,12 @@ def _list(value: Any) -> list[Any]:
 
 def _below(shape: Shape, name: str) -> Shape:
     found = shape.fields.get(name) or shape.additional
-    # A field that is not in the schema was not there when it was stored.
+    # A field that is not in the schema did not exist when it was stored.
     return DEDUCED if found is None else found
 
 
 def key_of(item: Any, shape: Shape) -> str:
-    """The key of an item of a set or an associative list."""
+    """The key of an item in a set or an associative list."""
     if shape.list_type == "map":
         if item is None:
             raise Untypable("associative list with keys may not have a null element")
@@ -117,7 +117,7 @@ def key_of(item: Any, shape: Shape) -> str:
 
 
 def _keyed(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
-    """The items by their keys; stored built-in objects may repeat some."""
+    """The items by their keys; stored built-in objects may contain duplicates."""
     result: dict[str, list[Any]] = {}
     for item in items:
         result.setdefault(key_of(item, shape), []).append(item)
@@ -130,7 +130,7 @@ def _keyed(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
 def fields_of(value: Any, shape: Shape) -> Tree:
     """All fields that an applied configuration mentions (ToFieldSet).
 
-    Structs are not among them, maps and their entries are.
+    Structs are not among them; maps and their entries are.
     """
     return _fields(value, shape)[0]
 
@@ -167,7 +167,7 @@ def _item_fields(value: Any, shape: Shape) -> Tree:
 
 
 def whole(value: Any, shape: Shape) -> Tree:
-    """The node of a value that was not there before: every part of it is new."""
+    """The node of a value that did not exist before: every part of it is new."""
     kind = type(value)
     result: Tree
     if kind is dict:
@@ -257,12 +257,12 @@ def _note(
 def _differing(old: Any, new: Any, shape: Shape) -> tuple[Tree | None, Tree | None]:
     """The changed and the removed part of a field that both have."""
     if type(old) is type(new) is dict and old and shape.is_map and not shape.atomic:
-        # The most frequent case, as a shortcut.
+        # A shortcut for the most frequent case.
         other, gone = _compared_maps(old, new, shape)
         return other or None, gone or None
     changed: Tree | None = None
     removed: Tree | None = None
-    # Where one is a map and the other is not, they are compared as both.
+    # If only one of them is a map, they are compared in both forms.
     for form in dict.fromkeys((_form(old, shape), _form(new, shape))):
         if _is_leaf(old, new, shape, form):
             if not equal(old, new):
@@ -337,7 +337,7 @@ def _compared_lists(old: list[Any], new: list[Any], shape: Shape) -> tuple[Tree,
 
 
 def merged(live: Any, config: Any, shape: Shape) -> Any:
-    """The live value with what a configuration says (TypedValue.Merge)."""
+    """The live value, changed by a configuration (TypedValue.Merge)."""
     if live is config:
         return live
     form = _form(config, shape)
@@ -356,13 +356,14 @@ def merged(live: Any, config: Any, shape: Shape) -> Any:
 
 
 def _merged_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
-    """Both lists' items: in the order of the configuration, with the other items
-    where they stand between those that both have.
+    """Merge the items of both lists, in the order of the configuration.
+
+    The other items keep their places between the items that both lists have.
     """
     assert shape.items is not None
     before, after = _keyed(live, shape), _keyed(config, shape)
     ours, theirs = [key_of(item, shape) for item in live], list(after)
-    # Those that both have and that are still to come, in the same order as `theirs`.
+    # The common items that are still to come, in the same order as `theirs`.
     shared = deque(key for key in theirs if key in before)
     result: list[Any] = []
     done: set[str] = set()
@@ -390,7 +391,7 @@ def _merged_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]
 
 
 def _merged_item(live: list[Any], config: Any, shape: Shape) -> Any:
-    # An item that is there more than once is replaced, not merged.
+    # An item that occurs more than once is replaced, not merged.
     return merged(live[0], config, shape) if len(live) == 1 else config
 
 
@@ -398,8 +399,9 @@ def _merged_item(live: list[Any], config: Any, shape: Shape) -> Any:
 
 
 def without(value: Any, fields: Tree, shape: Shape) -> Any:
-    """A value without the given fields and items (RemoveItems); None if nothing is
-    left.
+    """A value without the given fields and items (RemoveItems).
+
+    None if nothing is left.
     """
     form = _form(value, shape)
     if form == "scalar":
@@ -436,8 +438,9 @@ def _without_fields(value: dict[str, Any], fields: Tree, shape: Shape) -> Any:
 
 
 def reconciled(fields: Tree, shape: Shape) -> Tree:
-    """A set that was written under another schema: what is atomic now is one field
-    (ReconcileFieldSetWithSchema).
+    """A set that was written under another schema (ReconcileFieldSetWithSchema).
+
+    A value that is atomic now becomes one field.
     """
     result: Tree | None = None
     for key, node in fields.items():
@@ -465,7 +468,7 @@ def _is_whole(shape: Shape) -> bool:
 
 
 def fits(value: Any, shape: Shape) -> bool:
-    """Whether a value is of its type; an item may be there more than once.
+    """Whether a value is of its type; an item may occur more than once.
 
     >>> fits({"a": [1, 1]}, DEDUCED), fits(1, Shape("string"))
     (True, False)
@@ -492,7 +495,7 @@ def fits(value: Any, shape: Shape) -> bool:
 
 
 ALL_SCALARS = frozenset((str, bool, int, float))
-# The types of values of a scalar that is not just any.
+# The types of the values of a typed scalar.
 SCALARS = {
     "numeric": frozenset((int, float)),
     "string": frozenset((str,)),
@@ -517,7 +520,8 @@ def shape_faults(
 ) -> Iterator[str]:
     """The reasons why a value is not of its type, in the server's words.
 
-    Only what is stored may have items that are there more than once: `repeats`.
+    With `repeats`, items may occur more than once; this is allowed only in stored
+    values.
     """
     form = _form(value, shape)
     if value is None:

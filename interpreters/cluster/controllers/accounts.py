@@ -9,7 +9,7 @@ from fnop.interpreters.cluster.values.objects import Object
 
 __all__ = ["aggregating", "publishing", "serving"]
 
-# A value has no TLS; over HTTP the kubeconfig has the certificate to trust.
+# A simulated cluster has no TLS; over HTTP the kubeconfig has the certificate to trust.
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
 CERTIFIED = ("c2ltdWxhdGVk", "YW5vdGhlciBvbmU=")
 
@@ -39,7 +39,7 @@ def publishing(cluster: Cluster, task: Task, now: float) -> Turn:
 def _given(
     cluster: Cluster, task: Task, now: float, kind: str, plural: str, body: Object
 ) -> Turn:
-    """Create this object in the namespace, or restore its data."""
+    """Create the object in the namespace, or restore its data."""
     namespace = lookup(cluster, task.resource, task.key)
     if namespace is None or is_going(namespace):
         return Turn(cluster)

@@ -42,7 +42,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 
 
 def _nodes(cluster: Cluster, owner: Object) -> list[str]:
-    """The nodes that its node selector finds."""
+    """The nodes that its node selector matches."""
     spec = owner["spec"].get("template", {}).get("spec") or {}
     wanted = (spec.get("nodeSelector") or {}).items()
     return [
@@ -53,7 +53,7 @@ def _nodes(cluster: Cluster, owner: Object) -> list[str]:
 
 
 def _node_of(pod: Object) -> str:
-    """The node that a pod is on, or is for."""
+    """The node on which a pod runs, or for which it is meant."""
     spec = pod["spec"]
     if spec.get("nodeName"):
         found: str = spec["nodeName"]
@@ -101,7 +101,7 @@ def _pod(owner: Object, node: str, letters: str) -> Object:
 
 
 def _renew(desk: Desk, owner: Object, pods: list[Object], letters: str) -> None:
-    """rollingUpdate: the old pods go, as many at a time as may be missing."""
+    """rollingUpdate: delete as many old pods at a time as may be unavailable."""
     strategy = owner["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return

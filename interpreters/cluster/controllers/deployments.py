@@ -36,7 +36,7 @@ HASH = "pod-template-hash"
 BASE = "deployment.kubernetes.io/"
 REVISION, HISTORY = f"{BASE}revision", f"{BASE}revision-history"
 DESIRED, MAXIMUM = f"{BASE}desired-replicas", f"{BASE}max-replicas"
-# annotationsToSkip: what describes the deployment alone.
+# annotationsToSkip: annotations that describe only the deployment.
 OWN = {
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -49,7 +49,7 @@ LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def hash_of(value: Any, variant: int, collisions: int = 0) -> str:
-    """Ten letters for a template: equal templates, equal letters, in one cluster.
+    """Ten letters for a template; equal templates in a cluster get equal letters.
 
     `variant` is the cluster's.
     """
@@ -95,7 +95,7 @@ class Rollout:
     # ------------------------------------------------------------ what is there
 
     def refresh(self) -> None:
-        """Look at the replica sets again."""
+        """Read the replica sets again."""
         self.sets = sorted(self.desk.controlled(SETS, self.deployment), key=_age)
         self._current = self._found()
 
@@ -144,7 +144,7 @@ class Rollout:
         self.report()
 
     def check_paused(self) -> None:
-        """checkPausedConditions: a pause is no lack of progress."""
+        """checkPausedConditions: a pause does not count as a lack of progress."""
         if self.spec.get("progressDeadlineSeconds") is None:
             return
         now = condition(self.deployment, "Progressing") or {}
@@ -157,7 +157,7 @@ class Rollout:
             self.note = ("DeploymentResumed", "Deployment is resumed")
 
     def is_scaling(self) -> bool:
-        """isScalingEvent: the number of replicas is another than the sets know."""
+        """isScalingEvent: the sets know another number of replicas."""
         return any(
             _count(each) > 0
             and _number(each, DESIRED) is not None
@@ -166,7 +166,7 @@ class Rollout:
         )
 
     def adopt_revision(self) -> Object | None:
-        """The current set gets the highest revision, and so does the deployment."""
+        """Give the current set the highest revision, and the deployment, too."""
         new = self.current()
         if new is None:
             return None
@@ -204,7 +204,7 @@ class Rollout:
         }
 
     def mark(self, revision: str) -> None:
-        """The deployment carries the revision of its current set."""
+        """Write the revision of the current set to the deployment."""
         present = self.desk.get(("apps", "deployments"), key_of(self.deployment))
         if present is None:
             return
@@ -214,11 +214,11 @@ class Rollout:
                 **present["metadata"],
                 "annotations": {**annotations, REVISION: revision},
             }
-            # With the status: elsewhere annotations count as a new generation.
+            # Written with the status: elsewhere annotations count as a new generation.
             self.desk.store({**present, "metadata": metadata}, present, "status")
 
     def newest(self) -> Object | None:
-        """getNewReplicaSet: the current set, made where there is none."""
+        """getNewReplicaSet: the current set, created if it does not exist."""
         found = self.adopt_revision()
         if found is not None:
             if condition(self.deployment, "Progressing") is None:
@@ -272,12 +272,13 @@ class Rollout:
         }
 
     def new_size(self, new: Object | None) -> int:
-        """NewRSNewReplicas: never more than the surge beyond what is asked for."""
+        """NewRSNewReplicas: never exceed the desired number by more than the surge."""
         if not self.rolling:
             return self.replicas
         size = 0 if new is None else _count(new)
-        # Kubernetes adds up what the sets shall have; pods that a slow replica set has
-        # not removed yet may then be too many for a while. Here they count.
+        # Kubernetes adds up the desired numbers of the sets. If a slow replica set has
+        # not removed its pods yet, there may be too many pods for a while. Here such
+        # pods count.
         there = sum(max(_count(each), _told(each, "replicas")) for each in self.sets)
         room = self.replicas + self.surge - there
         if room <= 0:
@@ -285,9 +286,9 @@ class Rollout:
         return size + min(room, self.replicas - size)
 
     def resize(self, rs: Object, size: int, *, shared: bool = False) -> bool:
-        """scaleReplicaSet; whether the number is another.
+        """scaleReplicaSet; return whether the number differs.
 
-        A set that keeps its number keeps its notes, too, but where sets share.
+        A set that keeps its number also keeps its annotations, except when sets share.
         """
         if _count(rs) == size and not shared:
             return False
@@ -321,7 +322,7 @@ class Rollout:
             self.clean_up()
 
     def shrink(self) -> bool:
-        """reconcileOldReplicaSets: as many fewer as may be missed."""
+        """reconcileOldReplicaSets: remove as many pods as may be unavailable."""
         new = self.current()
         old = [each for each in self.others() if _count(each)]
         if new is None or not old:
@@ -333,9 +334,10 @@ class Rollout:
         if spare <= 0:
             return False
         done = self.drop_unhealthy(old, spare)
-        # A set that has just been made smaller still tells of pods that are to go.
-        # Kubernetes trusts it, and may for a moment miss more pods than allowed; its
-        # replica sets nearly always come first, so here nobody counts on such pods.
+        # A set that has just been scaled down still reports pods that are about to be
+        # deleted. Kubernetes trusts the report, and may briefly have fewer pods than
+        # allowed. Its replica sets nearly always act first, so such pods do not count
+        # here.
         spare = sum(min(_available(each), _count(each)) for each in self.sets) - least
         for each in self.others():
             if spare <= 0:
@@ -347,7 +349,7 @@ class Rollout:
         return done
 
     def drop_unhealthy(self, old: list[Object], spare: int) -> bool:
-        """cleanupUnhealthyReplicas: who is not there is not missed."""
+        """cleanupUnhealthyReplicas: unavailable pods can be removed freely."""
         done = False
         for each in old:
             less = min(spare, _count(each) - _available(each))
@@ -357,8 +359,8 @@ class Rollout:
         return done
 
     def recreate(self) -> None:
-        """rolloutRecreate: first all old pods go, then the new ones come."""
-        # Without the current set: what is not made yet must not be made yet.
+        """rolloutRecreate: first delete all old pods, then create the new ones."""
+        # Without the current set, which must not be created yet.
         self.adopt_revision()
         old = [each for each in self.others() if _count(each)]
         if old:
@@ -374,7 +376,7 @@ class Rollout:
             self.clean_up()
 
     def old_pods_run(self) -> bool:
-        """oldPodsRunning: also those that are on their way out."""
+        """oldPodsRunning: this includes pods that are being deleted."""
         others = [each["metadata"]["uid"] for each in self.others()]
 
         namespace = key_of(self.deployment)[0]
@@ -383,7 +385,7 @@ class Rollout:
         return any(phase(pod) not in ("Succeeded", "Failed") for pod in pods if pod)
 
     def scale(self) -> None:
-        """Another number of replicas: the sets share it in proportion."""
+        """The number of replicas changed: divide it among the sets in proportion."""
         active = [each for each in self.sets if _count(each)]
         new = self.current()
         if len(active) <= 1:
@@ -401,7 +403,8 @@ class Rollout:
     def share(self, active: list[Object]) -> None:
         total = sum(map(_count, active))
         room = (self.replicas + self.surge if self.replicas else 0) - total
-        # ReplicaSetsBySizeNewer for growth, BySizeOlder for less: the biggest first.
+        # ReplicaSetsBySizeNewer for growth, BySizeOlder for shrinking: the biggest
+        # first.
         order = sorted(active, key=_age, reverse=room > 0)
         order.sort(key=_count, reverse=True)
         left, sizes = room, {}
@@ -416,7 +419,7 @@ class Rollout:
             self.resize(each, sizes[key_of(each)], shared=True)
 
     def clean_up(self) -> None:
-        """cleanupDeployment: only so many old sets are kept."""
+        """cleanupDeployment: keep only a limited number of old sets."""
         limit = self.spec.get("revisionHistoryLimit")
         if limit is None:
             return
@@ -450,7 +453,7 @@ class Rollout:
         }
 
     def is_complete(self) -> bool:
-        """DeploymentComplete, on the numbers of now."""
+        """DeploymentComplete, with the present numbers."""
         counts = self.counts()
         wanted = ("updatedReplicas", "replicas", "availableReplicas")
         return all(counts[name] == self.replicas for name in wanted)
@@ -480,7 +483,7 @@ class Rollout:
         self.desk.status(present, status)
 
     def noted(self, conditions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """With what this turn has done, in the condition Progressing."""
+        """Add what this turn has done, in the condition Progressing."""
         if self.note is None or self.spec.get("progressDeadlineSeconds") is None:
             return conditions
         status = "Unknown" if self.note[0].startswith("Deployment") else "True"
@@ -503,7 +506,7 @@ class Rollout:
         reason: str,
         message: str,
     ) -> list[dict[str, Any]]:
-        """SetDeploymentCondition: the same status and reason are no news."""
+        """SetDeploymentCondition: the same status and reason are not a change."""
         now = timestamp(self.desk.now)
         before = next((each for each in conditions if each["type"] == type), None)
         since = now
@@ -528,7 +531,7 @@ class Rollout:
         counts: dict[str, int],
         old: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        """syncRolloutStatus: is it complete, getting on, or too late?"""
+        """syncRolloutStatus: whether it is complete, in progress, or too late."""
         deadline = self.spec.get("progressDeadlineSeconds")
         if deadline is None:
             return [each for each in conditions if each["type"] != "Progressing"]
@@ -568,7 +571,7 @@ class Rollout:
     def timed(
         self, conditions: list[dict[str, Any]], deadline: int
     ) -> list[dict[str, Any]]:
-        """Look again when it is too late."""
+        """Look again when the deadline has passed."""
         for each in conditions:
             if each["type"] == "Progressing" and each["status"] == "True":
                 self.desk.remind(moment(each["lastUpdateTime"]) + deadline)
@@ -605,9 +608,9 @@ def _gets_on(counts: dict[str, int], old: dict[str, Any]) -> bool:
 
 
 def _unhashed(template: dict[str, Any]) -> dict[str, Any]:
-    """A template without the hash of it.
+    """A template without its hash.
 
-    They are compared without nulls, which Go takes for absent: a server writes
+    Templates are compared without nulls, which Go treats as absent: a server writes
     `creationTimestamp: null` into templates.
     """
     metadata = template.get("metadata") or {}
@@ -643,7 +646,7 @@ def _revision(rs: Object) -> int:
 
 
 def _is_saturated(rs: Object, replicas: int) -> bool:
-    """IsSaturated: the set has all that the deployment asks for."""
+    """IsSaturated: the set has all replicas that the deployment wants."""
     return (
         _count(rs) == replicas
         and _number(rs, DESIRED) == replicas
@@ -652,7 +655,7 @@ def _is_saturated(rs: Object, replicas: int) -> bool:
 
 
 def _proportion(rs: Object, room: int, left: int, most: int, total: int) -> int:
-    """GetProportion: a set's part of what is to be added or taken away."""
+    """GetProportion: a set's part of the replicas to add or to remove."""
     size = _count(rs)
     if not size or not room or not left:
         return 0

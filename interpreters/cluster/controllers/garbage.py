@@ -75,13 +75,13 @@ def _collect(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
     if solid:
         if not dangling and not waiting:
             return cluster, ()
-        # One owner remains: only the references to the others go.
+        # One owner remains: only the references to the others are removed.
         changes = {"ownerReferences": solid}
         return rewritten(cluster, task.resource, task.key, obj, changes, now)
     kind = kind_of(cluster, task.resource, obj)
     events: tuple[StoredEvent, ...] = ()
     if waiting and _is_in_circle(cluster, obj):
-        # Each would wait for the other: so this one does not hold its owners.
+        # Each would wait for the other, so this one does not block its owners.
         free = [{**r, "blockOwnerDeletion": False} for r in references]
         changes = {"ownerReferences": free}
         cluster, events = rewritten(cluster, task.resource, task.key, obj, changes, now)
@@ -98,7 +98,7 @@ def _is_in_circle(cluster: Cluster, obj: Object) -> bool:
 
 def _policy(cluster: Cluster, obj: Object, waiting: list[Reference]) -> str | None:
     if waiting and cluster.owned.get(obj["metadata"]["uid"]):
-        # Its owner waits in the foreground: so does it for its own dependents.
+        # Its owner waits in the foreground, so it waits for its own dependents, too.
         return "Foreground"
     finalizers = obj["metadata"].get("finalizers", ())
     if ORPHAN in finalizers or FOREGROUND in finalizers:
@@ -109,14 +109,14 @@ def _policy(cluster: Cluster, obj: Object, waiting: list[Reference]) -> str | No
 def _classified(
     cluster: Cluster, task: Task, references: list[Reference]
 ) -> tuple[list[Reference], list[Reference], list[Reference]]:
-    """The owners that live, that are gone, and that wait for their dependents."""
+    """The owners that exist, that are gone, and that wait for their dependents."""
     solid: list[Reference] = []
     dangling: list[Reference] = []
     waiting: list[Reference] = []
     for reference in references:
         owner, known = _owner(cluster, task.key, reference)
         if owner is None:
-            # An owner of an unknown kind may live: better safe than sorry.
+            # An owner of an unknown kind may exist, so it is treated as existing.
             (dangling if known else solid).append(reference)
         else:
             (waiting if _is_waiting(owner) else solid).append(reference)
@@ -135,7 +135,7 @@ def _owner(
 ) -> tuple[Object | None, bool]:
     """The owner that a reference means, and whether its kind is known at all.
 
-    The uid decides: another object under the same name is no owner.
+    The uid decides: another object under the same name is not an owner.
     """
     group = reference["apiVersion"].rpartition("/")[0]
     kind = cluster.registry.by_kind.get((group, reference["kind"]))
@@ -156,7 +156,7 @@ def _dependents(cluster: Cluster, obj: Object) -> list[tuple[Resource, Key]]:
 
 
 def _foreground(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
-    """processDeletingDependentsItem: the dependents first, then the owner."""
+    """processDeletingDependentsItem: delete the dependents first, then the owner."""
     if not _is_waiting(obj):
         return cluster, ()
     events: list[StoredEvent] = []
@@ -177,13 +177,13 @@ def _foreground(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
 
 
 def _blocks(dependent: Object | None, uid: str) -> bool:
-    """Whether a dependent holds its owner: by blockOwnerDeletion only."""
+    """Whether a dependent blocks its owner: by blockOwnerDeletion only."""
     references = dependent["metadata"].get("ownerReferences", ()) if dependent else ()
     return any(r["uid"] == uid and r.get("blockOwnerDeletion") for r in references)
 
 
 def _orphan(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
-    """orphanDependents: they lose the reference, then the owner goes."""
+    """orphanDependents: they lose the reference, then the owner is deleted."""
     if ORPHAN not in obj["metadata"].get("finalizers", ()):
         return cluster, ()
     uid = obj["metadata"]["uid"]

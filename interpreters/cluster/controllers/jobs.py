@@ -91,7 +91,7 @@ class _Run:
         self.report()
 
     def failure(self) -> tuple[str, str] | None:
-        """Why the job has failed, if it has."""
+        """The reason and message of the job's failure, if it has failed."""
         restarts = sum(
             each.get("restartCount", 0)
             for pod in self.active
@@ -114,7 +114,7 @@ class _Run:
     def is_complete(self) -> bool:
         wanted = self.spec.get("completions")
         if wanted is None:
-            # A work queue is done when one has found it empty, and all have ended.
+            # A work queue is done when one pod has found it empty, and all have ended.
             return self.succeeded > 0 and not self.active
         return bool(self.succeeded >= wanted)
 
@@ -232,7 +232,7 @@ def _index(pod: Object) -> str:
 
 
 def _end(pod: Object) -> float:
-    """The time at which a pod failed, as far as its status tells."""
+    """The time at which a pod failed, as far as its status shows."""
     times = [
         moment(((each.get("state") or {}).get("terminated") or {}).get("finishedAt"))
         for each in (pod.get("status") or {}).get("containerStatuses") or ()

@@ -8,7 +8,7 @@ Annotations of a pod say how it behaves (`10`, `10s`, `500ms`, `2m`, `1h`):
     simulated.fnop.dev/ready-after    not ready until so long after the    0s
                                       start; `never`: not at all
     simulated.fnop.dev/run-for        its containers end so long after     for ever;
-                                      the start                            1s where
+                                      the start                            1s if
                                                                            restartPolicy
                                                                            is not Always
     simulated.fnop.dev/exit-code      with this code                       0
@@ -22,7 +22,7 @@ Annotations of a pod say how it behaves (`10`, `10s`, `500ms`, `2m`, `1h`):
 A running container also writes the lines that are added to its annotation later.
 
 Init containers end when the pod starts; those with restartPolicy Always run as long as
-the others.  Containers that end are restarted after 10 s, 20 s, 40 s, ... and stay in
+the others. Containers that end are restarted after 10 s, 20 s, 40 s, ... and stay in
 CrashLoopBackOff after five times.
 """
 
@@ -57,7 +57,7 @@ RESTARTS_MAX = 5
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a duration, or None for what is none.
+    """The seconds of a duration, or None if it is not a duration.
 
     >>> seconds_of("500ms"), seconds_of("2m"), seconds_of("3"), seconds_of("soon")
     (0.5, 120.0, 3.0, None)
@@ -115,7 +115,7 @@ def _act(desk: Desk, pod: Object, task: Task) -> None:
 
 
 def _registered(desk: Desk) -> None:
-    """Create the node of the stub, if there is none."""
+    """Create the node of the stub, if it does not exist."""
     name = _node_of(desk.cluster)
     if desk.get(("", "nodes"), ("", name)) is not None:
         return
@@ -255,7 +255,7 @@ def _status(
 def _last_state(
     before: dict[str, Any] | None, state: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """The last state of a container: how the instance before this one has ended."""
+    """The last state of a container: the end of its previous instance."""
     if before is None:
         return None
     ended = (before.get("state") or {}).get("terminated")
@@ -388,7 +388,7 @@ def _end(desk: Desk, pod: Object, policy: str, since: str) -> None:
 
 
 def _terminated(since: str, until: str, code: int = 0) -> dict[str, Any]:
-    """How an instance of a container has ended."""
+    """The state of an instance of a container that has ended."""
     return {
         "exitCode": code,
         "reason": "Error" if code else "Completed",

@@ -57,7 +57,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
             cluster, more = stored(cluster, kind, task.key, ending, obj, now)
             events += more
         return Turn(cluster, events)
-    # Others who hold the namespace through /finalize go on holding it.
+    # Other finalizers, set through /finalize, still hold the namespace.
     others = [name for name in obj["spec"]["finalizers"] if name != "kubernetes"]
     spec = {k: v for k, v in obj["spec"].items() if k != "finalizers"}
     free = {**ending, "spec": {**spec, "finalizers": others} if others else spec}
@@ -82,7 +82,7 @@ def _swept(cluster: Cluster, name: str, now: float) -> Round:
 
 
 def _left(cluster: Cluster, name: str) -> list[tuple[str, Object]]:
-    """The objects that are left, with the name of their resource for messages."""
+    """The remaining objects, with the name of their resource for messages."""
     return [
         (f"{resource[1]}.{resource[0]}", obj)
         for resource in sorted(cluster.shelves)
@@ -112,7 +112,7 @@ def _status(
         for old in conditions:
             if old["type"] == type and old["status"] == new["status"]:
                 new["lastTransitionTime"] = old["lastTransitionTime"]
-                # updateConditions: what stays true may change its words.
+                # updateConditions: a condition that stays true may change its words.
         conditions = with_condition(conditions, new)
     return {**status, "phase": "Terminating", "conditions": conditions}
 

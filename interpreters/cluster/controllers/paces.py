@@ -1,4 +1,4 @@
-"""The paces of the cluster's controllers: how willing each is to work."""
+"""The paces of the cluster's controllers: how soon each of them works."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Off", "On", "Pace", "Slow", "Stuck"]
 
 @dataclass(frozen=True, slots=True)
 class On:
-    """The controller does its work at once: the pace at the beginning.
+    """The controller does its work at once: the initial pace.
 
     For example:
 
@@ -19,7 +19,7 @@ class On:
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """The controller is not there; once back, it looks at everything, as after a start.
+    """The controller does not run; once back, it looks at everything, as after a start.
 
     For example:
 
@@ -29,7 +29,7 @@ class Off:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """The controller does nothing; its work piles up, and is done once it is not stuck.
+    """The controller does nothing; its work accumulates until it is no longer stuck.
 
     For example:
 
@@ -39,7 +39,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """The controller acts some `seconds` after each thing that it has to do.
+    """The controller acts `seconds` after each reminder.
 
     For example:
 

@@ -22,12 +22,12 @@ from fnop.interpreters.cluster.values.objects import Object
 __all__ = ["acted", "available_at", "deletion_order", "is_active", "pod_of"]
 
 BURST = 500
-# Since 1.33 a set says which of its pods are leaving, too: not told here.
+# Since 1.33 a set also reports which of its pods are leaving: not simulated here.
 PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def is_active(pod: Object) -> bool:
-    """Whether a pod counts: it has not ended and is not to end."""
+    """Whether a pod counts: it has not ended and is not being deleted."""
     return phase(pod) not in ("Succeeded", "Failed") and not is_going(pod)
 
 
@@ -40,7 +40,7 @@ def available_at(pod: Object, seconds: int) -> float | None:
 
 
 def pod_of(owner: Object, template: dict[str, Any], **more: Any) -> Object:
-    """A pod after a template (`GetPodFromTemplate`)."""
+    """A pod from a template (`GetPodFromTemplate`)."""
     given = template.get("metadata") or {}
     metadata: dict[str, Any] = {
         "generateName": f"{owner['metadata']['name']}-",
@@ -103,9 +103,9 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 
 
 def _manage(desk: Desk, owner: Object, pods: list[Object]) -> str:
-    """Make or remove pods; the error where no more could be made.
+    """Create or delete pods; return the error if no more could be created.
 
-    The status tells of the pods before it: their changes wake the controller again.
+    The status reports the pods before that: their changes wake the controller again.
     """
     wanted = owner["spec"].get("replicas", 1)
     for _ in range(min(wanted - len(pods), BURST)):

@@ -61,10 +61,10 @@ NAMES = tuple(sorted({PART_OF.get(name, name) for name in ACTORS}))
 
 
 def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]]:
-    """One round of the built-in controllers over what changed since the last.
+    """Run one round of the built-in controllers over the changes since the last round.
 
-    The next round takes the reminders that this one makes: call it until it returns no
-    events, and dependents of dependents are gone, too.
+    The next round takes the reminders that this one makes. Call it until it returns no
+    events, so that dependents of dependents are deleted, too.
     """
     if not cluster.agenda and cluster.control.next > now:
         return cluster, ()
@@ -79,7 +79,7 @@ def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]
         if again is not None or task in cluster.control.later:
             cluster = _reminded(cluster, task, again)
     if not events and cluster.agenda:
-        # A round without a visible result is no round.
+        # A round without a visible result does not count.
         return tick(cluster, now)
     return cluster, tuple(events)
 
@@ -92,9 +92,9 @@ def due(cluster: Cluster) -> float | None:
 
 
 def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:
-    """The same cluster with controllers that are on, off, stuck or slow.
+    """The same cluster with some controllers on, off, stuck or slow.
 
-    Controllers that `paces` does not name keep their pace.  Raises ValueError for
+    Controllers that `paces` does not name keep their pace. Raises ValueError for
     unknown names.
 
     >>> from fnop.interpreters.cluster.api.server import empty_cluster
@@ -179,7 +179,7 @@ def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
 
 
 def _reminded(cluster: Cluster, task: Task, at: float | None) -> Cluster:
-    """Replace the reminder of a controller after its turn by the one it asked for."""
+    """Replace the reminder of a controller after its turn by the one it requested."""
     control = cluster.control
     if at is None:
         later = without(control.later, task)

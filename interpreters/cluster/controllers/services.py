@@ -115,7 +115,7 @@ def _subsets(service: Object, pods: list[Object]) -> list[dict[str, Any]]:
 
 
 def slicing(cluster: Cluster, task: Task, now: float) -> Turn:
-    """One slice for one service: there are no thousands of pods here."""
+    """Write one slice for one service: there are never thousands of pods here."""
     service = lookup(cluster, task.resource, task.key)
     if service is None or not service["spec"].get("selector") or is_going(service):
         return Turn(cluster)
@@ -171,7 +171,7 @@ def _endpoint(service: Object, pod: Object) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------- budgets
 
-# DeletionTimeout: an evicted pod that is still there then is not going to go.
+# DeletionTimeout: an evicted pod that still exists then will not be deleted.
 EVICTION_SECONDS = 120
 
 
@@ -213,7 +213,7 @@ def budgeting(cluster: Cluster, task: Task, now: float) -> Turn:
 
 
 def _expected(desk: Desk, spec: dict[str, Any], pods: list[Object]) -> tuple[int, int]:
-    """getExpectedPodCount: how many there should be, and how many must stay."""
+    """getExpectedPodCount: the expected number of pods, and the minimum."""
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if isinstance(least, int) and most is None:
         return len(pods), least
@@ -224,7 +224,7 @@ def _expected(desk: Desk, spec: dict[str, Any], pods: list[Object]) -> tuple[int
 
 
 def _scales(desk: Desk, pods: list[Object]) -> int:
-    """getExpectedScale: the sum of what the pods' controllers ask for."""
+    """getExpectedScale: the sum of the replicas that the pods' controllers want."""
     found: dict[str, int] = {}
     for pod in pods:
         reference = controller_of(pod)

@@ -42,7 +42,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 
 
 def _ordinal(owner: Object, pod: Object) -> int:
-    """The number at the end of a pod's name; -1 for a stranger's."""
+    """The number at the end of a pod's name; -1 for other pods."""
     base, _, number = pod["metadata"]["name"].rpartition("-")
     if base != owner["metadata"]["name"] or not number.isdecimal():
         return -1
@@ -70,7 +70,7 @@ class _Set:
     # ---------------------------------------------------------------- revisions
 
     def revisions(self) -> tuple[Object, Object, list[Object]]:
-        """getStatefulSetRevisions: the one to come from, and the one to go to."""
+        """getStatefulSetRevisions: the current revision, the update, and all."""
         found = [*self.desk.controlled(REVISIONS, self.owner)]
         found.sort(key=lambda each: each["revision"])
         data = {"spec": {"template": {**self.spec["template"], "$patch": "replace"}}}
@@ -79,7 +79,7 @@ class _Set:
         if equal and equal[-1] is found[-1]:
             update = found[-1]
         elif equal:
-            # A template that was there before is the newest again.
+            # An earlier template becomes the newest again.
             update = self.desk.patch(equal[-1], {"revision": number}) or equal[-1]
         else:
             update = self.fresh(data, number)
@@ -111,7 +111,7 @@ class _Set:
         return self.desk.create(body) or body
 
     def truncate(self, found: list[Object], current: Object, update: Object) -> None:
-        """truncateHistory: live revisions stay, and so many others."""
+        """truncateHistory: keep live revisions, and a limited number of others."""
         live = {current["metadata"]["name"], update["metadata"]["name"]}
         live |= {_revision(pod) for pod in self.pods.values()}
         idle = [each for each in found if each["metadata"]["name"] not in live]
@@ -122,7 +122,7 @@ class _Set:
     # --------------------------------------------------------------------- pods
 
     def manage(self, current: Object, update: Object) -> None:
-        """updateStatefulSet: make what is missing, remove what is too much, renew."""
+        """updateStatefulSet: create missing pods, delete surplus ones, renew others."""
         for number in self.wanted:
             if not self.settle(number, current, update):
                 return
@@ -136,7 +136,7 @@ class _Set:
         self.renew(update)
 
     def settle(self, number: int, current: Object, update: Object) -> bool:
-        """Bring one pod to its desired state; whether to go on to the next."""
+        """Bring one pod to its desired state; return whether to go on to the next."""
         pod = self.pods.get(number)
         if pod is not None and phase(pod) in ("Failed", "Succeeded"):
             if not is_going(pod):
@@ -166,7 +166,7 @@ class _Set:
         """newVersionedStatefulSetPod, and the claims that it mounts."""
         rules = (self.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
         partition = rules.get("partition", 0)
-        # Pods below the partition are still made from the old revision.
+        # Pods below the partition are still created from the old revision.
         old = number - self.wanted.start < partition
         revision = current if old and self.is_rolling() else update
         if not self.is_rolling() and current is not update and self.pods:
@@ -196,7 +196,7 @@ class _Set:
         return self.desk.create({**pod, "spec": spec})
 
     def claim(self, template: Object, pod: str) -> dict[str, Any]:
-        """A claim of a pod outlives it; it is made once."""
+        """Create a claim of a pod once; it outlives the pod."""
         namespace = self.owner["metadata"]["namespace"]
         volume = template["metadata"]["name"]
         name = f"{volume}-{pod}"
@@ -215,8 +215,9 @@ class _Set:
         return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
 
     def renew(self, update: Object) -> None:
-        """Replace outdated pods: the highest first, one at a time, down to the
-        partition.
+        """Replace outdated pods one at a time, from the highest downwards.
+
+        Pods below the partition are not replaced.
         """
         if not self.is_rolling():
             return
@@ -235,7 +236,7 @@ class _Set:
     # ------------------------------------------------------------------- status
 
     def report(self, current: Object, update: Object) -> None:
-        """updateStatefulSetStatus, with the pods of now."""
+        """updateStatefulSetStatus, with the present pods."""
         present = self.desk.get(("apps", "statefulsets"), key_of(self.owner))
         if present is None:
             return
@@ -253,7 +254,7 @@ class _Set:
             "readyReplicas": sum(map(is_ready, pods)),
         }
         if old != new and self.is_rolling() and _is_done(numbers, self.replicas, pods):
-            # completeRollingUpdate: what it went to is what it comes from.
+            # completeRollingUpdate: the update revision becomes the current one.
             old = new
             numbers["currentReplicas"] = numbers["updatedReplicas"]
         status: dict[str, Any] = {

@@ -48,8 +48,8 @@ class Turn(NamedTuple):
 class Desk:
     """The writer of one controller's turn: it holds the cluster after each write.
 
-    It lives for one turn.  It writes through `answer`, as real controllers write
-    through the API, so defaults and managed fields are set.
+    It lives for one turn. It writes through `answer`, as real controllers write through
+    the API, so defaults and managed fields are set.
     """
 
     def __init__(self, cluster: Cluster, now: float, who: str = CONTROLLER) -> None:
@@ -66,17 +66,17 @@ class Desk:
         self.again = at if self.again is None else min(self.again, at)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
-        """An object as it is now."""
+        """The present state of an object."""
         return lookup(self.cluster, resource, key)
 
     def dependents(self, resource: Resource, namespace: str, *uids: str) -> set[Key]:
-        """The keys of the objects of a namespace that name one of these owners."""
+        """The keys of a namespace's objects that name one of these owners."""
         found = (self.cluster.owned.get(uid, ()) for uid in uids)
         there = resource, namespace
         return {key for each in found for of, key in each if (of, key[0]) == there}
 
     def controlled(self, resource: Resource, owner: Object) -> Iterator[Object]:
-        """The objects beside an owner that it controls, by name."""
+        """The objects in the owner's namespace that it controls, by name."""
         found, meta = shelf(self.cluster, resource), owner["metadata"]
         for key in sorted(self.dependents(resource, meta["namespace"], meta["uid"])):
             if controlled_by(found[key], owner):
@@ -85,7 +85,7 @@ class Desk:
     def selectable(
         self, resource: Resource, namespace: str, selector: Any
     ) -> list[Key]:
-        """The keys of the objects that a label selector may meet, by name."""
+        """The keys of the objects that a label selector may match, by name."""
         keys = labelled(self.cluster.selections, resource, namespace, selector)
         if keys is not None:
             return keys
@@ -95,7 +95,7 @@ class Desk:
     def selected(
         self, resource: Resource, namespace: str, selector: Any
     ) -> Iterator[Object]:
-        """The objects of a namespace that a label selector meets, by name."""
+        """The objects of a namespace that a label selector matches, by name."""
         found = shelf(self.cluster, resource)
         for key in self.selectable(resource, namespace, selector):
             if matches(selector, found[key]["metadata"].get("labels", {})):
@@ -107,9 +107,9 @@ class Desk:
         return self.cluster.registry.by_kind[group, obj["kind"]]
 
     def send(self, method: str, path: str, body: Any = None, type: str = JSON) -> Any:
-        """Send a request; the body of its answer, or None where it was refused."""
-        # Nobody reads the warnings, and to look for unknown fields takes time.
-        # Controllers write a part directly, so webhooks review nothing of theirs.
+        """Send a request; return the body of its answer, or None if it was refused."""
+        # The warnings are not used, and looking for unknown fields takes time.
+        # Controllers write a part directly, so webhooks do not review their requests.
         query = (("fieldValidation", "Ignore"),) if method != "DELETE" else ()
         request = ApiRequest(method, path, query, body, type, agent=f"{self.who}/v1")
         self.cluster, response, events = answer(
@@ -177,7 +177,7 @@ def controller_of(obj: Object) -> dict[str, Any] | None:
 
 
 def controlled_by(obj: Object, owner: Object) -> bool:
-    """Whether that owner controls the object."""
+    """Whether this owner controls the object."""
     reference = controller_of(obj)
     return reference is not None and reference["uid"] == owner["metadata"]["uid"]
 
@@ -197,8 +197,9 @@ def owner_reference(owner: Object) -> dict[str, Any]:
 def owned(desk: Desk, resource: Resource, owner: Object) -> list[Object]:
     """The objects of a resource that an owner controls, after it has claimed them.
 
-    ControllerRefManager: what it owns but does not select is let go; what it selects
-    and nobody owns becomes its own, unless one of both is being deleted.
+    ControllerRefManager: the owner releases objects that it owns but does not select.
+    It adopts selected objects without an owner, unless the owner or the object is being
+    deleted.
     """
     selector = owner["spec"].get("selector")
     namespace = owner["metadata"]["namespace"]

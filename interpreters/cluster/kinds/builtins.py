@@ -46,7 +46,7 @@ def _secret(obj: Object) -> Object:
 
 
 def _at(obj: Object, *path: str) -> Any:
-    """The value at a path in an object; {} where there is none."""
+    """The value at a path in an object; {} if there is none."""
     value: Any = obj
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -85,7 +85,7 @@ def _pods(*path: str) -> Callable[[Object], Object]:
         if not spec:
             return obj
         filled = dict(spec)
-        # The old name of a field and its new one are kept equal.
+        # The old name of a field and its new name are kept equal.
         account = spec.get("serviceAccountName") or spec.get("serviceAccount")
         if account:
             filled["serviceAccountName"] = filled["serviceAccount"] = account
@@ -197,10 +197,10 @@ def _job(obj: Object) -> Object:
 
 
 def _new_job(obj: Object) -> Object:
-    """A new job selects its pods by its uid, unless manualSelector is set
-    (generateSelector).
+    """Let a new job select its pods by its uid, unless manualSelector is set.
 
-    Labels and a selector of the author stay, and are refused if they do not fit.
+    See generateSelector. Labels and a selector of the author stay, and are refused if
+    they do not fit.
     """
     spec = obj.get("spec")
     if not spec or spec.get("manualSelector"):
@@ -230,7 +230,7 @@ BORN: dict[Resource, Callable[[Object], Object]] = {("batch", "jobs"): _new_job}
 
 
 def born(kind: Kind, obj: Object) -> Object:
-    """A new object with what its strategy adds when it is created."""
+    """A new object with the additions of its strategy at creation."""
     add = BORN.get(kind.resource)
     return obj if add is None else add(obj)
 
@@ -239,19 +239,19 @@ def born(kind: Kind, obj: Object) -> Object:
 
 
 def _number(text: str, limit: int) -> int:
-    """A number below the limit that follows from the text."""
+    """A number below the limit, derived from the text."""
     return int.from_bytes(sha256(text.encode()).digest()[:8], "big") % limit
 
 
 def _addressed(obj: Object, variant: int) -> Object:
-    """A service with an address, and with ports of the nodes if its type has some."""
+    """A service with an address, and with node ports if its type has them."""
     spec, metadata = {**(obj.get("spec") or {})}, obj["metadata"]
     kind = spec.get("type")
     if kind == "ExternalName":
         return obj
     text = f"{metadata.get('namespace')}/{metadata.get('name')}" + "'" * variant
     if not spec.get("clusterIP"):
-        # 10.96.0.0/12, but for the first addresses: those of the cluster's own.
+        # 10.96.0.0/12, except the first addresses, which belong to the cluster.
         place = 256 + _number(text, 2**20 - 512)
         spec["clusterIP"] = f"10.{96 + (place >> 16)}.{place >> 8 & 255}.{place & 255}"
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
@@ -270,7 +270,7 @@ def _node_port(text: str) -> int:
 
 
 def _is_checked(spec: Object) -> bool:
-    """Whether load balancers ask the nodes of a service for pods (NeedsHealthCheck)."""
+    """Whether load balancers check nodes for a service's pods (NeedsHealthCheck)."""
     policy = spec.get("externalTrafficPolicy")
     return (spec.get("type"), policy) == ("LoadBalancer", "Local")
 
@@ -281,9 +281,9 @@ ALLOCATED: dict[Resource, Callable[[Object, int], Object]] = {
 
 
 def allocated(kind: Kind, obj: Object, variant: int) -> Object:
-    """The object with what the server allocates for it; nobody manages these fields.
+    """The object with the fields that the server allocates; they have no manager.
 
-    They follow from its name, and from the cluster's `variant`.
+    They are derived from its name, and from the cluster's `variant`.
     """
     allocate = ALLOCATED.get(kind.resource)
     return obj if allocate is None else allocate(obj, variant)
@@ -361,7 +361,7 @@ def _daemon_set(obj: Object) -> Object:
     return _with(obj, annotations, "metadata", "annotations")
 
 
-# How fast a set of pods may grow and shrink, where something is said of it.
+# The limits for the growth and shrinking of a set of pods, if they are specified.
 FASTEST: dict[str, Any] = {
     "scaleUp": {
         "stabilizationWindowSeconds": 0,
@@ -431,7 +431,7 @@ def _limit(limit: dict[str, Any]) -> dict[str, Any]:
 
 
 def _labelled(obj: Object) -> Object:
-    """Label an object without labels as its template is labelled."""
+    """Give an object without labels the labels of its template."""
     labels = _at(obj, "spec", "template", "metadata", "labels")
     if not labels or obj["metadata"].get("labels"):
         return obj
@@ -439,9 +439,7 @@ def _labelled(obj: Object) -> Object:
 
 
 def _controller(obj: Object) -> Object:
-    """Default the labels and the selector of a replication controller to its
-    template's.
-    """
+    """Default a replication controller's labels and selector to its template's."""
     obj = _labelled(_pods(*TEMPLATED)(obj))
     labels = _at(obj, "spec", "template", "metadata", "labels")
     if labels and not _at(obj, "spec", "selector"):
@@ -475,7 +473,7 @@ def _storage_node(obj: Object) -> Object:
     drivers = _at(obj, "spec").get("drivers")
     if not drivers:
         return obj
-    # Go writes this field even where it is empty.
+    # Go writes this field even if it is empty.
     filled = [{"topologyKeys": None, **each} for each in drivers]
     return _with(obj, filled, "spec", "drivers")
 
@@ -509,7 +507,7 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     CRDS: crd_defaults,
 }
 
-# The fields that a status always has: Go writes them even when they are empty.
+# The fields that a status always has: Go writes them even if they are empty.
 STATUS: dict[Resource, dict[str, Any]] = {
     ("", "namespaces"): {"phase": "Active"},
     ("", "nodes"): {
@@ -575,7 +573,7 @@ WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
 def _kept_service(new: Object, old: Object) -> Object:
-    """Keep allocated addresses and ports, unless the new type has no use for them."""
+    """Keep allocated addresses and ports, unless the new type does not need them."""
     after, before = {**_at(new, "spec")}, _at(old, "spec")
     if after.get("type") in WITH_ADDRESS and before.get("type") in WITH_ADDRESS:
         for name in ("clusterIP", "clusterIPs"):
@@ -585,7 +583,7 @@ def _kept_service(new: Object, old: Object) -> Object:
     if location != before.get("clusterIP") and (
         after.get("clusterIPs") == before.get("clusterIPs")
     ):
-        after["clusterIPs"] = [location]  # the older field is what counts
+        after["clusterIPs"] = [location]  # the older field decides
     if after.get("type") == "ClusterIP" != before.get("type"):
         allocated = {one.get("nodePort") for one in before.get("ports") or ()}
         after["ports"] = [
@@ -625,7 +623,7 @@ def fresh_status(kind: Kind, obj: Object) -> dict[str, Any]:
 
 
 def _quality(spec: Object) -> str:
-    """The quality of service (qos.ComputePodQOS): whose pods are evicted last."""
+    """The quality of service (qos.ComputePodQOS), which orders evictions of pods."""
     containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
     asked = [one.get("resources") or {} for one in containers]
     parts = ("requests", "limits")

@@ -7,7 +7,7 @@ from fnop.interpreters.cluster.values.objects import Object
 
 __all__ = ["as_read", "renamed", "served", "to_storage"]
 
-# Field names of events.k8s.io/v1, and what the same is called in core/v1.
+# Field names of events.k8s.io/v1, and their names in core/v1.
 EVENT_FIELDS = {
     "note": "message",
     "regarding": "involvedObject",
@@ -24,8 +24,8 @@ def served(kind: Kind, obj: Object) -> Object:
     """A stored object in the version of a kind.
 
     Versions of a custom kind differ by their names (strategy None), and by the fields
-    that the other version does not have.  Its defaults are not filled in: they are
-    for what clients send.
+    that the other version does not have. Its defaults are not filled in: they apply
+    only to objects that clients send.
     """
     if obj["apiVersion"] == kind.api_version:
         return obj
@@ -58,8 +58,8 @@ def to_storage(kind: Kind, obj: Object) -> Object:
 def as_read(kind: Kind, obj: Object) -> Object:
     """A stored object as reads show it, with the defaults of its own version.
 
-    That matters to what came in another version, and to a new object's status, which
-    was taken away from what its client sent.
+    That matters for objects that came in another version. It also matters for a new
+    object's status, which was removed from the request.
     """
     if kind.stored is None:
         return obj

@@ -24,7 +24,7 @@ __all__ = [
 
 APPROVAL = "api-approved.kubernetes.io"
 CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
-# Held by a CRD being deleted until all its instances are gone.
+# The finalizer of a CRD that is being deleted, until all its instances are gone.
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
@@ -46,7 +46,7 @@ def is_established(crd: Object) -> bool:
 
 
 def crd_defaults(obj: Object) -> Object:
-    """Names that follow from the kind, absent flags, the conversion strategy."""
+    """Fill in names derived from the kind, absent flags, the conversion strategy."""
     spec = obj.get("spec")
     if spec is None:
         return obj
@@ -110,7 +110,7 @@ TERMINATING = _condition(
 
 
 def _names_of(names: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """The names that a CRD reserves in its group: of resources, and of kinds."""
+    """The names that a CRD reserves in its group: for resources, and for kinds."""
     resources = {names.get("plural") or "", names.get("singular") or ""}
     resources |= set(names.get("shortNames") or ())
     kinds = {names.get("kind") or "", names.get("listKind") or ""}
@@ -120,9 +120,9 @@ def _names_of(names: dict[str, Any]) -> tuple[set[str], set[str]]:
 def _accepted(
     crd: Object, others: Sequence[Object]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The names that a CRD gets beside the others of its group, and the verdict.
+    """The names that a CRD gets among the others of its group, and the verdict.
 
-    Of a name that is taken, the one accepted before stays (naming controller).
+    If a name is taken, the name that was accepted before stays (naming controller).
     """
     wanted = crd["spec"]["names"]
     names = {"plural": "", "kind": "", **_accepted_names(crd)}
@@ -174,8 +174,8 @@ def establishing(
 ) -> Iterator[Object]:
     """The states through which the controllers lead a CRD that was written.
 
-    First the naming controller accepts the names, unless others of the group have
-    them, then the establishing controller lets the kind be served.
+    First the naming controller accepts the names, unless others of the group have them.
+    Then the establishing controller lets the kind be served.
     """
     status = obj.get("status") or {}
     present = {c["type"]: c for c in status.get("conditions") or ()}
@@ -214,7 +214,7 @@ def _moved(
 
 
 def terminating(obj: Object, moment: str) -> Object:
-    """The CRD as its finalizing controller marks it; itself if that was done."""
+    """The CRD as its finalizing controller marks it; itself if it is marked already."""
     status = obj.get("status") or {}
     conditions = status.get("conditions") or []
     if any(condition["type"] == "Terminating" for condition in conditions):

@@ -1,7 +1,7 @@
 """The defaults of built-in kinds, as far as operators commonly meet them.
 
-They are written as structural schemas that let everything through, and applied
-by the same machinery as those of custom kinds.
+They are written as structural schemas that allow any value. The same machinery applies
+them as for custom kinds.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ WEBHOOKS = _each(
         clientConfig=_open(service=_open(port=443)),
     )
 )
-# Those whose defaults stand outside of spec.
+# Kinds whose defaults are outside of spec.
 WHOLES: dict[tuple[str, str], Source] = {
     ("", "endpoints"): _open(subsets=_each(_open(ports=PORTS))),
     ("discovery.k8s.io", "endpointslices"): _open(

@@ -1,8 +1,8 @@
 """From JSON to the Go types of built-in kinds, as Go's decoder reads them.
 
-Fields that a type does not have are dropped, null is absence (and in a list or map the
-zero value), numbers and texts are not taken for each other.  Texts are those of
-`sigs.k8s.io/json`.
+Fields that a type does not have are dropped. Null means absence (and in a list or map
+the zero value). Numbers and texts are not converted to each other. Error texts come
+from `sigs.k8s.io/json`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Misfit(Exception):
         self.path: tuple[str, ...] = ()
 
     def inside(self, struct: str, name: str) -> Misfit:
-        """The same, seen from the struct that has the field."""
+        """The same error, seen from the struct that has the field."""
         self.struct = self.struct or struct
         self.path = (name, *self.path)
         return self
@@ -158,11 +158,11 @@ def _map_of(items: Read, name: str, zero: Callable[[], Any]) -> Read:
     return read
 
 
-# Facts about Go's structs that OpenAPI lacks.  Their tags leave out what is empty
-# (omitempty) unless it is a pointer; what is required is written in any case.  Structs
-# are named by group, version and name where the name alone is not enough.
+# Facts about Go's structs that OpenAPI lacks. Their tags omit empty values (omitempty)
+# unless they are pointers; required fields are always written. Structs are named by
+# group, version and name if the name alone is ambiguous.
 
-# Texts behind pointers: an empty one is a value.
+# Texts behind pointers: an empty text is a value.
 TEXT_POINTERS: dict[str, tuple[str, ...]] = {
     "AzureDiskVolumeSource": ("cachingMode", "fsType", "kind"),
     "AzureFilePersistentVolumeSource": ("secretNamespace",),
@@ -216,7 +216,7 @@ TEXT_POINTERS: dict[str, tuple[str, ...]] = {
         *("gmsaCredentialSpec", "gmsaCredentialSpecName", "runAsUserName"),
     ),
 }
-# Numbers that are no pointers: 0 is as good as none.
+# Numbers that are not pointers: 0 means absence.
 PLAIN_NUMBERS: dict[str, tuple[str, ...]] = {
     "AWSElasticBlockStoreVolumeSource": ("partition",),
     "ContainerPort": ("hostPort",),
@@ -239,7 +239,7 @@ PLAIN_NUMBERS: dict[str, tuple[str, ...]] = {
     "core.v1.EventSeries": ("count",),
     "events.v1.Event": ("deprecatedCount",),
 }
-# Numbers in a status are left out where they are 0, but for these.
+# Numbers in a status are omitted if they are 0, except these.
 STATUS_NUMBERS = frozenset(
     (
         *("availableReplicas", "collisionCount", "currentHealthy", "currentReplicas"),
@@ -247,7 +247,7 @@ STATUS_NUMBERS = frozenset(
         *("restartCount", "terminating"),
     )
 )
-# The same for flags, and those of their names that are pointers after all.
+# The same for flags, and fields of the same names that are pointers nevertheless.
 PLAIN_FLAGS = frozenset(
     (
         *("chapAuthDiscovery", "chapAuthSession", "globalDefault", "hostIPC"),
@@ -256,14 +256,14 @@ PLAIN_FLAGS = frozenset(
     )
 )
 FLAG_POINTERS = frozenset(("AzureDiskVolumeSource", "CSIVolumeSource"))
-# Kinds whose specification is a part of them, not a pointer.
+# Kinds whose specification is embedded, not a pointer.
 SPECIFIED = (
     *("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Ingress"),
     *("IngressClass", "Job", "Lease", "PersistentVolume", "Pod"),
     *("PodDisruptionBudget", "ReplicaSet", "ReplicationController", "ResourceQuota"),
     *("Service", "StatefulSet"),
 )
-# Fields that Go writes even if they are empty, beside the required ones.
+# Fields that Go writes even if they are empty, in addition to the required ones.
 WRITTEN: dict[str, dict[str, Any]] = {
     "Endpoint": {"conditions": {}},
     "EndpointSlice": {"endpoints": None, "ports": None},
@@ -306,7 +306,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
 }
 
 
-# Lists that are not the same to the defaults when they are empty as when missing.
+# Lists for which the defaults distinguish empty from missing.
 EMPTY_LISTS = {"HPAScalingRules": ("policies",)}
 
 
@@ -317,7 +317,7 @@ def _told(table: Mapping[str, Any], struct: str) -> Any:
 
 
 class Struct:
-    """A Go struct: its fields, and how each is read."""
+    """A Go struct: its fields, and a reader for each."""
 
     __slots__ = ("fields", "go", "name", "omitted", "zeros")
 
@@ -376,7 +376,7 @@ def _definition(name: str) -> Read:
     return struct
 
 
-# Required lists and structs that are missing are refused where they matter.
+# Required lists and structs that are missing are refused later, if they matter.
 ZEROS: dict[str, Any] = {"integer": 0, "string": "", "boolean": False}
 
 
@@ -473,7 +473,7 @@ def _struct_of(kind: Kind) -> Struct | None:
 
 
 def read_as(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-    """A body as the kind's type holds it, but for its apiVersion, kind, metadata.
+    """A body as the kind's type holds it, except its apiVersion, kind, metadata.
 
     Raises `Misfit`.
     """
@@ -484,7 +484,7 @@ def read_as(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def zero_status(kind: Kind) -> dict[str, Any]:
-    """The fields that Go writes of an empty status."""
+    """The fields that Go writes for an empty status."""
     struct = _struct_of(kind)
     read = None if struct is None else struct.fields.get("status")
     return read({}) if isinstance(read, Struct) else {}

@@ -41,7 +41,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind in one version, and the rules by which its objects live."""
+    """One kind in one version, and the rules for its objects."""
 
     group: str
     version: str
@@ -52,7 +52,7 @@ class Kind:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     namespaced: bool = True
-    # The `/status` subresource: the main endpoint then does not write status.
+    # The `/status` subresource: with it, the main endpoint does not write status.
     status: bool = False
     scale: Scale | None = None
     # Whether metadata.generation counts changes of the desired state.
@@ -61,16 +61,16 @@ class Kind:
     unconditional: bool = True
     # PUT to a free name creates (AllowCreateOnUpdate).
     creates_on_update: bool = False
-    # A question rather than an object: it is answered to a POST and never stored.
+    # A question rather than an object: the answer to a POST, never stored.
     create_only: bool = False
     custom: bool = False
-    # Its definition is being deleted.
+    # Whether its definition is being deleted.
     terminating: bool = False
     served: bool = True
     storage: bool = True
     storage_version: str = ""  # of custom kinds
     schema: Schema | None = None
-    # The schema of the version that is stored: what is read has its defaults.
+    # The schema of the stored version, whose defaults are filled in when it is read.
     stored: Schema | None = None
     # The first schema as it was written: openAPIV3Schema.
     source: Mapping[str, Any] | None = None
@@ -85,7 +85,8 @@ class Kind:
     memo: dict[str, Any] = field(
         init=False, default_factory=dict, compare=False, repr=False
     )
-    # As objects name it; and the key under which all versions are stored together.
+    # The apiVersion in objects, and the key under which all versions are stored
+    # together.
     api_version: str = field(init=False)
     resource: tuple[str, str] = field(init=False)
 
@@ -96,7 +97,7 @@ class Kind:
         object.__setattr__(self, "resource", storage_of(self.group, self.plural))
 
 
-# Resources that are only another view of one that is stored elsewhere.
+# Resources that are only another view of a resource stored elsewhere.
 VIEWS = {("events.k8s.io", "events"): ("", "events")}
 
 
@@ -114,7 +115,8 @@ def storage_of(group: str, plural: str) -> tuple[str, str]:
 class Registry:
     """All served kinds: by (group, version, plural), and by (group, kind).
 
-    The maps are small and change seldom: plain dicts, copied when they change.
+    The maps are small and seldom change, so they are plain dicts, copied at each
+    change.
     """
 
     by_path: Mapping[tuple[str, str, str], Kind]
@@ -280,9 +282,9 @@ def _builtins() -> Iterator[Kind]:
             yield _builtin(group, version, row)
 
 
-# Versions of built-in kinds that older servers serve, alone or next to the present
-# one, and that have the same fields.  Ingresses, autoscalers, endpoint slices and
-# webhooks had other fields once.
+# Versions of built-in kinds that older servers serve, alone or next to the present one,
+# with the same fields. Ingresses, autoscalers, endpoint slices and webhooks had other
+# fields once.
 EARLIER: dict[tuple[str, str], tuple[str, ...]] = {
     ("batch", "v1beta1"): ("cronjobs",),
     ("coordination.k8s.io", "v1beta1"): ("leases",),
@@ -376,7 +378,7 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
             status="status" in (version.get("subresources") or {}),
             scale=_scale(version.get("subresources") or {}),
             generation=True,
-            # Custom resources are never overwritten blindly.
+            # Custom resources are never overwritten without a resourceVersion.
             unconditional=False,
             custom=True,
             terminating="deletionTimestamp" in crd["metadata"],

@@ -1,7 +1,6 @@
 """The types of the built-in kinds: the OpenAPI definitions of Kubernetes 1.36.
 
-The file is made by `python -m tests.builtin_types`; it is read once, when first
-somebody asks.
+`python -m tests.builtin_types` makes the file. It is read once, at the first request.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ PREFIX = "#/definitions/"
 
 @cache
 def definitions() -> dict[str, Source]:
-    """All definitions by name; nobody may change them."""
+    """All definitions by name; callers must not change them."""
     path = files("fnop.interpreters.cluster.kinds").joinpath("builtin_types.json")
     found: dict[str, Source] = orjson.loads(path.read_bytes())
     return found
@@ -47,7 +46,7 @@ def name_of(group: str, version: str, kind: str) -> str | None:
 def source_of(group: str, version: str, kind: str) -> Source | None:
     """The OpenAPI schema of a built-in kind.
 
-    Others are referred to in it as `#/definitions/NAME`.
+    It refers to other schemas as `#/definitions/NAME`.
     """
     name = name_of(group, version, kind)
     return None if name is None else definition(name)

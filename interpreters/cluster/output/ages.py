@@ -41,7 +41,7 @@ def human_duration(seconds: float) -> str:
 
 @lru_cache(maxsize=4096)
 def seconds_of(moment: str) -> float | None:
-    """A moment in Unix seconds, or None where it is none."""
+    """A moment in Unix seconds, or None if it is not a time."""
     if len(moment) < 20 or moment[10] not in "Tt":
         return None
     try:

@@ -1,7 +1,7 @@
 """The JSONPath of printer columns: what `k8s.io/client-go/util/jsonpath` finds.
 
-Fields, indices, slices, wildcards, filters and recursive descent; what is missing
-is not an error, there is just nothing there.
+It has fields, indices, slices, wildcards, filters and recursive descent. A missing part
+is not an error: the path just finds nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _float(value: float) -> str:
     if value == 0 or 1e-4 <= abs(value) < 1e6:
         return repr(value).removesuffix(".0")
     digits, _, exponent = f"{value:.17e}".partition("e")
-    for precision in range(17):  # the shortest that is the same number
+    for precision in range(17):  # the shortest text of the same number
         text = f"{value:.{precision}e}"
         if float(text) == value:
             digits, _, exponent = text.partition("e")
@@ -91,7 +91,7 @@ def _each(step: Step, values: Iterable[Any]) -> Iterator[Any]:
 
 @lru_cache(maxsize=1024)
 def _steps(path: str) -> tuple[Step, ...] | None:
-    """A path as steps, or None where it is none."""
+    """A path as steps, or None if it is not a valid path."""
     path = path.removeprefix("$").removeprefix("@")
     steps: list[Step] = []
     position = 0

@@ -1,8 +1,8 @@
 """Content negotiation by the header Accept.
 
-Objects come as they are, as rows of a `Table`, or as their metadata alone.  YAML
-is the same answer in another notation: whoever writes the body looks at
-`wants_yaml`.  Protobuf is not spoken here.
+Objects come unchanged, as rows of a `Table`, or as their metadata alone. YAML is the
+same answer in another notation: the code that writes the body checks `wants_yaml`.
+Protobuf is not supported here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Form(NamedTuple):
-    """The kind that an object is shown as ("": its own), and the notation."""
+    """The kind as which an object is shown ("": its own), and the notation."""
 
     kind: str = ""
     version: str = ""
@@ -69,7 +69,7 @@ class Clause(NamedTuple):
 
     @property
     def target(self) -> tuple[str, str, str]:
-        """The kind, group and version that an object shall be shown as."""
+        """The kind, group and version as which an object must be shown."""
         of = self.parameters.get
         return of("as", ""), of("g", ""), of("v", "")
 
@@ -108,7 +108,7 @@ def _offers(accept: str) -> Iterator[tuple[Clause, str]]:
 
 @lru_cache(maxsize=1024)
 def negotiated(accept: str) -> Form | None:
-    """The form of objects that an Accept header asks for; None: none is possible.
+    """The form of objects that an Accept header asks for; None if none is possible.
 
     >>> negotiated("application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
     Form(kind='Table', version='v1', yaml=False)
@@ -129,7 +129,7 @@ def negotiated(accept: str) -> Form | None:
 
 @lru_cache(maxsize=1024)
 def discovery_form(accept: str) -> str | None:
-    """The version of aggregated discovery in Accept: "" for none, None for 406.
+    """The version of aggregated discovery in Accept: "" without one, None for 406.
 
     >>> discovery_form("application/json;g=apidiscovery.k8s.io;v=v2;as="
     ...                "APIGroupDiscoveryList,application/json")
@@ -147,7 +147,7 @@ def discovery_form(accept: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def is_plain(accept: str) -> bool:
-    """Whether an answer as it is will do.
+    """Whether an unchanged answer is acceptable.
 
     >>> is_plain("application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
     True
@@ -162,7 +162,7 @@ def wants_yaml(accept: str) -> bool:
 
 
 def form_of(kind: Kind, accept: str, *, is_watch: bool = False) -> Form:
-    """The form in which a resource shall be answered, or 406."""
+    """The form in which a resource must be answered, or 406."""
     if accept == JSON:
         return PLAIN
     if not kind.custom and not _is_produced(accept):
@@ -188,7 +188,7 @@ PRODUCED = (JSON, YAML, PROTOBUF)
 def _is_produced(accept: str) -> bool:
     """Whether the router of built-in resources lets a request pass.
 
-    It knows exact names and `*/*` only, and no parameters.
+    It only knows exact names and `*/*`, without parameters.
     """
     names = (text.partition(";")[0].strip() for text in (accept or "*/*").split(","))
     return any(name in ("*/*", *PRODUCED) for name in names)
@@ -286,7 +286,7 @@ def _partial_list(call: Call, form: Form, body: Object) -> Object:
         "kind": PARTIAL_LIST,
         "apiVersion": form.api_version,
         "metadata": _list_metadata(body),
-        # Of nothing, Go's encoder makes null.
+        # For an empty list, Go's encoder writes null.
         "items": [_partial(form, item) for item in body["items"]] or None,
     }
 
@@ -323,7 +323,7 @@ SHAPES = {
 def presented_event(
     call: Call, form: Form, event: StoredEvent, *, headed: bool
 ) -> StoredEvent | None:
-    """An event of a watch in the requested form; None: it cannot be shown.
+    """An event of a watch in the requested form; None if it cannot be shown.
 
     Only the first table of a stream is `headed`: it names the columns.
     """

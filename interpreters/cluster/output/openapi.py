@@ -1,8 +1,9 @@
 """The OpenAPI documents of a cluster: `/openapi/v2`, and `/openapi/v3` in parts.
 
-kubectl looks into them for what `explain` shows, for whether a resource knows
-`fieldValidation`, and (old ones) for what it checks before it sends.  Nothing is made
-before somebody asks; a group version whose kinds are still the same is not made again.
+kubectl reads them for `explain`, and to learn whether a resource knows
+`fieldValidation`. Old versions of kubectl also check objects with them before they send
+them. Nothing is built before the first request. A group version whose kinds are
+unchanged is not built again.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ KINDS = "x-kubernetes-group-version-kind"
 INFO = {"title": "Kubernetes", "version": "v1.36.0"}
 PLAIN = ["application/json", "application/yaml"]
 # kubectl asks for version 2 in this form when version 3 does not know a kind, and then
-# goes on to say that there is no such kind.  So it gets a document that knows none:
-# fields 1 (swagger), 2 (info: title, version), 8 (paths) and 9 (definitions).
+# says that the kind does not exist. So it gets a document without any kind: fields 1
+# (swagger), 2 (info: title, version), 8 (paths) and 9 (definitions).
 PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 EMPTY_V2 = b"\x0a\x032.0\x12\x13\x0a\x0aKubernetes\x12\x05v1.36\x42\x00\x4a\x00"
-# Where the definitions stand: in version 2 and in version 3.
+# The places of the definitions: in version 2 and in version 3.
 PLACES = ("#/definitions/", "#/components/schemas/")
 
 
 def openapi(
     registry: Registry, path: str, query: object, accept: str
 ) -> ApiResponse | None:
-    """The answer to a GET of an address below `/openapi`; None where there is none."""
-    del query  # the hash is for caches: any is good
+    """The answer to a GET of an address below `/openapi`; None if it is unknown."""
+    del query  # the hash is for caches: any value is accepted
     path = path.rstrip("/")
     if path == "/openapi/v2":
         is_asked = "com.github.proto-openapi.spec.v2" in accept  # also as ...v2@v1.0
@@ -58,7 +59,7 @@ def openapi(
 
 
 def _check(accept: str) -> None:
-    """406 for clients that only take protobuf."""
+    """406 for clients that only accept protobuf."""
     wanted = [part.partition(";")[0].strip() for part in accept.split(",")]
     if not accept or {"application/json", "application/*", "*/*"} & {*wanted}:
         return
@@ -89,14 +90,15 @@ def _root(kind: Kind) -> str:
 
 
 class Document(NamedTuple):
-    """The document of a group version, and the kinds it was made for."""
+    """The document of a group version, and the kinds that it was built for."""
 
     kinds: tuple[Kind, ...]
     body: Source
     hash: str
 
 
-# By group version; the last one made.  Only a memory: the same kinds make the same.
+# The last document of each group version. Only a cache: the same kinds give the same
+# document.
 MADE: dict[tuple[str, str], Document] = {}
 
 
@@ -202,12 +204,12 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class Operation(NamedTuple):
-    """One operation at a path; the verb is that of `x-kubernetes-action`."""
+    """One operation at a path; the verb is the one in `x-kubernetes-action`."""
 
     method: str
     verb: str
     query: tuple[str, ...] = ()
-    # The names of the definitions of what is sent and answered.
+    # The names of the definitions for the request and for the answer.
     sent: str = ""
     answered: str = ""
     codes: tuple[int, ...] = (200,)
@@ -498,7 +500,7 @@ CHILDREN = frozenset(("additionalProperties", "items", "properties", "type"))
 def _without_logic(schema: Any) -> Any:
     """A structural schema as version 2 can say it (ToStructuralOpenAPIV2).
 
-    Where version 2 would say too much, clients that check are told nothing.
+    If version 2 would be too strict, the schema says nothing to clients that check.
 
     >>> _without_logic({"type": "string", "nullable": True, "maxLength": 3})
     {'maxLength': 3}

@@ -1,4 +1,4 @@
-"""The columns and cells of built-in kinds, those of `pkg/printers/internalversion`."""
+"""The columns and cells of built-in kinds, as in `pkg/printers/internalversion`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NONE, UNSET = "<none>", "<unset>"
 
 # --------------------------------------------------------------------- columns
 
-# One row per resource.  A star marks what only `kubectl get -o wide` shows; types
-# other than string stand behind a colon.
+# One row per resource. A star marks columns that only `kubectl get -o wide` shows.
+# Types other than string follow a colon.
 CONTAINERS = "*Containers|*Images"
 WORKLOAD = f"{CONTAINERS}|*Selector"
 COLUMNS: dict[tuple[str, str], str] = {
@@ -314,7 +314,7 @@ def _end_of(terminated: Any) -> str:
 
 
 def _running(status: Any, reason: str) -> tuple[int, str, int, str]:
-    """The main containers: ready ones, the reason of others, restarts, the last one."""
+    """The main containers: the ready ones, a reason, restarts, and the last restart."""
     ready, restarts, last = 0, 0, ""
     for each in reversed(_list(status, "containerStatuses")):
         restarts += _number(each, "restartCount")
@@ -733,7 +733,7 @@ def _address(status: Any, kind: str) -> str:
 
 
 def _event(obj: Object, now: float) -> list[Any]:
-    # Both views of an event, core/v1 and events.k8s.io/v1.
+    # In both views of an event, core/v1 and events.k8s.io/v1.
     target = _at(obj, "involvedObject") or _at(obj, "regarding")
     source = _at(obj, "source") or _at(obj, "deprecatedSource")
     begin = _text(obj, "firstTimestamp") or _text(obj, "deprecatedFirstTimestamp")

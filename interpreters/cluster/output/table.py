@@ -1,7 +1,7 @@
 """Tables: objects as rows, with the columns that kubectl shows.
 
-Built-in kinds have the columns of `pkg/printers/internalversion`, custom kinds
-those of their definition (`apiextensions-apiserver/pkg/registry/.../tableconvertor`).
+Built-in kinds have the columns of `pkg/printers/internalversion`. Custom kinds have the
+columns of their definition (`apiextensions-apiserver/pkg/registry/.../tableconvertor`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _builtin_columns(text: str) -> Iterator[Definition]:
         )
 
 
-# Custom kinds that name no columns, and whatever else is not known here.
+# For custom kinds without columns, and for anything else that is not known here.
 AGE = Column("Age", "date", ".metadata.creationTimestamp")
 NAME_COLUMN = _definition("Name", "string", "name", NAME_DESCRIPTION)
 DEFAULT = [NAME_COLUMN, _definition("Created At", "date", "", CREATED_DESCRIPTION)]
@@ -155,6 +155,6 @@ def _date_cell(value: Any, now: float) -> str | None:
 
 
 def _whole(value: float) -> int:
-    """Go's int64(x): what does not fit is the smallest number."""
+    """Convert like Go's int64(x): values that do not fit become the smallest."""
     number = int(value)
     return number if -(2**63) <= number < 2**63 else -(2**63)

@@ -33,8 +33,8 @@ __all__ = ["decoded", "unknown_fields"]
 def decoded(kind: Kind, body: Any, live: Object | None = None) -> Object:
     """A body as an object of the kind, or the refusal of the real decoder.
 
-    The result of a patch of a `live` object is refused later, and in other words, for
-    its type; metadata that it shares with that object has been read before.
+    The result of a patch of a `live` object is refused for its type later, and in other
+    words. Metadata that it shares with that object has been read before.
     """
     if not isinstance(body, dict):
         raise _unrecognized(kind, body)
@@ -59,12 +59,12 @@ def _check_type(kind: Kind, body: dict[str, Any], *, of_patch: bool) -> None:
     if name == kind.kind and api_version == kind.api_version:
         return
     if not kind.custom:
-        # The path says what a built-in object is where its body does not.
+        # If the body of a built-in object lacks its type, the path decides.
         name, api_version = name or kind.kind, api_version or kind.api_version
         if name == kind.kind and api_version == kind.api_version:
             return
     if kind.custom and name and not of_patch and api_version != kind.api_version:
-        _metadata(kind, body.get("metadata"))  # is decoded before anybody compares
+        _metadata(kind, body.get("metadata"))  # is decoded before the comparison
         raise bad_request(
             f"the API version in the data ({api_version or ''}) does not match the "
             f"expected API version ({kind.api_version})"
@@ -103,7 +103,7 @@ STRUCT = (
 
 
 def _unrecognized(kind: Kind, body: Any) -> Refusal:
-    """The refusal of a body that is no JSON object."""
+    """The refusal of a body that is not a JSON object."""
     if body is None:
         why, shown = "unexpected end of JSON input", "<empty>"
     elif isinstance(body, MalformedBody):
@@ -159,7 +159,7 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     for name, value in raw.items():
         fits = METADATA.get(name)
-        # Unknown fields are dropped; empty ones are as good as absent (omitempty).
+        # Unknown fields are dropped; empty ones count as absent (omitempty).
         if fits is None or value is None or name in NEVER_STORED:
             continue
         if type(value) is not str:
@@ -182,7 +182,7 @@ def _owners(kind: Kind, given: list[Any]) -> list[dict[str, Any]]:
         references = read_owners(given)
     except Misfit as misfit:
         raise _undecodable(kind, misfit.text) from None
-    # DedupOwnerReferences: the same one twice is one.
+    # DedupOwnerReferences: a repeated reference counts once.
     found: dict[bytes, dict[str, Any]] = {}
     for one in references:
         found.setdefault(orjson.dumps(one, option=orjson.OPT_SORT_KEYS), one)
@@ -190,7 +190,10 @@ def _owners(kind: Kind, given: list[Any]) -> list[dict[str, Any]]:
 
 
 def _without_nulls(name: str, value: Any) -> Any:
-    """Go's decoder takes null for the zero value: of texts "", of structs {}."""
+    """Replace null by the zero value, as Go's decoder does.
+
+    It is "" for texts and {} for structs.
+    """
     if name == "ownerReferences":
         return value
     if isinstance(value, dict) and None in value.values():

@@ -1,6 +1,6 @@
-"""Refusals of bodies of an unknown media type, or that cannot be parsed.
+"""Refuse bodies of an unknown media type, or that cannot be parsed.
 
-The answers are those of Kubernetes 1.36; 1.20 differs in the patches.
+The answers follow Kubernetes 1.36; 1.20 differs for patches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _check_object(call: Call) -> None:
     request = call.request
     body = request.body
     if body is None:
-        # Options of a deletion and bodies of some subresources may be left out.
+        # Options of a deletion and bodies of some subresources may be omitted.
         if request.method == "DELETE" or call.route.subresource:
             return
         body = EMPTY
@@ -63,7 +63,7 @@ def _check_object(call: Call) -> None:
 
 
 def _too_large(call: Call, number: str) -> Refusal:
-    """The refusal of an object with a number that no float64 can be."""
+    """The refusal of an object with a number that a float64 cannot hold."""
     why = f"json: cannot unmarshal number {number} into Go value of type float64"
     if call.request.method == "DELETE":
         return bad_request(why)
@@ -86,7 +86,7 @@ def _check_patch(cluster: Cluster, call: Call) -> None:
         body = EMPTY
     if not isinstance(body, MalformedBody) or not _is_patched(call):
         return
-    # A patch is read when it is applied: what is not there comes first.
+    # A patch is read when it is applied: a missing object is reported first.
     if lookup(cluster, call.kind.resource, call.key) is not None:
         why = body.message
         if body.number:

@@ -1,8 +1,7 @@
 """`fieldValidation`: refusals and warnings for fields that a kind does not have.
 
-`Strict` refuses them, `Warn` (what holds when nothing is asked for) tells of them,
-`Ignore` drops them in silence.  Fields that stand twice in a body are not found: it
-arrives parsed.
+`Strict` refuses them, `Warn` (the default) reports them, and `Ignore` drops them
+silently. Duplicate fields in a body are not found, because it arrives parsed.
 """
 
 from __future__ import annotations
@@ -34,15 +33,16 @@ def unknown_fields(
 ) -> list[str]:
     """The fields of a body that its kind does not have, as the server lists them.
 
-    A custom kind without a schema has every field, a built-in one those of its Go type.
-    Parts of a custom object that are those of the stored `old` one count as known.
+    A custom kind without a schema has every field. A built-in kind has the fields of
+    its Go type. Parts of a custom object that equal parts of the stored `old` one count
+    as known.
     """
     if kind.resource == CRDS:
         found = sorted((*_of_metadata(body), *unknown_crd_fields(body)))
         return found
     if kind.schema is None:
         return [] if kind.custom else unknown_in(kind, body)
-    inside: list[str] = []  # embedded objects are looked at later
+    inside: list[str] = []  # embedded objects are checked later
     found = [*_unknown(kind.schema, body, "", inside, old)]
     if old is None or body.get("metadata") is not old["metadata"]:
         found += _of_metadata(body)
@@ -97,7 +97,7 @@ TYPE_META = ("apiVersion", "kind", "metadata")
 
 
 def check_fields(call: Call, body: dict[str, Any]) -> None:
-    """Refuse (400) a body's unknown fields, or warn of them, as the request asks."""
+    """Refuse (400) a body's unknown fields, or warn about them, as the request asks."""
     _check_embedded(call.kind, body)
     texts = _complaints(call, body)
     if texts and call.query.get("fieldValidation") == "Strict":
@@ -112,7 +112,7 @@ def check_fields(call: Call, body: dict[str, Any]) -> None:
 def check_patched_fields(
     call: Call, patched: dict[str, Any], old: dict[str, Any] | None = None
 ) -> None:
-    """The same for the result of a patch, which is refused with 422."""
+    """Check the result of a patch in the same way; it is refused with 422."""
     texts = _complaints(call, patched, old)
     if texts and call.query.get("fieldValidation") == "Strict":
         shown = go_json(go_json(patched))
@@ -145,7 +145,7 @@ def _check_embedded(kind: Kind, body: dict[str, Any]) -> None:
 
 
 def metadata_misfit(metadata: Any) -> str | None:
-    """The reason why a value is no ObjectMeta, in the words of Go's decoder."""
+    """The reason why a value is not an ObjectMeta, in the words of Go's decoder."""
     if not isinstance(metadata, dict):
         return (
             f"cannot unmarshal {go_name(metadata)} into Go value of type v1.ObjectMeta"

@@ -1,10 +1,10 @@
 """Updates of objects that came from another server.
 
-A server reads what it has stored as its own types have it: null is absence, fields that
-it does not know are dropped, and its defaults are filled in.  So two objects are
-compared in that plain form: an update that changes nothing there is none, and breaks no
-rule that a field is immutable.  What an update does not change stays as it was found:
-neither nulls nor legacy fields are lost, and no default of this server appears.
+A server reads stored objects by its own types. Null means absence, unknown fields are
+dropped, and its defaults are filled in. So two objects are compared in that plain form.
+An update without changes there does not count, and does not break a rule that a field
+is immutable. Parts that an update does not change stay as they were found: neither
+nulls nor legacy fields are lost, and no default of this server appears.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def plain(cluster: Cluster, kind: Kind, key: Key) -> Object | None:
     obj = lookup(cluster, kind.resource, key)
     if obj is None or (kind.resource, key) not in cluster.found:
         return obj
-    # Clients do not write these; older servers wrote them otherwise.
+    # Clients do not write these; older servers wrote them in another form.
     entries = obj["metadata"].get("managedFields", ())
     entries = under_schema(cluster.registry, kind, entries)
     own = obj
@@ -36,7 +36,7 @@ def plain(cluster: Cluster, kind: Kind, key: Key) -> Object | None:
         try:
             own = decoded(kind, served(kind, obj))
         except Refusal:
-            return obj  # of a type that this server has otherwise
+            return obj  # this server has another type for it
         own = defaulted(kind, to_storage(kind, own))
     own = with_entries(own, entries)
     return obj if same(own, obj) else own
@@ -79,7 +79,7 @@ def _fields_as_found(new: Object, old: Object, found: Object) -> Object:
 
 
 def _items_as_found(new: list[Any], old: list[Any], found: list[Any]) -> list[Any]:
-    """The items of a list, each by the old one that is equal or has its name."""
+    """The items of a list, each by the old item that is equal or has its name."""
     if len(old) != len(found):
         return new
     twins = [*zip(old, found, strict=True)]

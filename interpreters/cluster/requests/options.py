@@ -44,7 +44,7 @@ def is_apply(call: Call) -> bool:
 
 
 def is_forced(call: Call) -> bool:
-    """Whether an apply may take what others manage; anything but a no is a yes."""
+    """Whether an apply may take over fields of others; anything but a no is a yes."""
     given = call.query.get("force")
     return given is not None and given.lower() not in ("false", "0")
 

@@ -18,7 +18,7 @@ __all__ = ["Attributes", "Call", "Route", "attributes_of", "call_of", "route_of"
 
 
 class Route(NamedTuple):
-    """The parts of a resource path; what a path does not name is None."""
+    """The parts of a resource path; a part that the path lacks is None."""
 
     group: str
     version: str
@@ -30,7 +30,7 @@ class Route(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request that names a resource which is served."""
+    """A request that names a served resource."""
 
     request: ApiRequest
     kind: Kind
@@ -41,7 +41,7 @@ class Call:
     warnings: list[str] = field(default_factory=list, compare=False)
     # Asks the admission webhooks.
     ask: Ask = field(default=unreached, compare=False)
-    # Those beside the registered ones.
+    # Returns webhooks in addition to the registered ones.
     beside: Beside = field(default=none_beside, compare=False)
 
     @property
@@ -57,7 +57,7 @@ class Call:
 
 @lru_cache(maxsize=4096)
 def route_of(path: str) -> Route | None:
-    """Split a resource path, or None where the path is not one.
+    """Split a resource path; None if it is not a resource path.
 
     >>> route_of("/apis/apps/v1/namespaces/n/deployments/d/scale")[2:]
     ('n', 'deployments', 'd', 'scale')
@@ -84,7 +84,7 @@ def route_of(path: str) -> Route | None:
     if len(rest) > 3:
         if rest[2] != "proxy":
             return None
-        rest = rest[:3]  # what follows is for whom the proxy speaks to
+        rest = rest[:3]  # the rest is for the target of the proxy
     plural, name, subresource = [*rest, None, None][:3]
     assert plural is not None
     return Route(group, version, namespace, plural, name, subresource)
@@ -118,7 +118,7 @@ def call_of(
     ask: Ask = unreached,
     beside: Beside = none_beside,
 ) -> Call | None:
-    """Resolve a request; None where the path is no resource path."""
+    """Resolve a request; None if its path is not a resource path."""
     route = route_of(request.path)
     if route is None:
         return None
@@ -133,7 +133,8 @@ def call_of(
 class Attributes(NamedTuple):
     """The attributes of a request for authorization (authorizer.Attributes).
 
-    `path` is that of a request for no resource; the other parts are then empty.
+    `path` is the path of a request that is not for a resource; the other parts are then
+    empty.
     """
 
     verb: str
@@ -165,7 +166,7 @@ VERBS = {
 def attributes_of(request: ApiRequest) -> Attributes:
     """Read a request as the server does before it knows any resource.
 
-    The rules are those of RequestInfoFactory.NewRequestInfo in
+    The rules come from RequestInfoFactory.NewRequestInfo in
     k8s.io/apiserver/pkg/endpoints/request.
 
     >>> attributes_of(ApiRequest("GET", "/api/v1/namespaces/n/pods")).verb
@@ -194,7 +195,7 @@ def _attributes(method: str, path: str) -> Attributes:
         verb, rest = rest[0], rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
-        # A namespace itself is asked for in that namespace.
+        # A Namespace itself is requested in that namespace.
         namespace = rest[1]
         if len(rest) > 2 and rest[2] not in ("status", "finalize"):
             rest = rest[2:]
@@ -203,7 +204,7 @@ def _attributes(method: str, path: str) -> Attributes:
 
 
 def _of_list(found: Attributes, query: tuple[tuple[str, str], ...]) -> Attributes:
-    """A GET without a name lists or watches, perhaps just one object."""
+    """Treat a GET without a name as a list or watch, perhaps of just one object."""
     verb, name = "list", ""
     for key, value in query:
         if key == "watch" and value.lower() not in ("false", "0"):
@@ -214,7 +215,7 @@ def _of_list(found: Attributes, query: tuple[tuple[str, str], ...]) -> Attribute
 
 
 def _selected_name(selector: str) -> str:
-    """The one name that a field selector lets through, or nothing.
+    """The one name that a field selector allows, or "".
 
     >>> _selected_name("spec.x=1,metadata.name=q")
     'q'
@@ -222,6 +223,6 @@ def _selected_name(selector: str) -> str:
     for term in selector.split(","):
         field, _, name = term.replace("==", "=").partition("=")
         if field == "metadata.name":
-            # Only what could stand in a path counts (IsValidPathSegmentName).
+            # Only a name that could be part of a path counts (IsValidPathSegmentName).
             return "" if name in (".", "..") or "/" in name or "%" in name else name
     return ""

@@ -1,4 +1,4 @@
-"""Label and field selectors, as `k8s.io/apimachinery/pkg/labels` and `fields` do."""
+"""Label and field selectors, as in `k8s.io/apimachinery/pkg/labels` and `fields`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fnop.interpreters.cluster.values.status import bad_request, quoted
 
 __all__ = ["Selection", "field_selection", "label_selection", "selection_of"]
 
-# Integers that compare: 64 bits, as strconv.ParseInt reads them.
+# Comparable integers: 64 bits, as strconv.ParseInt reads them.
 INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
@@ -38,7 +38,7 @@ class Requirement(NamedTuple):
             case "in":
                 return value is not None and value in self.values
             case "notin":
-                # An absent label is in no set: it satisfies `notin` and `!=`.
+                # An absent label is not in any set, so it satisfies `notin` and `!=`.
                 return value is None or value not in self.values
             case "exists":
                 return value is not None
@@ -61,7 +61,7 @@ class FieldTest(NamedTuple):
     path: tuple[str, ...]
     value: str
     equal: bool
-    # How a field that is not there reads: numbers as 0, and so on.
+    # The value of a missing field: 0 for numbers, and so on.
     default: str = ""
 
     def holds(self, obj: Mapping[str, Any]) -> bool:
@@ -133,11 +133,11 @@ def _tokens(selector: str) -> Iterator[Token]:
 
 
 class Unreadable(Exception):
-    """A selector cannot be parsed; the text says why."""
+    """A selector cannot be parsed; the message says why."""
 
 
 class Parser:
-    """labels.Parser: one token of look-ahead; `in` and `notin` are words, too."""
+    """labels.Parser: one token of look-ahead; `in` and `notin` are also words."""
 
     def __init__(self, selector: str) -> None:
         self.tokens = list(_tokens(selector))
@@ -221,7 +221,7 @@ class Parser:
         return frozenset(self.members())
 
     def members(self) -> Iterator[str]:
-        """The values in the brackets; between two commas stands an empty value."""
+        """The values in the brackets; two adjacent commas enclose an empty value."""
         expected = True
         while True:
             token = self.take()
@@ -266,7 +266,7 @@ def _check_values(key: str, operator: str, values: frozenset[str]) -> None:
 
 @lru_cache(maxsize=1024)
 def label_clauses(selector: str) -> tuple[Requirement, ...] | str:
-    """Parse a label selector; the result is a text if it is malformed.
+    """Parse a label selector; return a text if it is malformed.
 
     >>> [clause.operator for clause in label_clauses("a=1,b notin (x,y),!c")]
     ['in', 'notin', 'absent']
@@ -290,7 +290,7 @@ def label_selection(selector: str) -> tuple[Requirement, ...]:
 # ---------------------------------------------------------------------- fields
 
 TERM = re.compile(r"(.*?)(==|!=|=)(.*)", re.DOTALL)
-# Commas separate terms, unless a backslash stands before them.
+# Commas separate terms, unless a backslash precedes them.
 TERMS = re.compile(r"(?:[^,\\]|\\.?)*", re.DOTALL)
 ESCAPED = re.compile(r"\\(.?)|([,=])", re.DOTALL)
 
@@ -305,7 +305,7 @@ class Field(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def field_clauses(selector: str) -> tuple[Field, ...] | str:
-    r"""Parse a field selector; the result is a text if it is malformed.
+    r"""Parse a field selector; return a text if it is malformed.
 
     >>> field_clauses("metadata.name=x")
     (Field(name='metadata.name', value='x', equal=True),)
@@ -353,8 +353,9 @@ INVOLVED = (
     "kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath",
 )  # fmt: skip
 
-# Fields by which collections can be filtered, beside name and namespace: those of
-# the AddFieldLabelConversionFunc of each kind, and where its GetAttrs finds them.
+# Fields by which collections can be filtered, in addition to name and namespace. They
+# are the ones in AddFieldLabelConversionFunc of each kind, with the places that its
+# GetAttrs reads.
 SELECTABLE: dict[tuple[str, str], dict[str, Where]] = {
     ("", "pods"): {
         **_same(
@@ -380,7 +381,7 @@ SELECTABLE: dict[tuple[str, str], dict[str, Where]] = {
         "source": Where("source.component"),
     },
     ("events.k8s.io", "events"): {
-        # In the stored event, which is one of core/v1.
+        # In the stored event, which is a core/v1 event.
         **{f"regarding.{name}": Where(f"involvedObject.{name}") for name in INVOLVED},
         **_same("reason", "type"),
         "reportingController": Where("reportingComponent"),
@@ -399,7 +400,7 @@ EVERYWHERE = _same("metadata.name", "metadata.namespace")
 def selection_of(kind: Kind | None, query: Mapping[str, str]) -> Selection:
     """The selection of a list, watch or collection delete; malformed → 400.
 
-    Without a kind, which fields it knows is not checked.
+    Without a kind, the names of fields are not checked.
     """
     if "labelSelector" not in query and "fieldSelector" not in query:
         return EVERYTHING
@@ -415,7 +416,7 @@ def field_selection(
 ) -> tuple[FieldTest, ...]:
     """Look the names of fields up in a kind; unknown ones → 400.
 
-    Where the kind itself is not at hand, `of` is its group and plural.
+    If the kind itself is not at hand, `of` is its group and plural.
     """
     if kind is not None:
         of = (kind.group, kind.plural)

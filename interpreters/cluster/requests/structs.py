@@ -43,7 +43,7 @@ OPTIONS = {
     "dryRun": TEXTS,
 }
 
-# The parts of each kind beside kind and apiVersion that are read.
+# The parts of each kind that are read, in addition to kind and apiVersion.
 STRUCTS: dict[str, Mapping[str, Shape]] = {
     "Binding": {"metadata": METADATA, "target": REFERENCE},
     "Eviction": {"metadata": METADATA, "deleteOptions": OPTIONS},
@@ -88,7 +88,7 @@ def checked(kind: str, version: str, body: Any) -> dict[str, Any]:
 
 
 class _Unfit(Exception):
-    """A value is not of the type of its field."""
+    """A value does not have the type of its field."""
 
 
 def _fitted(value: Any, shape: Shape, where: str) -> Any:

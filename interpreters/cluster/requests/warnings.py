@@ -4,16 +4,17 @@ from __future__ import annotations
 
 __all__ = ["bounded"]
 
-# In characters: of all warnings of an answer, and of each if they are more.
+# In characters: the limit for all warnings of an answer, and for each if that is
+# exceeded.
 MOST_CHARACTERS = 4 * 1024
 MOST_OF_EACH = 256
 
 
 def bounded(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The warnings that are sent: texts with control characters are not.
+    """The warnings that are sent: texts with control characters are skipped.
 
-    If all of them are too long together, each is cut, and what is still too much is
-    left out.
+    If all of them together are too long, each is cut. The rest that is still too long
+    is dropped.
 
     >>> bounded(("a\\nb", "c"))
     ('c',)

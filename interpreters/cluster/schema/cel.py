@@ -1,9 +1,9 @@
 """`x-kubernetes-validations`: the rules of custom kinds in CEL.
 
-A rule is compiled twice.  When its definition is written, it is checked against the
-types of the schema, which a protobuf description tells the library
-(`rule_faults`).  To be evaluated it is compiled once more without types and works on
-plain values (`Laws`).  The library is loaded when the first rule is met.
+A rule is compiled twice. When its definition is written, it is checked against the
+types of the schema, which a protobuf description gives to the library (`rule_faults`).
+For evaluation it is compiled again without types, and works on plain values (`Laws`).
+The library is loaded when the first rule is met.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _at_run_time(name: str) -> str:
 
 
 def _coarse(function: Function) -> Iterator[Function]:
-    """The overloads of a function as they are told apart at run time."""
+    """The overloads of a function as they are distinguished at run time."""
     options: list[tuple[str, ...]] = [()]
     for parameter in map(_at_run_time, function.parameters):
         kinds = AT_RUN_TIME if parameter == "dyn" else (parameter,)
@@ -85,7 +85,7 @@ def _declared(*, exact: bool) -> list[cel.FunctionDecl]:
     overloads: dict[str, dict[tuple[bool, tuple[str, ...]], Function]] = {}
     for function in FUNCTIONS:
         if exact and "dyn" in function.parameters:
-            continue  # the checker tells its other overloads apart
+            continue  # the checker distinguishes its other overloads
         for one in (function,) if exact else _coarse(function):
             known = overloads.setdefault(one.name, {})
             known.setdefault((one.is_member, one.parameters), one)
@@ -109,9 +109,7 @@ def _declared(*, exact: bool) -> list[cel.FunctionDecl]:
 
 
 def _extensions() -> list[cel.CelExtensionBase]:
-    """The environment that type-checks rules; to evaluate them, bindings are needed,
-    too.
-    """
+    """The environment that type-checks rules; their evaluation also needs bindings."""
     from cel_expr_python.ext import ext_optional
 
     return [ext_optional.ExtOptional()]
@@ -134,7 +132,7 @@ def _runtime() -> cel.Env:
 @lru_cache(maxsize=4096)
 def _program(rule: str, *, optional: bool = False) -> cel.Expression:
     if optional:
-        # The library takes no optional values from outside.
+        # The library does not accept optional values from outside.
         old = "size(oldSelves) == 0 ? optional.none() : optional.of(oldSelves[0])"
         rule = f"cel.bind(oldSelf, {old}, {rule}\n)"
     return _runtime().compile(rule)
@@ -145,7 +143,7 @@ CONDITIONS = ("object", "oldObject", "request")
 
 @lru_cache(maxsize=1)
 def _of_conditions() -> cel.Env:
-    """The environment of match conditions: what admission reviews, without types."""
+    """The environment of match conditions: reviewed input, without types."""
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_bindings
 
@@ -161,7 +159,7 @@ def _condition(text: str) -> cel.Expression:
     return _of_conditions().compile(text)
 
 
-# The fields of a request that Go leaves out where they are empty.
+# The fields of a request that Go omits if they are empty.
 EMPTY_REQUEST = {
     "subResource": "",
     "requestSubResource": "",
@@ -197,9 +195,9 @@ def condition(text: str, request: Mapping[str, Any]) -> bool | str:
 
 
 def condition_fault(text: str) -> str:
-    """The reason to refuse a match condition, in the words of cel-go; "" if it is one.
+    """The reason to refuse a match condition, in the words of cel-go, or "".
 
-    Raises `ImportError` where the library is not installed.
+    Raises `ImportError` if the library is not installed.
     """
     from cel_expr_python import cel
 
@@ -272,7 +270,7 @@ SIGNS = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash
 
 @lru_cache(maxsize=4096)
 def escaped(name: str) -> str | None:
-    """A field's name as CEL writes it; None where it cannot.
+    """A field's name as CEL writes it; None if it cannot.
 
     >>> escaped("a-b"), escaped("namespace"), escaped("a b")
     ('a__dash__b', '__namespace__', None)
@@ -305,7 +303,7 @@ def _fields(schema: Mapping[str, Any], *, root: bool) -> dict[str, Any]:
 
 
 def _converter(schema: Mapping[str, Any], *, root: bool = False) -> Convert | None:
-    """A converter from JSON to CEL values; None where they are the same."""
+    """A converter from JSON to CEL values; None if they are the same."""
     if schema.get("x-kubernetes-int-or-string"):
         return None
     match schema.get("type"):
@@ -351,7 +349,7 @@ def _object(schema: Mapping[str, Any], *, root: bool) -> Convert | None:
         for name, part in _fields(schema, root=root).items()
         if (called := escaped(name)) is not None
     ]
-    # Only what is specified is seen: more can be where unknown fields are kept.
+    # Only specified fields are visible: others can exist if unknown fields are kept.
     is_closed = not (root or schema.get("x-kubernetes-preserve-unknown-fields"))
     is_plain = not any(
         part.get("nullable") for part in _fields(schema, root=root).values()
@@ -369,7 +367,7 @@ def _object(schema: Mapping[str, Any], *, root: bool) -> Convert | None:
         return {
             called: value[name] if part is None else part(value[name])
             for name, called, part in fields
-            # A null is as good as nothing to rules.
+            # Rules treat null like a missing value.
             if value.get(name) is not None
         }
 
@@ -381,7 +379,7 @@ def _object(schema: Mapping[str, Any], *, root: bool) -> Convert | None:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, as it was written and ready to run."""
+    """One rule: its text, and its compiled form."""
 
     text: str
     message: str
@@ -406,17 +404,17 @@ class Laws:
     properties: dict[str, Laws]
     additional: Laws | None
     items: Laws | None
-    # How old items are found: by these fields, or not at all.
+    # The fields that identify old items; if empty, old items are not found.
     keys: tuple[str, ...]
     atomic: bool
 
     def faults(
         self, value: Any, old: Any, place: Place, tolerated: list[Fault], same: bool
     ) -> Iterator[Fault]:
-        """Yield the rules' refusals; an update that changes nothing there is
-        `tolerated`.
+        """Yield the rules' refusals; unchanged parts are `tolerated`.
 
-        `old` is None where there is nothing to compare with.
+        A refusal of an update goes to `tolerated` if the value is unchanged there.
+        `old` is None if there is nothing to compare with.
         """
         if value is None:
             return
@@ -549,7 +547,7 @@ def _uses_old(rule: str) -> bool:
 
 
 def compile_laws(schema: Mapping[str, Any], *, root: bool = False) -> Laws | None:
-    """The rules of a schema and its parts; None where there are none."""
+    """The rules of a schema and its parts; None if there are none."""
     is_object = root or bool(schema.get("x-kubernetes-embedded-resource"))
     rules = tuple(
         Rule(
@@ -717,9 +715,9 @@ WRONG_TYPE = "type"
 
 
 class Checker:
-    """Tells whether rules fit the types of a schema node.
+    """Checks whether rules fit the types of a schema node.
 
-    Raises `ImportError` where the library is not installed.
+    Raises `ImportError` if the library is not installed.
     """
 
     def __init__(self, schema: Mapping[str, Any], *, root: bool) -> None:
@@ -740,7 +738,10 @@ class Checker:
         ]
 
     def fault(self, text: str, result: str, *, optional: bool) -> str | None:
-        """Why an expression is refused; `WRONG_TYPE` where its result is another."""
+        """The reason to refuse an expression, or None.
+
+        It is `WRONG_TYPE` if the result has another type.
+        """
         from cel_expr_python import cel
 
         try:
@@ -757,7 +758,7 @@ OVERLOAD = re.compile(
 )
 
 
-# The library's words, and cel-go's for the same.
+# The library's words, and cel-go's words for the same.
 IN_GO = (
     ("null_type", "null"),
     (r"google\.protobuf\.(Timestamp|Duration)", lambda found: found[1].lower()),
@@ -771,7 +772,7 @@ IN_GO = (
 
 
 def _in_go(error: str, rule: str) -> str:
-    """The library's complaint in the words of cel-go."""
+    """The library's error in the words of cel-go."""
     text = re.sub(r"^[A-Z_]+: ", "", re.sub(r" \[[A-Z_]+\]$", "", error))
     text = re.sub(r"undefined field '([^']*)' not found in struct '[^']*'",
                   r"undefined field '\1'", text)  # fmt: skip
@@ -834,7 +835,7 @@ class Types:
         return pool
 
     def of(self, schema: Mapping[str, Any], *, root: bool = False) -> cel.Type | None:
-        """The type of a node's values; None where rules cannot see them."""
+        """The type of a node's values; None if rules cannot see them."""
         from cel_expr_python import cel
 
         if schema.get("x-kubernetes-int-or-string"):

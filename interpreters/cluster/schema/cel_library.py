@@ -1,9 +1,9 @@
 """The functions that Kubernetes adds to CEL, as the API server declares them.
 
-`FUNCTIONS` is one table, read twice: with its exact types to check a rule when it
-is written (`k8s.io/apiserver/pkg/cel/library`), and by what the values are at run
-time to evaluate it.  Values of opaque types are maps there with one key, the type's
-name: nothing but these functions gets to see inside.
+`FUNCTIONS` is one table, read twice. To check a rule when it is written, it is read
+with its exact types (`k8s.io/apiserver/pkg/cel/library`). To evaluate a rule, it is
+read by the types of the values at run time. Values of opaque types are then maps with
+one key, the type's name: only these functions can see inside.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _port(url: dict[str, str]) -> str:
 
 # ------------------------------------------------------------------ quantities
 
-# A fraction of more digits takes long, and nobody means it.
+# A fraction of more digits takes long, and is not used in practice.
 DIGITS_MAX = 1000
 
 
@@ -395,7 +395,7 @@ def _network(cidr: dict[str, str]) -> IPv4Network | IPv6Network:
 
 def _contains_ip(cidr: dict[str, str], ip: Any) -> bool:
     if isinstance(ip, str) and _address(ip) is None:
-        raise ValueError("No matching overloads")  # so the real library puts it
+        raise ValueError("No matching overloads")  # the message of the real library
     return _of(ip if isinstance(ip, dict) else _ip(ip)) in _network(cidr)
 
 

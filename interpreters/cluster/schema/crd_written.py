@@ -1,7 +1,7 @@
 """A definition's spec as it comes back from Go: known fields, without empty ones.
 
-The structs are those of `apiextensions/v1`: what Go leaves out when it is empty is
-marked with `omitempty` there and is no pointer.
+The structs come from `apiextensions/v1`. Fields that Go omits when they are empty are
+marked with `omitempty` there, and are not pointers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _as_is(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """The fields of a Go struct, and those of them that are left out when empty."""
+    """The fields of a Go struct, and those that are omitted when empty."""
 
     always: Mapping[str, Write]
     filled: Mapping[str, Write]

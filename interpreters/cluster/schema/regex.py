@@ -1,7 +1,7 @@
-"""Go's regular expressions (RE2 syntax) in the terms of Python's.
+"""Translate Go's regular expressions (RE2 syntax) to Python's.
 
-The dialects agree on nearly everything that schemas use.  Differences are translated;
-syntax that Go does not have (look-around, back references, possessive and atomic
+The dialects agree on nearly everything that schemas use. Differences are translated.
+Syntax that Go does not have (look-around, back references, possessive and atomic
 groups) is refused, as a real server refuses it when a CRD is written.
 """
 
@@ -17,18 +17,18 @@ from typing import Any, NamedTuple, Protocol
 
 try:
     import re2
-except ImportError:  # the extra `cel` brings it
+except ImportError:  # the extra `cel` installs it
     re2 = None  # type: ignore[assignment]
 
 __all__ = ["BadPattern", "compiled", "in_python", "pattern_fault"]
 
 
 class BadPattern(ValueError):
-    """A text is no regular expression to Go; the text says why."""
+    """A text is not a regular expression in Go; the message says why."""
 
 
-# The classes of Unicode that Go knows by these names (Go: unicode.Categories), beside
-# its scripts.
+# The classes of Unicode that Go knows by these names (Go: unicode.Categories), in
+# addition to its scripts.
 _CATEGORIES = """
 C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm
 So Z Zl Zp Zs
@@ -54,7 +54,7 @@ Tai_Le Tai_Tham Tai_Viet Takri Tamil Tangut Telugu Thaana Thai Tibetan Tifinagh
 Tirhuta Ugaritic Vai Wancho Warang_Citi Yezidi Yi Zanabazar_Square
 """
 CATEGORIES, SCRIPTS = frozenset(_CATEGORIES.split()), frozenset(_SCRIPTS.split())
-# Python's library knows no scripts, but the names of their characters.
+# Python's library does not know scripts, but the names of their characters.
 SCRIPT_NAMES = {
     "Han": ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "CJK RADICAL"),
     "Inherited": ("COMBINING ",),
@@ -105,16 +105,16 @@ class Pattern(Protocol):
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Pattern:
-    r"""A pattern of Go's, ready to search.  Raises `BadPattern`.
+    r"""A pattern of Go's, ready to search. Raises `BadPattern`.
 
-    With the package google-re2 it takes linear time, as in Go; Python's own engine
-    can take for ever on patterns such as `(a+)+`.
+    With the package google-re2 it takes linear time, as in Go. Python's own engine may
+    never finish on patterns such as `(a+)+`.
 
     >>> bool(compiled("^[[:alpha:]]+$").search("abc\n"))
     False
     """
     try:
-        # In Go, \d, \w, \s and \b know ASCII only.
+        # In Go, \d, \w, \s and \b only apply to ASCII.
         with warnings.catch_warnings(action="ignore", category=FutureWarning):
             translated = re.compile(in_python(pattern), re.ASCII)
     except re.error as error:
@@ -125,18 +125,18 @@ def compiled(pattern: str) -> Pattern:
 
 
 def _linear(pattern: str) -> Pattern | None:
-    """The pattern for RE2 itself, Go's model, where that is installed."""
+    """The pattern for RE2 itself, Go's model, if that is installed."""
     if re2 is None:
         return None
     try:
         found: Pattern = re2.compile(pattern)  # type: ignore[no-untyped-call]
-    except re2.error:  # Go takes it all the same: (?<name>...) for one
+    except re2.error:  # Go accepts some of these, such as (?<name>...)
         return None
     return found
 
 
 def pattern_fault(pattern: str) -> str | None:
-    """Go's complaint about a pattern; None if it is valid.
+    """Go's error for a pattern; None if it is valid.
 
     >>> pattern_fault("(?=a)")
     'error parsing regexp: invalid or unsupported Perl syntax: `(?=`'
@@ -155,8 +155,8 @@ def _bad(why: str, part: str) -> BadPattern:
 def in_python(pattern: str, most: int = sys.maxunicode) -> str:
     """A pattern of Go's syntax as Python writes it.
 
-    Of Unicode's classes it has the characters up to `most`, or else all: to make texts
-    a few do, and all of them take seconds.
+    It has the characters of Unicode's classes up to `most`, or else all. A few are
+    enough to make texts, and all of them take seconds.
 
     >>> in_python("[[:alpha:]]+")
     '[A-Za-z]+'
@@ -165,7 +165,7 @@ def in_python(pattern: str, most: int = sys.maxunicode) -> str:
 
 
 class _Group(NamedTuple):
-    """A group that is open: the flags set inside of it, and whether lines count."""
+    """An open group: the flags set inside it, and whether lines count."""
 
     flags: str = ""
     is_multiline: bool = False
@@ -185,13 +185,13 @@ def _parts(pattern: str, most: int) -> Iterator[str]:
     for found in TOKEN.finditer(pattern):
         text, rest = found[0], pattern[found.start() :]
         if text == "+" and before in ("*", "+", "?", "}"):
-            # Possessive in Python.
+            # This would be possessive in Python.
             raise _bad("invalid nested repetition operator", before + text)
         is_char = found.lastgroup is None
         part = (
             _char(found, rest, groups) if is_char else _token(found, rest, groups, most)
         )
-        # Python repeats nothing of no width.
+        # Python does not repeat a zero-width match.
         yield (
             f"(?:{part})" if text in POSITIONS and _repeats(rest[len(text) :]) else part
         )
@@ -200,7 +200,7 @@ def _parts(pattern: str, most: int) -> Iterator[str]:
 
 
 def _token(found: re.Match[str], rest: str, groups: list[_Group], most: int) -> str:
-    """A token of several characters in Python; `groups` are those that are open."""
+    """A multi-character token in Python; `groups` are the open groups."""
     text = found[0]
     match found.lastgroup:
         case "literal":
@@ -210,7 +210,7 @@ def _token(found: re.Match[str], rest: str, groups: list[_Group], most: int) -> 
         case "set":
             return _set(text, most)
         case "flags":
-            # Python wants flags at the start, or around a group of their own.
+            # Python requires flags at the start, or around a group of their own.
             groups[-1] = groups[-1].with_flags(found["flags"])
             return f"(?{_flags(found['flags'])}:"
         case "scope":
@@ -239,7 +239,8 @@ def _char(found: re.Match[str], rest: str, groups: list[_Group]) -> str:
             groups[1:] = groups[1:-1]
             return f"{ends})"
         case "$" if not groups[-1].is_multiline:
-            # In Go, it is the end of the text; in Python also before a last newline.
+            # In Go, it is the end of the text; in Python also the place before a last
+            # newline.
             return r"\Z"
     return text
 
@@ -248,12 +249,12 @@ POSITIONS = ("^", "$", r"\A", r"\b", r"\B", r"\z")
 
 
 def _repeats(rest: str) -> bool:
-    """Whether a pattern goes on with a repetition."""
+    """Whether a pattern continues with a repetition."""
     return rest[:1] in ("*", "+", "?") or REPEAT.match(rest) is not None
 
 
 def _flags(text: str) -> str:
-    """Go's flags in Python; a lazy repetition (U) finds a match as a greedy one does.
+    """Go's flags in Python; a lazy repetition (U) matches whenever a greedy one does.
 
     >>> _flags("sU"), _flags("i-U")
     ('s', 'i')
@@ -277,7 +278,7 @@ def _check_repeat(rest: str) -> None:
 def _set(text: str, most: int) -> str:
     """A set of characters, brackets included."""
     head = re.match(r"\[\^?\]?", text)
-    assert head is not None  # it is how sets begin
+    assert head is not None  # sets begin like this
     most = sys.maxunicode if "^" in head[0] else most
     parts, is_class = [head[0].replace("]", r"\]")], False
     for found in IN_SET.finditer(text, head.end(), len(text) - 1):
@@ -288,7 +289,8 @@ def _set(text: str, most: int) -> str:
         elif found["escape"]:
             parts.append(_escape(char, most, inside=True))
         else:
-            # Python keeps these for operations on sets, and no range begins at a class.
+            # Python keeps these for operations on sets; a range cannot begin at a
+            # class.
             is_kept = char in "[&~|" or (char == "-" and was_class)
             parts.append(f"\\{char}" if is_kept else char)
     return "".join(parts) + "]"
@@ -328,13 +330,13 @@ def _escape(text: str, most: int, *, inside: bool) -> str:
     return text
 
 
-# A vertical tab is white space to Python, and not to Go.
+# A vertical tab is white space in Python, but not in Go.
 SPACES = {r"\s": r"\t\n\f\r ", r"\S": r"\S\v"}
 OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})")
 
 
 def _unicode(text: str) -> tuple[str, bool]:
-    r"""The name in `\p{Name}` or `\P{Name}`, and whether it is about all others."""
+    r"""The name in `\p{Name}` or `\P{Name}`, and whether it is negated."""
     name = text[2:].strip("{}")
     plain = name.removeprefix("^")
     if plain not in CATEGORIES and plain not in SCRIPTS and plain != "Any":
@@ -344,7 +346,7 @@ def _unicode(text: str) -> tuple[str, bool]:
 
 @lru_cache(maxsize=64)
 def _in_class(name: str, most: int, *, is_negated: bool = False) -> str:
-    """The characters of a class up to one, or else all, as ranges within a set."""
+    """The characters of a class up to `most`, or else all, as ranges within a set."""
     codes = range(most + 1)
     found = _ranges(code for code in codes if _has(name, code) != is_negated)
     if found == NOTHING and most < sys.maxunicode:
@@ -353,7 +355,7 @@ def _in_class(name: str, most: int, *, is_negated: bool = False) -> str:
 
 
 def _has(name: str, code: int) -> bool:
-    """Whether a character is of a class of Unicode."""
+    """Whether a character belongs to a class of Unicode."""
     if name in CATEGORIES:
         return _is_of(name, unicodedata.category(chr(code)))
     if name == "Any":
@@ -363,7 +365,7 @@ def _has(name: str, code: int) -> bool:
 
 
 def _is_of(name: str, category: str) -> bool:
-    """Whether a category is one of Go's, which has none for what is not assigned."""
+    """Whether a category is one of Go's, which has none for unassigned characters."""
     return category.startswith(name) and category != "Cn"
 
 
@@ -380,7 +382,8 @@ NOTHING = r"\ud800"
 def _ranges(codes: Iterable[int]) -> str:
     """Characters as ranges within a set.
 
-    No set of Python's is empty: half of a pair, which no text has, stands for nothing.
+    A set in Python cannot be empty: half of a pair, which no text has, stands for
+    nothing.
 
     >>> _ranges([97, 98, 99, 120])
     '\\\\U00000061-\\\\U00000063\\\\U00000078-\\\\U00000078'

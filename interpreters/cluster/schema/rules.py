@@ -25,8 +25,8 @@ __all__ = [
     "type_name",
 ]
 
-# Where a value stands: (where its parent stands, its name or index there).
-# Names are joined only when there is something to complain about.
+# The place of a value: (the place of its parent, its name or index there). Names are
+# joined only if there is a fault to report.
 Place = tuple[Any, Any] | None
 Rule = Callable[[Any, Place], Fault | None]
 
@@ -103,7 +103,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _bound(schema: dict[str, Any], value: float, name: str) -> Any:
-    """A bound in the type of the value: for integers, Go cuts off its fraction."""
+    """A bound in the type of the value: for integers, its fraction is cut off.
+
+    Go does the same.
+    """
     limit = schema[name]
     is_whole = schema.get("type") != "integer" and isinstance(value, int)
     return int(limit) if is_whole else limit
@@ -165,7 +168,7 @@ def _multiple_of(schema: dict[str, Any]) -> Rule:
             whole_number = value % factor == 0
             return None if whole_number else _multiple_fault(place, value, factor)
         quotient = value / factor if factor >= 1 else value * (1 / factor)
-        # Go looks at fractions only so closely (swag.IsFloat64AJSONInteger).
+        # Go compares fractions only to this precision (swag.IsFloat64AJSONInteger).
         if abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient)):
             return None
         return _multiple_fault(place, value, factor)
@@ -241,9 +244,9 @@ def _enum(schema: dict[str, Any]) -> Rule:
 
 
 def _is_converted(value: Any, wanted: Any) -> bool:
-    """Equal as Go compares them, once the value has the other's type.
+    """Whether they are equal in Go, once the value has the other's type.
 
-    A null is equal to nothing, and a number may become a letter.
+    A null does not equal anything, and a number may become a letter.
 
     >>> _is_converted(1.5, 1), _is_converted(65, "A"), _is_converted(None, None)
     (True, True, False)
@@ -326,7 +329,7 @@ def _is_day(text: str) -> bool:
 
 def _is_address(version: int) -> Callable[[str], bool]:
     def check(text: str) -> bool:
-        # Go's netutils still take leading zeros in IPv4.
+        # Go's netutils still accept leading zeros in IPv4.
         plain = re.sub(r"(?<![\da-fA-F:])0+(?=\d)", "", text) if version == 4 else text
         try:
             return ip_address(plain).version == version
@@ -355,7 +358,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _is_uri(text: str) -> bool:
-    """Absolute, by scheme or by path (url.ParseRequestURI)."""
+    """Whether a URI is absolute, by scheme or by path (url.ParseRequestURI)."""
     if not text or any(ord(char) < 0x21 or ord(char) == 0x7F for char in text):
         return False
     try:
@@ -365,7 +368,7 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    """Whether strfmt reads a text as a duration: as one of Go, or by any known unit."""
+    """Whether strfmt reads a text as a duration: as in Go, or by any known unit."""
     if OF_GO.fullmatch(text):
         return True
     found = PART.findall(text)
@@ -397,7 +400,7 @@ def _uuid(version: str, variant: str = "[0-9a-f]") -> Callable[[str], bool]:
 
 
 NAME = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-# As strfmt has it: one label with at most one dash early on, or a whole domain.
+# As in strfmt: one label with at most one dash early on, or a whole domain.
 LETTER = r"a-zA-Z0-9+<=>|~$^`\u00aa-\uffff"
 HOST = (
     rf"[{LETTER}](-?[{LETTER}]{{0,62}})?|"
@@ -440,7 +443,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "k8s-long-name": _like(rf"(?=.{{1,253}}$){NAME}(\.{NAME})*"),
 }
 SIZES = {"int32": 2**31, "int64": 2**63}
-# Which formats mean something in which types; elsewhere they are set aside.
+# The formats that have a meaning in each type; elsewhere they are ignored.
 TEXT_FORMATS = frozenset((*FORMATS, "password"))
 KNOWN_FORMATS: dict[str, frozenset[str]] = {
     "integer": frozenset(SIZES),
@@ -451,7 +454,7 @@ KNOWN_FORMATS: dict[str, frozenset[str]] = {
 
 
 def format_of(schema: dict[str, Any]) -> str:
-    """The format of a schema's values, "" where it says nothing to the server.
+    """The format of a schema's values, "" if it has no meaning to the server.
 
     >>> format_of({"type": "integer", "format": "int32"}), format_of({"format": "x"})
     ('int32', '')
@@ -496,7 +499,7 @@ def _size(name: str) -> Rule:
 
 
 def _single(value: Any, place: Place) -> Fault | None:
-    """Numbers of 32 bits."""
+    """Check that a number fits 32 bits."""
     if not _is_number(value) or abs(value) <= 3.4028234663852886e38:
         return None
     return _unfit("number with format float", place)
@@ -507,7 +510,7 @@ def _unfit(wanted: str, place: Place) -> Fault:
     return Fault("<nil>", "FieldValueInvalid", f'Invalid value: "": {why}')
 
 
-# In the order in which the real validator looks at a value.
+# In the order in which the real validator checks a value.
 KEYWORDS: dict[str, Callable[[dict[str, Any]], Rule]] = {
     "format": _format,
     "multipleOf": _multiple_of,
@@ -529,11 +532,11 @@ def _first(rules: list[Rule]) -> Rule:
 
 
 def rules_of(schema: dict[str, Any]) -> tuple[Rule, ...]:
-    """The rules that a schema node states about its value."""
+    """The rules that a schema node has for its value."""
     return tuple(_rules(schema))
 
 
-# Of these, a text's first fault is the only one that is told.
+# Of these, only a text's first fault is reported.
 TEXTUAL: dict[str, Callable[[dict[str, Any]], Rule]] = {
     "maxLength": _max_length,
     "minLength": _min_length,

@@ -1,8 +1,8 @@
 """Structural schemas, compiled: pruning, defaulting, validation.
 
-A schema is compiled once, when its CRD is written, into a tree of `Schema`
-nodes.  `filled` prunes and applies defaults (and shares what it leaves alone);
-`faults` validates.  The order is that of a real server: prune, default, check.
+A schema is compiled once, when its CRD is written, into a tree of `Schema` nodes.
+`filled` prunes and applies defaults, and shares unchanged parts; `faults` validates.
+The order is the real server's: prune, default, check.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ TYPE_META = frozenset(("apiVersion", "kind", "metadata"))
 class Schema:
     """One compiled node of a structural schema."""
 
-    types: tuple[str, ...]  # none: any type
-    classes: frozenset[type]  # the same, as Python knows them
+    types: tuple[str, ...]  # empty: any type
+    classes: frozenset[type]  # the same as Python types
     nullable: bool
     properties: dict[str, Schema]
     additional: Schema | None
     items: Schema | None
     # Fields that are not specified stay.
     preserving: bool
-    # Nothing inside is specified: but for the type, everything is allowed.
+    # Nothing inside is specified: except for the type, everything is allowed.
     shallow: bool
-    # And nothing is pruned: values pass as they are.
+    # In addition nothing is pruned: values pass unchanged.
     opaque: bool
     # The value is a Kubernetes object inside an object.
     embedded: bool
@@ -67,27 +67,27 @@ class Schema:
     default: Any
     required: tuple[str, ...]
     rules: tuple[Rule, ...]
-    # allOf, anyOf, oneOf, not: they only check values, they never fill them.
+    # allOf, anyOf, oneOf, not: they only check values, and never fill them in.
     all_of: tuple[Schema, ...]
     any_of: tuple[Schema, ...]
     one_of: tuple[Schema, ...]
     none_of: Schema | None
-    # Of integers: int32 or int64.
+    # For integers: int32 or int64.
     format: str = ""
-    # Objects and lists that are one value: nothing inside is compared with the old.
+    # Objects and lists that are one value: their parts are not compared with the old.
     atomic: bool = False
-    # The fields that tell a list's items apart; whether they must be told apart.
+    # The fields that identify a list's items; whether they must be unique.
     keys: tuple[str, ...] = ()
     unique: bool = False
-    # Whether such lists are here or below.
+    # Whether such lists occur here or below.
     has_sets: bool = False
-    # Whether objects in objects are here or below.
+    # Whether embedded objects occur here or below.
     has_embedded: bool = False
     # The rules in CEL, kept at the root only.
     laws: Laws | None = None
 
     def reach(self, value: Any) -> int:
-        """The number of validators that look at a value and its parts."""
+        """The number of validators that check a value and its parts."""
         count = 1 + bool(self.types or self.format)
         if type(value) is str:
             return count + bool(self.format)
@@ -106,13 +106,13 @@ class Schema:
     def filled(self, value: Any, old: Any = None) -> Any:
         """The value pruned and with defaults.
 
-        Parts that it shares with an `old` value, which is filled, are skipped.
+        Parts that it shares with an `old` value, which is already filled, are skipped.
         """
         kind = type(value)
         if kind is str:
             return value
         if kind is float and self.classes and not self.classes & NUMBERS:
-            return value  # will be refused, as what it is
+            return value  # its type will be refused
         if self.opaque:
             return plain(value)
         if kind is dict:
@@ -127,9 +127,9 @@ class Schema:
 
     @property
     def inner(self) -> Schema | None:
-        """The schema of a list's items; None where nothing is done to them.
+        """The schema of a list's items; None if they stay unchanged.
 
-        In a list that should be none, objects lose all their fields.
+        In a list that is not specified, objects lose all their fields.
         """
         return self.items or (None if self.preserving else BARE)
 
@@ -153,7 +153,7 @@ class Schema:
                 else:
                     new = NOTHING  # pruned
             elif item is None and not child.nullable:
-                new = child.default  # a null where none may be is as good as nothing
+                new = child.default  # a null that is not allowed counts as missing
             else:
                 new = child.filled(item, before)
             if new is item:
@@ -167,7 +167,7 @@ class Schema:
         return self._completed(result)
 
     def _completed(self, value: dict[str, Any]) -> dict[str, Any]:
-        """The object with the defaults of the fields that it does not have."""
+        """The object with the defaults of its missing fields."""
         missing = {name: it for name, it in self.defaults if name not in value}
         return {**value, **missing} if missing else value
 
@@ -193,7 +193,7 @@ class Schema:
     def faults(self, value: Any, place: Place, old: Any = NOTHING) -> Iterator[Fault]:
         """Yield the faults of a value by the schema.
 
-        With an `old` value, what an update left as it was is not refused.
+        With an `old` value, unchanged parts of an update are not refused.
         """
         if old is not NOTHING and same(value, old):
             return
@@ -205,7 +205,7 @@ class Schema:
         ):
             yield from _wrong_type(value, self.types, self.format, place)
         if is_null:
-            # Of a null nothing is asked but its type, and that an enumeration names it.
+            # A null is only checked for its type, and for membership in an enumeration.
             yield from (f for f in map(lambda r: r(value, place), self.rules) if f)
             return
         if self.shallow:
@@ -233,7 +233,7 @@ class Schema:
             inside: Place = (place, name)
             if child is None:
                 child = self.additional
-                # The real validator joins these places without a look at the first.
+                # The real validator joins these places without a check of the first.
                 inside = inside if place else (None, f".{name}")
             if child is not None:
                 yield from child.faults(item, inside, earlier)
@@ -243,7 +243,7 @@ class Schema:
                 yield Fault(field, "FieldValueRequired", "Required value")
 
     def _item_faults(self, value: list[Any], place: Place, old: Any) -> Iterator[Fault]:
-        assert self.items is not None  # asked by the caller
+        assert self.items is not None  # checked by the caller
         before = self._by_keys(old)
         for index, item in enumerate(value):
             earlier = before.get(self._identity(item), NOTHING) if before else NOTHING
@@ -256,7 +256,7 @@ class Schema:
         return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
 
     def _by_keys(self, old: Any) -> dict[bytes, Any]:
-        """The items of an old list that can be told apart: only maps can."""
+        """The items of an old list that can be distinguished: only maps can."""
         if not self.keys or type(old) is not list:
             return {}
         return {self._identity(item): item for item in old}
@@ -292,7 +292,7 @@ class Schema:
     # ------------------------------------------------------------ embedded objects
 
     def embedded_values(self, value: Any, place: Place) -> Iterator[tuple[Any, Place]]:
-        """The objects in a value, and where they are."""
+        """The objects in a value, and their places."""
         if not self.has_embedded:
             return
         if type(value) is dict:
@@ -310,7 +310,7 @@ class Schema:
     # ------------------------------------------------------------ duplicates
 
     def duplicates(self, value: Any, place: Place, old: Any = None) -> Iterator[Fault]:
-        """Yield duplicates in sets and maps that an `old` value does not share."""
+        """Yield duplicates in sets and maps that an `old` value does not have."""
         if not self.has_sets or value is old:
             return
         if type(value) is dict:
@@ -364,13 +364,13 @@ def object_faults(
 ) -> Iterator[Fault]:
     """Yield the faults of a whole custom object by its schema.
 
-    An update may leave wrong what it does not touch (ratcheting): `old` is the object
-    before it, None where there was none.  Faults of CEL rules in such parts go to
-    `warnings`.  Other faults of the object are `known`.
+    An update may leave faults in parts that it does not touch (ratcheting). `old` is
+    the object before it, or None for a new object. Faults of CEL rules in such parts go
+    to `warnings`. Other faults of the object are `known`.
     """
     faults = list(root.faults(new, None, NOTHING if old is None else old))
     if old is not None and (faults or root.laws is not None):
-        # The comparison is with the object as a client would have read it.
+        # The comparison uses the object as a client would have read it.
         old = root.filled(old)
         if faults:
             faults = list(root.faults(new, None, old))
@@ -383,7 +383,7 @@ def object_faults(
 
 
 def _new_duplicates(root: Schema, new: Any, old: Any) -> list[Fault]:
-    """The duplicates in sets and maps, unless the old value had some."""
+    """The duplicates in sets and maps, unless the old value had duplicates, too."""
     repeated = list(root.duplicates(new, None, old))
     if repeated and old is not None and any(root.duplicates(old, None)):
         return []
@@ -391,7 +391,10 @@ def _new_duplicates(root: Schema, new: Any, old: Any) -> list[Fault]:
 
 
 def _embedded_faults(value: dict[str, Any], where: str) -> Iterator[Fault]:
-    """Yield the faults of an embedded object's head (schemaobjectmeta.Validate)."""
+    """Yield the faults of an embedded object's apiVersion, kind and metadata.
+
+    See schemaobjectmeta.Validate.
+    """
     for name in ("apiVersion", "kind"):
         field, given = f"{where}.{name}", value.get(name)
         if given is None:
@@ -450,7 +453,7 @@ def in_status(fault: Fault) -> Fault:
 def _broken(
     laws: Laws, new: Any, old: Any, faults: list[Fault], warnings: list[str] | None
 ) -> Iterator[Fault]:
-    """Yield the faults of CEL rules, or that they were not evaluated."""
+    """Yield the faults of CEL rules, or a fault that they were not evaluated."""
     if any(fault.reason in BLOCKING for fault in faults):
         yield UNCHECKED
         return
@@ -478,12 +481,12 @@ UNCHECKED = Fault(
 
 
 def _verdict(schema: Schema, value: Any, place: Place) -> tuple[list[Fault], int]:
-    """The faults of an alternative, and how much of the value it looked at."""
+    """The faults of an alternative, and the number of checks on the value."""
     return list(schema.faults(value, place)), schema.reach(value)
 
 
 def _nearest(found: list[tuple[list[Fault], int]]) -> list[Fault]:
-    """The faults of the alternative that looked at most of the value."""
+    """The faults of the alternative that checked most of the value."""
     return max(found, key=lambda one: one[1])[0]
 
 
@@ -537,10 +540,10 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 def _wrong_type(
     value: Any, types: tuple[str, ...], form: str, place: Place
 ) -> Iterator[Fault]:
-    """A value is of none of the types (typeValidator in kube-openapi)."""
+    """Report that a value has none of the types (typeValidator in kube-openapi)."""
     is_number = "integer" in types or "number" in types
     if form and not is_number and isinstance(value, str | list):
-        return  # formats are for others to check
+        return  # formats are checked elsewhere
     got, field, wanted = type_name(value), place_text(place), ",".join(types)
     if form and not isinstance(value, str | list | None):
         size = SIZED.get(type(value), "")
@@ -562,7 +565,7 @@ SIZED = {int: "int64", float: "float64"}
 
 
 def compile_schema(source: Any) -> Schema | None:
-    """Prepare a structural schema; None where there is none.
+    """Compile a structural schema; None if there is none.
 
     >>> schema = compile_schema({"type": "object", "properties": {
     ...     "size": {"type": "integer", "default": 1}}})
@@ -636,12 +639,12 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
     )
     if "default" not in source:
         return bare
-    # Defaults are themselves filled, once and for all.
+    # Defaults are filled themselves, once.
     return replace(bare, default=bare.filled(source["default"]))
 
 
 def _is_shallow(schema: Schema) -> bool:
-    """Whether there is nothing to fill in or check inside a value."""
+    """Whether nothing inside a value is filled in or checked."""
     return not any(
         (
             schema.properties,
@@ -676,5 +679,5 @@ def _parts(source: dict[str, Any], name: str) -> tuple[Schema, ...]:
     return tuple(_compiled(part) for part in source.get(name) or ())
 
 
-# A schema that allows any value, and knows no fields.
+# A schema that allows any value, and does not know any field.
 BARE = _compiled({"nullable": True})

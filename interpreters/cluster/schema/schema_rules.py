@@ -1,8 +1,12 @@
 """Validation of structural schemas: the rules for an openAPIV3Schema.
 
-Three validators of the real server speak, in this order: that of the OpenAPI schema
-(`validation.ValidateCustomResourceDefinitionOpenAPISchema`), that of defaults, and
-that of structural schemas (`schema.ValidateStructural`, whose faults are sorted).
+Three validators of the real server apply, in this order:
+
+- the OpenAPI schema's validator
+  (`validation.ValidateCustomResourceDefinitionOpenAPISchema`)
+- the validator of defaults
+- the validator of structural schemas (`schema.ValidateStructural`, whose faults are
+  sorted)
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
             _forbidden(f"{where}.nullable", "nullable cannot be true at the root")
         )
     if _has_unsupported(schema):
-        return faults  # no structure can be made of it
+        return faults  # it cannot be read as a structure
     structural = sorted(
         (*_structural_faults(schema, where, "root"), *_gaps(schema, schema, where)),
         key=lambda fault: f"{fault.field}: {fault.message}",
@@ -59,7 +63,7 @@ def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
     if not structural:
         faults += _default_faults(schema, where, root=True)
     if not faults:
-        # Rules are compiled against types that make sense only.
+        # Rules are compiled only against valid types.
         faults += _law_faults(schema, where, root=True)
     if not faults:
         faults += _lawless_defaults(schema, where)
@@ -127,7 +131,7 @@ def _alternatives(
 def _node_faults(
     schema: dict[str, Any], where: str, *, root: bool = False
 ) -> Iterator[Fault]:
-    """Yield the keywords of a node that no schema of the server's may have."""
+    """Yield the keywords of a node that the server does not allow in any schema."""
     kind = schema.get("type")
     if kind and kind not in TYPES:
         yield _unsupported(f"{where}.type", kind, TYPES)
@@ -376,10 +380,10 @@ def _value_faults(
 def _gaps(
     values: dict[str, Any], structure: dict[str, Any] | None, where: str, at: str = ""
 ) -> Iterator[Fault]:
-    """Yield what alternatives specify and the structure does not
-    (validateStructuralCompleteness).
+    """Yield parts that alternatives specify and the structure does not.
 
-    `where` is the place in the structure, `at` that of the alternative.
+    See validateStructuralCompleteness. `where` is the place in the structure, `at` the
+    place in the alternative.
     """
     if structure is None:
         yield _required(where, f"because it is defined in {at}")
@@ -398,8 +402,8 @@ def _gaps(
         yield from _gaps(part, known.get(name), f"{where}.{key}", f"{at}.{key}")
 
 
-# Keywords for the structure only, and what they must be elsewhere: "empty" and "false"
-# allow the keyword itself, with such a value.
+# Keywords for the structure only, and their allowed values elsewhere: "empty" and
+# "false" allow the keyword itself, with such a value.
 STRUCTURAL: dict[str, Literal["empty", "false", "undefined"]] = {
     "type": "empty",
     "additionalProperties": "undefined",
@@ -459,7 +463,7 @@ def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator
         return
     if schema.pruned(value) != value:
         yield _invalid(where, value, "must not have unknown fields")
-    # As it is written: what defaults inside of it fill in is not there yet.
+    # The default as it is written: defaults inside it are not filled in yet.
     for fault in schema.faults(plain(value), None):
         inner = fault.field if fault.field not in ("", "<nil>") else ""
         # Places in the message begin at the default.
@@ -494,7 +498,7 @@ def _law_faults(
 
 # ------------------------------------------------------------ what is written
 
-# Fields that Go leaves out when they are empty (omitempty).
+# Fields that Go omits when they are empty (omitempty).
 OMITTED_EMPTY = frozenset(
     (
         *("id", "$schema", "description", "type", "format", "title", "pattern"),
@@ -526,7 +530,7 @@ OMITTED_OF_RULES = frozenset(("message", "messageExpression", "fieldPath"))
 
 
 def written_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema as it comes back from Go: unknown fields are not among its own.
+    """A schema as it comes back from Go, without unknown fields.
 
     >>> written_schema({"type": "object", "properties": {}, "default": 1.0, "x": 1})
     {'type': 'object', 'default': 1}
@@ -563,7 +567,7 @@ def _written_part(name: str, value: Any) -> Any:
 
 
 def unrecognized_formats(schema: dict[str, Any]) -> set[str]:
-    """The formats that have no effect where they stand."""
+    """The formats that have no effect at their place."""
     found = {schema.get("format") or ""} - {format_of(schema), ""}
     for part, _ in (*_parts(schema, ""), *_alternatives(schema, "")):
         found |= unrecognized_formats(part)

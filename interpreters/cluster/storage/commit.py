@@ -72,7 +72,7 @@ def _crd_written(
 def _established(
     cluster: Cluster, key: Key, crd: Object, moment: str
 ) -> tuple[Cluster, Object, list[StoredEvent]]:
-    """Store the conditions of a CRD beside the others of its group."""
+    """Store the conditions of a CRD, given the others of its group."""
     group = crd["spec"]["group"]
     others = [
         other
@@ -90,7 +90,7 @@ def _established(
 def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
     """Prune and default stored objects by the new schema of their kind.
 
-    They keep their versions, and nobody is told.
+    They keep their versions, and watches do not see the change.
     """
     if old is None or same(crd["spec"]["versions"], old["spec"]["versions"]):
         return cluster
@@ -122,7 +122,7 @@ def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
 def _names_freed(
     cluster: Cluster, gone: Object
 ) -> tuple[Cluster, tuple[StoredEvent, ...]]:
-    """Establish the CRDs that waited for names of one that is gone."""
+    """Establish the CRDs that waited for the names of a deleted one."""
     metadata, group = gone["metadata"], gone["spec"]["group"]
     moment = metadata.get("deletionTimestamp", metadata["creationTimestamp"])
     events: list[StoredEvent] = []
@@ -141,12 +141,12 @@ def _names_freed(
 
 
 def is_released(obj: Object) -> bool:
-    """Whether a deleted object has nothing left that holds it."""
+    """Whether nothing holds a deleted object any longer."""
     metadata = obj["metadata"]
     return (
         "deletionTimestamp" in metadata
         and not metadata.get("finalizers")
-        # A pod that waits for its graceful end is not gone yet.
+        # A pod that waits for its graceful end still exists.
         and not metadata.get("deletionGracePeriodSeconds")
         # A namespace has finalizers of its own in its spec.
         and not (
@@ -156,7 +156,7 @@ def is_released(obj: Object) -> bool:
 
 
 def _registered(crd: Object) -> tuple[Object, bool, str | None]:
-    """The parts of a CRD that its kinds and its conditions depend on."""
+    """The parts of a CRD on which its kinds and its conditions depend."""
     metadata = crd["metadata"]
     approval = (metadata.get("annotations") or {}).get(APPROVAL)
     return crd["spec"], "deletionTimestamp" in metadata, approval

@@ -9,13 +9,13 @@ from fnop.interpreters.cluster.values.status import failure
 
 __all__ = ["QUOTA_BYTES", "check_stored"]
 
-# etcd: --max-request-bytes, and what its client sends at most.
+# etcd: --max-request-bytes, and the maximum that its client sends.
 REQUEST_BYTES, MESSAGE_BYTES = 1536 * 1024, 2 * 1024 * 1024
-# Compared with the object as it is shown, its resourceVersion among others is not
-# sent; and the request is put into an envelope (measured on 1.36).
+# Differences from the shown object: its resourceVersion, for example, is not sent, and
+# the request gets an envelope (measured on 1.36).
 _NOT_SENT, _ENVELOPE = 41, 15
-# etcd: --quota-backend-bytes, which is 2 GiB there.  Here it is JSON text, and takes
-# some five times as much memory.
+# etcd: --quota-backend-bytes, which is 2 GiB there. Here it is JSON text, which takes
+# about five times as much memory.
 QUOTA_BYTES = 256 * 1024 * 1024
 
 
@@ -24,7 +24,7 @@ def check_stored(
 ) -> None:
     """Refuse a write that etcd would not take; raises `Refusal`.
 
-    The state is a value: what is refused so has not happened.
+    The state is a value: a refused write has not happened.
     """
     largest = max((event.size for event in events), default=0)
     sent = largest - _NOT_SENT

@@ -1,10 +1,10 @@
 """The logs of containers, as kubelet keeps them.
 
-A log belongs to one instance of a container. The present instance and the one before
-it have one; those of older instances, and of pods that are gone, are dropped.
+A log belongs to one instance of a container. The present instance and the one before it
+have a log. Logs of older instances, and of deleted pods, are dropped.
 
-A log has at most `LINES_MAX` lines. One more, and the older half goes: kubelet rotates
-files in the same way, and answers with the latest file alone.
+A log has at most `LINES_MAX` lines. If one more comes, the older half is dropped.
+kubelet rotates files in the same way, and answers only with the latest file.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ NO_LINES: PVector[Line] = pvector()
 
 
 class Log(NamedTuple):
-    """The log of one instance of a container, which `restarts` tells from others."""
+    """The log of one instance of a container, identified by `restarts`."""
 
     restarts: int
     lines: PVector[Line] = NO_LINES
-    # How many lines have been dropped before these.
+    # The number of lines that were dropped before these.
     dropped: int = 0
     # The time of the last line, also of the instance before.
     last: int = 0
-    # The annotation of the pod, as far as the stub of a kubelet has written it.
+    # The part of the pod's annotation that the stub of a kubelet has written so far.
     annotated: str = ""
 
 
@@ -58,7 +58,7 @@ PodLogs = Map[str, Logs]
 
 
 def instance(logs: Logs | None, restarts: int) -> Log | None:
-    """The log of one instance of a container, if it is still there.
+    """The log of one instance of a container, if it still exists.
 
     >>> instance(Logs(Log(2), Log(1)), 1)
     Log(restarts=1, lines=pvector([]), dropped=0, last=0, annotated='')
@@ -70,7 +70,7 @@ def instance(logs: Logs | None, restarts: int) -> Log | None:
 
 
 def extended(log: Log, text: str, now: float) -> Log:
-    r"""The log with more text, each line of it at a time of its own.
+    r"""The log with more text, each new line at a time of its own.
 
     >>> log = extended(Log(0), "one\ntwo", 0.5)
     >>> [tuple(line) for line in log.lines]

@@ -1,9 +1,10 @@
-"""A cluster as it was found elsewhere: objects are put in as they are.
+"""A cluster as it was found elsewhere: objects are inserted unchanged.
 
-What a real API server has decided about an object stays: its uid, versions, generation,
-managed fields, times and status.  Nothing is admitted, defaulted or validated again, no
-watch is told, and no controller is reminded: to all of them it has been so all along.
-It is marked as found elsewhere: see `requests/found.py` for its updates.
+All decisions of a real API server about an object stay: its uid, versions, generation,
+managed fields, times and status. Nothing is admitted, defaulted or validated again. No
+watch sees an event, and no controller is reminded: for them the objects have always
+existed. Each object is marked as found elsewhere; see `requests/found.py` for its
+updates.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ Path = tuple[str, str, str]
 def blank_cluster(
     seed: str, version: int, serves: Container[Path] | None = None
 ) -> Cluster:
-    """A cluster without any object, whose next change has the version after this one.
+    """A cluster without any object, whose next change has the version after `version`.
 
-    It serves those built-in kinds whose (group, version, plural) is in `serves`, also
-    in versions of older servers; all in their present version by default.
+    It serves the built-in kinds whose (group, version, plural) is in `serves`, also in
+    versions of older servers. By default it serves all kinds in their present version.
 
     >>> blank_cluster("0", 7, {("", "v1", "pods")})
     <Cluster at version 7 with 0 objects>
     """
     registry = builtin_registry()
     if serves is not None:
-        # The present version comes last: it is the one that controllers use.
+        # The present version comes last: controllers use this version.
         every = (*earlier_kinds(registry), *registry.by_path.values())
         kinds = (e for e in every if (e.group, e.version, e.plural) in serves)
         registry = Registry({}, {}).with_kinds(tuple(kinds))
@@ -59,8 +60,8 @@ def blank_cluster(
 def describing(cluster: Cluster, definitions: Iterable[Object]) -> Cluster:
     """The cluster serving more kinds, whose definitions are not objects in it.
 
-    They stand for kinds that are served without a CustomResourceDefinition, or with one
-    that nobody may read.
+    They stand for kinds that are served without a CustomResourceDefinition, or whose
+    definition cannot be read.
     """
     registry = cluster.registry
     for each in definitions:
@@ -69,9 +70,9 @@ def describing(cluster: Cluster, definitions: Iterable[Object]) -> Cluster:
 
 
 def serving_earlier(cluster: Cluster, api_version: str, kind: str) -> Cluster | None:
-    """The cluster serving a built-in kind in an earlier version, and in no other one.
+    """The cluster serving a built-in kind only in an earlier version.
 
-    None if there is no such version. A server shows objects in the version that it
+    None if the version does not exist. A server shows objects in the version that it
     prefers, so it has no later one.
 
     >>> cluster = serving_earlier(blank_cluster("0", 0), "batch/v1beta1", "CronJob")
@@ -88,8 +89,8 @@ def serving_earlier(cluster: Cluster, api_version: str, kind: str) -> Cluster | 
 def restored(cluster: Cluster, path: Path, objects: Iterable[Object]) -> Cluster:
     """The cluster with these objects, read at the (group, version, plural).
 
-    A definition that is established serves its kinds.  Raises `KeyError` for a kind
-    that the cluster does not serve.
+    An established definition serves its kinds. Raises `KeyError` for a kind that the
+    cluster does not serve.
     """
     for each in objects:
         cluster = _restored(cluster, cluster.registry.by_path[path], each)
@@ -107,7 +108,7 @@ def _restored(cluster: Cluster, kind: Kind, found: Object) -> Cluster:
         registry = registry_with(registry, new, old)
     return replace(
         cluster,
-        # Versions are opaque in the protocol; those of etcd are numbers.
+        # Versions are opaque in the protocol; etcd's versions are numbers.
         version=max(cluster.version, _number(metadata.get("resourceVersion"))),
         registry=registry,
         shelves={**cluster.shelves, resource: shelf.set(key, new)},

@@ -1,8 +1,9 @@
-"""Objects by their labels, and those with selectors by the labels that these want.
+"""Find objects by their labels, and objects with selectors by the labels they want.
 
-A controller looks for the pods that its selector meets, and a pod for the services that
-select it.  To ask all of a namespace takes a time that grows with their number, at each
-of their writes; so they are found by one label, and only these are asked.
+A controller looks for the pods that its selector matches, and a pod for the services
+that select it. To test all objects of a namespace takes time proportional to their
+number, at each of their writes. So they are found by one label, and only these are
+tested.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 
 __all__ = ["Selections", "labelled", "reselected", "selecting", "selector_of"]
 
-# Resource, namespace, and a label, or what a selector wants -> keys of objects.
+# Resource, namespace, and a label, or a label that a selector wants -> keys of objects.
 Selections: TypeAlias = Map[tuple[Resource, str, str], Map[Key, None]]
 
-# All that controllers look for by a selector.
+# All kinds that controllers find by a selector.
 _LABELLED: Resource = ("", "pods")
 _SERVICES: Resource = ("", "services")
 _SELECTING: frozenset[Resource] = frozenset(
@@ -32,7 +33,7 @@ _SELECTING: frozenset[Resource] = frozenset(
         ("policy", "poddisruptionbudgets"),
     }
 )
-# What a selector wants that names no label with its value.
+# The key of a selector that does not name a label with its value.
 _ANY = ">"
 
 
@@ -53,7 +54,7 @@ def _label(key: str, value: object) -> str:
 
 
 def _wanted(selector: Any) -> str | None:
-    """One label that a selector wants; None where it is one that meets nothing."""
+    """One label that a selector wants; None if the selector matches nothing."""
     if not isinstance(selector, Mapping):
         return None
     pairs = selector.get("matchLabels")
@@ -81,7 +82,7 @@ def reselected(
     old: Object | None,
     new: Object | None,
 ) -> Selections:
-    """The objects by labels, after one of them was written."""
+    """The index of objects by labels, after one of them was written."""
     if resource != _LABELLED and resource not in _SELECTING:
         return selections
     before, after = _places(resource, old), _places(resource, new)
@@ -101,9 +102,9 @@ def reselected(
 def labelled(
     selections: Selections, resource: Resource, namespace: str, selector: Any
 ) -> list[Key] | None:
-    """The keys of all that a selector may meet, by name; None: of any that are there.
+    """The keys of all objects that a selector may match, by name; None for any.
 
-    Some of them it may not meet.
+    Some of them it may not match.
     """
     wanted = _wanted(selector)
     if wanted is None:
@@ -119,7 +120,7 @@ def selecting(
     namespace: str,
     labels: Mapping[str, str],
 ) -> Iterator[Key]:
-    """The keys of those that may select an object with such labels, by name."""
+    """The keys of the objects that may select an object with such labels, by name."""
     wanted = (_ANY, *(_ANY + _label(*each) for each in labels.items()))
     found = (selections.get((resource, namespace, each), ()) for each in wanted)
     yield from sorted(key for keys in found for key in keys)

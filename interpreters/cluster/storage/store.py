@@ -1,8 +1,8 @@
 """The state of a simulated cluster, and the only ways to change it.
 
-Everything is persistent: a `Cluster` is a value, keeping one is a snapshot,
-and two values that grew from one share what they have in common.  Stored
-objects are plain dicts that nobody ever changes.
+Everything is persistent: a `Cluster` is a value, keeping one is a snapshot, and two
+values that grew from one share their common parts. Stored objects are plain dicts that
+are never changed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ __all__ = [
 ]
 
 
-# How many events are kept for watches to resume from, and of how many bytes of JSON:
-# at least half of it, at most all of it.  Older versions answer 410, as after an etcd
+# The number of events kept for watches to resume from, and their bytes of JSON: at
+# least half of it, at most all of it. Older versions answer 410, as after an etcd
 # compaction.
 HISTORY = 10_000
 HISTORY_BYTES = 64 * 1024 * 1024
@@ -54,9 +54,9 @@ HISTORY_BYTES = 64 * 1024 * 1024
 class StoredEvent:
     """One change of one object, as watches show it.
 
-    `previous` is the object before the change: a watch with a selector needs
-    it to tell an object that left the selection from one that never was in it.
-    `size` is how many bytes the stored object has as JSON.
+    `previous` is the object before the change. A watch with a selector needs it to
+    distinguish an object that left the selection from one that was never in it. `size`
+    is the size of the stored object as JSON, in bytes.
     """
 
     type: str
@@ -79,8 +79,8 @@ class Task(NamedTuple):
 class Control(NamedTuple):
     """The paces of the built-in controllers, and their reminders for later.
 
-    `paces` says which of them do not work as they should.  `later` are reminders
-    with their time, of which `next` is the earliest; `parked` are those of
+    `paces` says which of them do not work normally. `later` are reminders with their
+    time; `next` is the earliest of these times. `parked` are the reminders of
     controllers that are stuck.
     """
 
@@ -99,37 +99,38 @@ class History(NamedTuple):
     floor: int  # events up to this version are forgotten
     earlier: PVector[StoredEvent]
     recent: PVector[StoredEvent]
-    recent_bytes: int = 0  # of the objects in `recent`, before and after
+    recent_bytes: int = 0  # size of the objects in `recent`, before and after
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cluster:
-    """A Kubernetes cluster as a value.  Change it with `answer` and `tick`."""
+    """A Kubernetes cluster as a value. Change it with `answer` and `tick`."""
 
     seed: str
     version: int
     registry: Registry
-    # One map per resource.  There are few of them: a dict, copied at each write.
+    # One map per resource. There are few resources, so it is a dict, copied at each
+    # write.
     shelves: Mapping[Resource, Map[Key, Object]]
     history: History
     # Owner uid -> the objects that name it in their ownerReferences.
     owned: Map[str, Map[tuple[Resource, Key], None]] = field(default_factory=Map)
     # The reminders that the built-in controllers have yet to take, oldest first.
     agenda: PVector[Task] = field(default_factory=pvector)
-    # Whether requests with a user are asked for permission.
+    # Whether requests with a user need permission.
     rbac: bool = False
     # Paces and timed reminders of the built-in controllers.
     control: Control = IDLE
-    # How many bytes all objects have as JSON.
+    # The size of all objects as JSON, in bytes.
     size: int = 0
-    # Objects as they were written, where reading has filled in more since.
+    # Objects as they were written, if reading has filled in more since.
     raw: Map[tuple[Resource, Key], Object] = field(default_factory=Map)
-    # Two clusters that differ in it make up other addresses, ports, hashes and nodes:
-    # so it can be found out what a real cluster is free to decide.
+    # Two clusters that differ in it generate other addresses, ports, hashes and nodes.
+    # So tests can find out which of these a real cluster is free to choose.
     variant: int = 0
-    # What controllers find by labels.
+    # The index by which controllers find objects by labels.
     selections: Selections = field(default_factory=Map)
-    # Objects that came from another server (`restored`): they may have nulls, legacy
+    # Objects that came from another server (`restored`). They may have nulls, legacy
     # fields, and none of the defaults that this server fills in.
     found: Map[tuple[Resource, Key], None] = field(default_factory=Map)
     # The version of the server.
@@ -156,7 +157,7 @@ V = TypeVar("V")
 
 
 def without(entries: Map[K, V], key: K) -> Map[K, V]:
-    """A map without a key, which it may not have.
+    """A map without a key, which it may lack.
 
     >>> without(Map({"a": 1}), "a"), without(Map({"a": 1}), "b")
     (immutables.Map({}), immutables.Map({'a': 1}))
@@ -222,7 +223,7 @@ def remove(
     """Remove the object; its DELETED event shows it at a version of its own."""
     version, shelves = cluster.version + 1, cluster.shelves
     old = shelves[resource][key]
-    # A deletion is a revision too: the event carries it as resourceVersion.
+    # A deletion is also a revision: the event carries it as resourceVersion.
     last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(version)}}
     event = StoredEvent("DELETED", resource, key[0] or None, last, version, old)
     was = size_of(old)
@@ -237,7 +238,7 @@ def remove(
             size=cluster.size - was,
             raw=without(cluster.raw, (resource, key)),
             found=without(cluster.found, (resource, key)),
-            # Only pods have any.
+            # Only pods have logs.
             logs=without(cluster.logs, old["metadata"].get("uid", "")),
         ),
         event,
@@ -277,7 +278,7 @@ def _recorded(history: History, event: StoredEvent, size: int) -> History:
 
 
 def events_after(cluster: Cluster, version: int) -> list[StoredEvent] | None:
-    """The events later than `version`, or None where they are forgotten."""
+    """The events later than `version`, or None if they are forgotten."""
     floor, earlier, recent, _ = cluster.history
     if version < floor:
         return None

@@ -15,7 +15,7 @@
     nodes                            daemonset: of all
     services, disruption budgets     endpoints, endpointslice; disruption
 
-Resources that are not in WAKES wake nobody, and cost nothing.
+Resources that are not in WAKES do not wake any controller, and cost nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 
 __all__ = ["PRIMARY", "WAKES", "Wake"]
 
-# From the state after a change, the key, the object (as it is, or was at last) and
-# the one before, to reminders.
+# Takes the state after a change, the key, the object (as it is, or was last), and the
+# one before; yields reminders.
 Wake = Callable[[Cluster, Key, Object, Object | None], Iterator[Task]]
 
 NAMESPACES: Resource = ("", "namespaces")
@@ -45,7 +45,7 @@ JOBS: Resource = ("batch", "jobs")
 BUDGETS: Resource = ("policy", "poddisruptionbudgets")
 CLUSTER_ROLES: Resource = ("rbac.authorization.k8s.io", "clusterroles")
 
-# Controllers, and the resource whose objects they are reminded of.
+# Controllers, and the resource of whose objects they are reminded.
 PRIMARY: dict[str, Resource] = {
     "serviceaccount": NAMESPACES,
     "root-ca": NAMESPACES,

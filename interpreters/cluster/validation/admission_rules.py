@@ -157,7 +157,7 @@ def _rule(rule: Spec, path: str) -> Iterator[Fault]:
 
 
 def _alone(values: Any, path: str, what: str) -> Iterator[Fault]:
-    """Refuse an empty list, and values beside "*"."""
+    """Refuse an empty list, and other values next to "*"."""
     if not values:
         yield required(path)
     if len(values) > 1 and "*" in values:
@@ -237,7 +237,7 @@ PORT = re.compile(r"(?:\[[^\]]*\]|[^:]*)(:.*)?")
 
 
 def _unparsed(text: str, host: str) -> str:
-    """Why Go cannot parse a URL; "" if it can, or for other reasons than these."""
+    """The reason why Go cannot parse a URL; "" if it can, or for other reasons."""
     if text.startswith(":"):
         return "missing protocol scheme"
     if " " in host:
@@ -250,7 +250,7 @@ def _unparsed(text: str, host: str) -> str:
 
 
 def _service(service: Spec, path: str) -> Iterator[Fault]:
-    # The real server takes the one for the other.
+    # The real server confuses the two.
     for name, told in (("name", "namespace"), ("namespace", "name")):
         if not service.get(name):
             yield required(f"{path}.{told}", f"service {told} is required")

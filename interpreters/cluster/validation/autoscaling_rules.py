@@ -153,7 +153,7 @@ def _value_faults(target: Spec, path: str) -> Iterator[Fault]:
         yield bad(f"{path}.averageUtilization", share, "must be greater than 0")
 
 
-# Where each type of metric says what it is about, in the order of the validator.
+# The field in which each type of metric has its source, in the validator's order.
 SOURCES: dict[str, tuple[str, Callable[[Spec, str], Iterator[Fault]]]] = {
     "Object": ("object", _object),
     "External": ("external", _external),
@@ -169,7 +169,7 @@ def _metric_faults(metric: Spec, path: str) -> Iterator[Fault]:
         yield required(f"{path}.type", "must specify a metric source type")
     yield from one_of(f"{path}.type", kind, sorted(SOURCES))
     given = [(name, check) for name, check in SOURCES.values() if name in metric]
-    for name, check in given[:1]:  # further ones are one too many
+    for name, check in given[:1]:  # further sources are too many
         yield from check(metric[name], f"{path}.{name}")
     wanted = SOURCES[kind][0] if kind in SOURCES else ""
     if wanted and wanted not in metric:

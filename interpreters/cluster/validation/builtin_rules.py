@@ -1,6 +1,6 @@
 """Validation of objects of built-in kinds, and of changes to them.
 
-The rules are those of `pkg/apis/*/validation`, as far as operators meet them.
+The rules come from `pkg/apis/*/validation`, as far as operators meet them.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ OTHER_LABELS = "`selector` does not match template `labels`"
 def _selecting(
     spec: Spec, empty: str, invalid: str | None, *, needed: bool = True
 ) -> Iterator[Fault]:
-    """Yield the faults of a workload whose selector misses its own template."""
+    """Yield the faults of a workload whose selector does not match its own template."""
     selector = spec.get("selector")
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
@@ -119,7 +119,7 @@ def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
     policy = pod.get("restartPolicy", "Always")
     yield from _marks(template, "spec.template")
     if checked:
-        # An unknown policy is told once, as not supported.
+        # An unknown policy is reported once, as not supported.
         yield from (
             fault
             for fault in pod_faults(pod, path)
@@ -132,9 +132,7 @@ def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
 
 
 def _marks(template: Spec, path: str) -> Iterator[Fault]:
-    """Yield the faults of a template's labels and annotations, at the real server's
-    paths.
-    """
+    """Yield the faults of a template's labels and annotations, at the real paths."""
     metadata = template.get("metadata") or {}
     yield from label_faults(f"{path}.labels", metadata.get("labels"))
     for key in metadata.get("annotations") or ():
@@ -237,7 +235,7 @@ def _endless(spec: Spec) -> Iterator[Fault]:
 def _replica_set(obj: Object) -> Iterator[Fault]:
     spec = _spec(obj)
     yield from at_least(spec, "spec", "replicas", "minReadySeconds")
-    # The words are the real server's, who has taken them from deployments.
+    # The real server copied the words from deployments.
     yield from _selecting(spec, "deployment", "invalid label selector")
     yield from _templated(spec)
 
@@ -318,7 +316,7 @@ def _job(obj: Object) -> Iterator[Fault]:
 
 
 def _job_labels(template: Spec, uid: str, name: str) -> Iterator[Fault]:
-    """Yield the labels of a generated selector that the template does not have."""
+    """Yield the labels of a generated selector that the template lacks."""
     labels = (template.get("metadata") or {}).get("labels") or {}
     for key, wanted in _generated_labels(uid, name).items():
         field = "spec.template.metadata.labels"
@@ -329,7 +327,7 @@ def _job_labels(template: Spec, uid: str, name: str) -> Iterator[Fault]:
 
 
 def _generated_labels(uid: str, name: str) -> dict[str, str]:
-    """The labels of a job's pods, under the old names and the new ones."""
+    """The labels of a job's pods, under the old and the new names."""
     return {
         f"{prefix}{key}": value
         for prefix in ("", "batch.kubernetes.io/")
@@ -604,7 +602,7 @@ def _set_changes(new: Object, old: Object) -> Iterator[Fault]:
 
 
 def _replica_set_changes(new: Object, old: Object) -> Iterator[Fault]:
-    # Its strategy looks at the new one, and so does the comparison of both.
+    # Its strategy checks the new object, and so does the comparison of both.
     yield from _replica_set(new)
     yield from immutable(_spec(new), _spec(old), "spec", "selector")
 
@@ -612,11 +610,11 @@ def _replica_set_changes(new: Object, old: Object) -> Iterator[Fault]:
 def _job_changes(new: Object, old: Object) -> Iterator[Fault]:
     after, before = _spec(new), _spec(old)
     yield from immutable(after, before, "spec", "completions", "selector")
-    # A job that waits may still be moved elsewhere, but this is for schedulers.
+    # A waiting job may still be moved elsewhere, but only schedulers do this.
     yield from immutable(after, before, "spec", "template")
 
 
-# By the group of the request, not that of the store: events have rules of two kinds.
+# By the group of the request, not of the storage: events have two kinds of rules.
 CHECKS: dict[Resource, Check] = {
     ("", "endpoints"): endpoints_faults,
     ("", "events"): event_faults,
@@ -682,7 +680,8 @@ CHANGES: dict[Resource, Change] = {
 def builtin_faults(kind: Kind, obj: Object, old: Object | None) -> Iterator[Fault]:
     """Yield the faults of an object of a built-in kind.
 
-    What the `old` object has as well is none: it came from a server that allows it.
+    A fault that the `old` object has as well does not count: it came from a server that
+    allows it.
     """
     asked = (kind.group, kind.plural)
     check = CHECKS.get(asked)

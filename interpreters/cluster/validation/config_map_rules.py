@@ -29,7 +29,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
-# Keys of which one must be there; the strange path is the real server's.
+# Keys, one of which must exist; the strange path is the real server's.
 ONE_OF: dict[str, tuple[str, ...]] = {
     "kubernetes.io/basic-auth": ("username", "password"),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),

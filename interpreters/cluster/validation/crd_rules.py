@@ -34,7 +34,7 @@ SCOPES = ("Cluster", "Namespaced")
 
 # ------------------------------------------------------------------- decoding
 
-# The Go types of what is read here: a body that does not fit is not decoded.
+# The Go types of the fields read here: a body that does not fit is not decoded.
 SPEC_SHAPE: dict[str, type] = {
     "group": str,
     "scope": str,
@@ -416,7 +416,7 @@ def _deprecation_faults(version: dict[str, Any], where: str) -> Iterator[Fault]:
 
 
 def _part_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
-    """Yield the faults of versions; parts that all share are reported as if in spec."""
+    """Yield the faults of versions; parts shared by all are reported as if in spec."""
     for name, check in PARTS.items():
         values = [version.get(name) for version in versions]
         if all(same(value, values[0]) for value in values[1:]):

@@ -17,7 +17,7 @@ MOST_LETTERS = 1024
 
 
 def event_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of an event; one without eventTime is of the old kind."""
+    """Yield the faults of an event; an event without eventTime is of the old kind."""
     space = obj["metadata"].get("namespace", "")
     about = (obj.get("involvedObject") or {}).get("namespace", "")
     if not obj.get("eventTime"):
@@ -72,7 +72,7 @@ LOCKED = (
 
 
 def event_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """Yield the changes to an event beside its series."""
+    """Yield the changes to an event other than its series."""
     if new.get("series") != old.get("series"):
         yield from _series_faults(new)
     yield from immutable(new, old, "", *LOCKED)

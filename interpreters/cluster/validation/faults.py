@@ -42,7 +42,7 @@ def forbidden(field: str, why: str) -> Fault:
 
 
 def duplicate(field: str, value: Any) -> Fault:
-    """An item that stands in a list twice."""
+    """An item that occurs twice in a list."""
     shown = orjson.dumps(value).decode()
     return Fault(field, "FieldValueDuplicate", f"Duplicate value: {shown}")
 

@@ -1,6 +1,6 @@
 """Validation of single fields: names, ports, addresses, quantities.
 
-The rules are those of `apimachinery/pkg/util/validation`.
+The rules come from `apimachinery/pkg/util/validation`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def subdomain(field: str, text: str) -> Iterator[Fault]:
 
 
 def wildcard(field: str, text: str) -> Iterator[Fault]:
-    """Yield the faults of a subdomain behind "*."."""
+    """Yield the faults of a subdomain after "*."."""
     yield from _sized(field, text, 253)
     if not text.startswith("*.") or not SUBDOMAIN.fullmatch(text[2:]):
         why = (
@@ -99,7 +99,7 @@ def wildcard(field: str, text: str) -> Iterator[Fault]:
 
 
 def path_segment(field: str, text: str) -> Iterator[Fault]:
-    """A name that can stand between two slashes of a path."""
+    """Yield the faults of a name between two slashes of a path."""
     if text in (".", ".."):
         yield bad(field, text, f"may not be '{text}'")
     for each in "/%":
@@ -157,7 +157,7 @@ def protocol(
 
 
 def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
-    """An address as Go parses it: leading zeros do no harm.
+    """An address as Go parses it: leading zeros are allowed.
 
     >>> parsed_address("010.0.0.1"), parsed_address("10.0.0.256")
     (IPv4Address('10.0.0.1'), None)
@@ -195,7 +195,7 @@ def special_address(field: str, text: str) -> Iterator[Fault]:
 
 
 def quantity(field: str, value: Any, *, positive: bool = False) -> Iterator[Fault]:
-    """Yield a fault if a quantity is negative, or 0 where it must be `positive`."""
+    """Yield a fault if a quantity is negative, or 0 if it must be `positive`."""
     found = amount(value) or Decimal(0)
     if positive and found <= 0:
         yield bad(field, value, "must be greater than zero")

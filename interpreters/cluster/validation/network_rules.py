@@ -63,7 +63,7 @@ LONGEST_AFFINITY = 86400
 
 
 def service_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a service; of a valid one, those of its node ports."""
+    """Yield the faults of a service; for a valid one, the faults of its node ports."""
     found = [*_service_faults(obj)]
     yield from found or _node_ports(_spec(obj).get("ports") or ())
 
@@ -396,7 +396,7 @@ def _peer(peer: Spec, path: str) -> Iterator[Fault]:
 
 
 def _network(text: str) -> Any:
-    """A network as Go parses it: an address in it will do; None if it is none."""
+    """A network as Go parses it: any address in it counts; None if it is invalid."""
     head, slash, bits = text.partition("/")
     if parsed_address(head) is None or not slash or not bits.isdecimal():
         return None

@@ -195,7 +195,7 @@ def _containers(
 
 
 def _unprobed(one: Spec, path: str) -> Iterator[Fault]:
-    """Yield the probes of an init container that ends: it may have none."""
+    """Yield the probes of an init container that ends: it must not have probes."""
     if one.get("restartPolicy") == "Always":
         return
     for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
@@ -362,7 +362,7 @@ def _mounts(container: Spec, path: str, volumes: set[str]) -> Iterator[Fault]:
             if device.get("name") == name:
                 why = "must not already exist in volumeDevices"
                 yield bad(f"{field}.name", name, why)
-        # Of these, the real server does not tell which mount it is.
+        # For these, the real server does not name the mount.
         for part in ("subPath", "subPathExpr"):
             if text := mount.get(part):
                 yield from local_path(f"{path}.{part}", text)
@@ -513,7 +513,7 @@ CHANGEABLE = (
 
 
 def pod_update_faults(new: Spec, old: Spec) -> Iterator[Fault]:
-    """Yield the changes to a pod that are not allowed: nearly all but images."""
+    """Yield the forbidden changes to a pod: nearly all except images."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     for part in ("containers", "initContainers"):
         if len(before.get(part) or ()) != len(after.get(part) or ()):

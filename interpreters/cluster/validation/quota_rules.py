@@ -80,7 +80,7 @@ def container_resource_faults(field: str, name: str) -> Iterator[Fault]:
 
 TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 AMOUNTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-# A pair of bounds: the first must not be more than the second, told of the third.
+# Pairs of bounds: the first must not exceed the second, reported at the third.
 ORDERED = (
     ("min", "max", "min"),
     ("min", "defaultRequest", "defaultRequest"),
@@ -157,7 +157,7 @@ def _bounds_faults(
 # ---------------------------------------------------------------------- quotas
 
 SCOPES: dict[str, frozenset[str] | None] = {
-    # None: of any resource of pods; else the only resources that they are for.
+    # None: for any resource of pods; else the only resources to which they apply.
     "Terminating": None,
     "NotTerminating": None,
     "NotBestEffort": None,

@@ -1,6 +1,6 @@
 """Validation of the fields of custom objects that `/scale` reads.
 
-The rules are those of `customresource.customResourceValidator`, the words those of
+The rules come from `customresource.customResourceValidator`, the words from
 `unstructured.NestedInt64` and `NestedString`.
 """
 
@@ -43,7 +43,7 @@ def _unlike(path: Path, value: Any, wanted: str) -> Inaccessible:
 
 
 def _value_at(obj: Object, path: Path) -> tuple[Any, bool]:
-    """The value at a path, and whether there is one."""
+    """The value at a path, and whether it exists."""
     value: Any = obj
     for depth, name in enumerate(path):
         if value is None:
@@ -57,7 +57,7 @@ def _value_at(obj: Object, path: Path) -> tuple[Any, bool]:
 
 
 def number_at(obj: Object, path: Path) -> int | None:
-    """The whole number at a path, None where there is nothing.
+    """The whole number at a path, None if it is missing.
 
     Raises `Inaccessible`.
 
@@ -71,7 +71,7 @@ def number_at(obj: Object, path: Path) -> int | None:
 
 
 def text_at(obj: Object, path: Path) -> str:
-    """The text at a path, "" where there is nothing.
+    """The text at a path, "" if it is missing.
 
     Raises `Inaccessible`.
     """

@@ -37,7 +37,7 @@ def _expression_faults(one: Spec, path: str) -> Iterator[Fault]:
     yield from _operator_faults(one, path)
     yield from qualified(f"{path}.key", one.get("key", ""))
     for index, value in enumerate(one.get("values") or ()):
-        # Since 1.27, for objects that are new.
+        # Since 1.27, for new objects.
         yield from (
             bad(f"{path}.values[{index}]", value, why) for why in value_faults(value)
         )

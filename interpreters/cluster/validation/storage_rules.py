@@ -93,7 +93,7 @@ def claim_changes(new: Object, old: Object) -> Iterator[Fault]:
     """Yield the changes to a claim that are not allowed."""
     after, before = _spec(new), _spec(old)
     is_bound = (old.get("status") or {}).get("phase") == "Bound"
-    # A volume may be found for a claim; afterwards it may grow.
+    # The volume of a claim may be set later; after that the claim may grow.
     free = {"volumeName"} if not before.get("volumeName") else set()
     if is_bound:
         free.add("resources")
@@ -119,7 +119,7 @@ def _shrunk(after: Spec, before: Spec) -> Iterator[Fault]:
 
 # --------------------------------------------------------------------- volumes
 
-# In the order in which the real server looks at them.
+# In the order in which the real server checks them.
 SOURCES = (
     *("hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker"),
     *("nfs", "rbd", "quobyte", "cephfs", "iscsi", "cinder", "fc", "flexVolume"),
@@ -183,7 +183,7 @@ def _csi(csi: Spec) -> Iterator[Fault]:
     for name in SECRETS:
         if name not in csi or name == "nodeStageSecretRef":
             continue
-        # A blank in one of the paths is the real server's.
+        # The space in one of the paths is the real server's.
         blank = " " if name == "nodePublishSecretRef" else ""
         for part in ("name", "namespace"):
             if not csi[name].get(part):
@@ -250,7 +250,7 @@ def _topologies(terms: Iterable[Spec]) -> Iterator[Fault]:
             if key in wanted:
                 yield duplicate(f"{field}.key", key)
             wanted[key] = {*values}
-        # The real server finds an empty term among those that it has yet to see.
+        # The real server finds an empty term among the terms that it has not read yet.
         if not wanted or wanted in seen:
             yield duplicate(f"{path}.matchLabelExpressions", "")
         seen.append(wanted)

@@ -34,7 +34,7 @@ __all__ = [
 Spec = dict[str, Any]
 Check = Callable[[Spec, str], Iterator[Fault]]
 
-# In the order in which the real server looks at them.
+# In the order in which the real server checks them.
 VOLUMES = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk"),
     *("awsElasticBlockStore", "secret", "nfs", "iscsi", "glusterfs", "flocker"),
@@ -104,7 +104,7 @@ def source_faults(volume: Spec, known: Iterable[str], path: str) -> Iterator[Fau
         yield forbidden(f"{path}.{FORBIDDEN_AS.get(name, name)}", why)
 
 
-# Sources that the real server's paths name otherwise than the API.
+# Sources whose names in the real server's paths differ from the API.
 CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
 FORBIDDEN_AS = {"cephfs": "cephFS"}
 
@@ -235,7 +235,7 @@ FIELDS = frozenset(
         *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
     )
 )
-# Under one key of these.
+# Fields whose keys can be referred to.
 MAPS = ("metadata.annotations", "metadata.labels")
 
 
@@ -299,7 +299,7 @@ def _token(source: Spec, path: str) -> Iterator[Fault]:
         why = "may not specify a duration larger than 2^32 seconds"
         yield bad(field, seconds, why)
     if not source.get("path"):
-        # It is told of the volume.
+        # The fault is reported for the volume.
         yield required(f"{path.partition('.sources[')[0]}.path")
 
 
@@ -389,7 +389,7 @@ def driver_faults(field: str, name: str) -> Iterator[Fault]:
 def _csi(source: Spec, path: str) -> Iterator[Fault]:
     yield from driver_faults(f"{path}.driver", source.get("driver", ""))
     for name in SECRETS:
-        # A blank in the path is the real server's.
+        # The space in the path is the real server's.
         if name in source and not source[name].get("name"):
             yield required(f"{path}.{name} .name")
 

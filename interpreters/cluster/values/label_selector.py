@@ -11,7 +11,7 @@ OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def matches(selector: Any, labels: Mapping[str, str]) -> bool:
-    """Whether labels meet a `metav1.LabelSelector`; an absent one meets none.
+    """Whether labels match a `metav1.LabelSelector`; an absent one matches none.
 
     >>> matches({"matchLabels": {"app": "web"}}, {"app": "web", "tier": "1"})
     True
@@ -20,7 +20,8 @@ def matches(selector: Any, labels: Mapping[str, str]) -> bool:
     """
     if not isinstance(selector, Mapping):
         return False
-    # A loop: each pod is asked for each service, which a generator makes twice as dear.
+    # A loop, because each pod is tested for each service: a generator would take twice
+    # as long.
     for key, value in (selector.get("matchLabels") or {}).items():
         if labels.get(key) != value:
             return False

@@ -202,7 +202,7 @@ def metadata_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
     if (generation := metadata.get("generation", 0)) < 0:
         why = f"Invalid value: {generation}: must be greater than or equal to 0"
         yield Fault("metadata.generation", "FieldValueInvalid", why)
-    # Annotation keys are checked in lower case, for the sake of old objects.
+    # Annotation keys are checked in lower case, because of old objects.
     for key in metadata.get("annotations", ()):
         for why in key_faults(key.lower()):
             yield _invalid("metadata.annotations", key, why)
@@ -231,7 +231,7 @@ def _bytes_of(texts: dict[str, str]) -> int:
     return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items())
 
 
-# Kinds whose validators take the general rules for enough.
+# Kinds whose validators only have the general rules.
 ANY_FINALIZERS = frozenset(
     (
         ("", "events"),
@@ -247,7 +247,7 @@ STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 def finalizer_faults(
     group: str, plural: str, metadata: dict[str, Any]
 ) -> Iterator[Fault]:
-    """Yield finalizers without a prefix that are no standard ones."""
+    """Yield finalizers without a prefix that are not standard ones."""
     if (group, plural) in ANY_FINALIZERS:
         return
     for index, name in enumerate(metadata.get("finalizers", ())):

@@ -1,7 +1,7 @@
 """Numbers in texts of clients, as Go's strconv reads them: 64 bits at most.
 
-Python reads a number of any length, in a time that grows with its square, and none of
-more than some thousand digits: it is not to be asked about more digits than count.
+Python reads long numbers in a time that grows with the square of their length, and
+refuses more than some thousand digits. So it only gets as many digits as count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def whole(digits: str) -> int:
 def query_integer(text: str) -> int:
     """The number of an option in a query.
 
-    Raises the refusal of what is none, or has more than 64 bits (strconv.ParseInt).
+    Raises the refusal of a text that is not a number, or has more than 64 bits
+    (strconv.ParseInt).
     """
     why = "invalid syntax"
     if _INTEGER.fullmatch(text):

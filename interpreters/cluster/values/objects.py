@@ -12,11 +12,11 @@ __all__ = ["Key", "Object", "Resource", "same", "timestamp", "without_nulls"]
 
 Object = dict[str, Any]
 Resource = tuple[str, str]  # group, plural
-Key = tuple[str, str]  # namespace ("" where there is none), name
+Key = tuple[str, str]  # namespace ("" if it has none), name
 
 
 def same(new: Any, old: Any) -> bool:
-    """Equal as JSON: to Python alone, true is 1.
+    """Whether values are equal as JSON: only in Python, true is 1.
 
     >>> same({"a": True}, {"a": 1})
     False

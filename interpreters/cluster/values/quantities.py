@@ -22,7 +22,7 @@ DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 
 @lru_cache(maxsize=4096)
 def amount(text: str) -> Decimal | None:
-    """The number that a quantity stands for; None if it is none.
+    """The number that a quantity stands for; None if it is invalid.
 
     >>> amount("1Ki"), amount("100m"), amount("x")
     (Decimal('1024'), Decimal('0.1'), None)
@@ -40,7 +40,7 @@ def amount(text: str) -> Decimal | None:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a quantity is a whole number, whatever its size; what is none, is 0.
+    """Whether a quantity is a whole number of any size; an invalid one is 0.
 
     >>> is_whole("1k"), is_whole("100m"), is_whole("9" * 5_000)
     (True, False, True)
@@ -50,13 +50,13 @@ def is_whole(text: str) -> bool:
 
 
 def _exactly(text: str) -> AbstractContextManager[Context]:
-    """Arithmetic that rounds none of the digits of a quantity."""
+    """Arithmetic that does not round any digits of a quantity."""
     return localcontext(prec=len(text) + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str | None:
-    """A quantity as the server writes it; None if it is none.
+    """A quantity as the server writes it; None if it is invalid.
 
     >>> [canonical(text) for text in ("1024Mi", "0.5", "1000", "1.5Gi", "1e3", "x")]
     ['1Gi', '500m', '1k', '1536Mi', '1e3', None]
@@ -69,7 +69,7 @@ def canonical(text: str) -> str | None:
     suffix = text.lstrip("+-.0123456789")
     with _exactly(text):
         if suffix.endswith("i") and abs(value) >= 1024:
-            # The real server's ceiling is for these alone (resource.ParseQuantity).
+            # Only these have the real server's maximum (resource.ParseQuantity).
             whole = min(int(value.to_integral_value(ROUND_UP)), 2**63 - 1)
             place = 0
             while whole % 1024 == 0 and place < len(BINARY) - 1:

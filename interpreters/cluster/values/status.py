@@ -1,7 +1,7 @@
 """The `Status` bodies of refusals.
 
-Shapes and texts follow `k8s.io/apimachinery/pkg/api/errors`: clients look at
-`reason` and `details`, people at `message`.
+Shapes and texts follow `k8s.io/apimachinery/pkg/api/errors`: clients read `reason` and
+`details`, people read `message`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 class Refusal(Exception):
     """Ends the handling of a request with an error response.
 
-    It never leaves `answer`: there it becomes the response it carries.
+    It never leaves `answer`, which returns the response that it carries.
     """
 
     def __init__(self, response: ApiResponse) -> None:
@@ -107,7 +107,7 @@ def _qualified(group: str, resource: str) -> str:
 
 
 def no_such_path() -> Refusal:
-    """404 in plain text, for a path below no known group."""
+    """404 in plain text, for a path below an unknown group."""
     return Refusal(ApiResponse(404, "404 page not found\n"))
 
 
@@ -155,7 +155,7 @@ def bad_request(message: str) -> Refusal:
 
 
 def internal(message: str, *, bare: bool = False) -> Refusal:
-    """500; `bare` without reason, as for errors the server did not classify."""
+    """500; `bare` without reason, as for errors that the server did not classify."""
     if bare:
         return failure(500, None, message)
     return failure(
@@ -207,7 +207,7 @@ def method_not_allowed() -> Refusal:
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> Refusal:
-    """415, naming what would have been accepted."""
+    """415, naming the accepted media types."""
     return failure(
         415,
         "UnsupportedMediaType",
@@ -217,7 +217,7 @@ def unsupported_media_type(accepted: Sequence[str]) -> Refusal:
 
 
 def expired(message: str) -> Refusal:
-    """410: the version asked for is no longer kept."""
+    """410: the requested version is no longer kept."""
     return failure(410, "Expired", message)
 
 

@@ -11,7 +11,7 @@ from fnop.interpreters.cluster.values.status import Refusal, bad_request, quoted
 __all__ = ["query_time"]
 
 LAYOUT = "2006-01-02T15:04:05Z07:00"
-# The parts of the layout: what Go calls them, what they match, and their names.
+# The parts of the layout: Go's name, the pattern, and our name.
 PARTS = (
     ("2006", r"([0-9][0-9]{3})", "year"),
     ("-", "-", ""),
@@ -23,7 +23,7 @@ PARTS = (
     (":", ":", ""),
     ("04", r"([0-9]{2})", "minute"),
     (":", ":", ""),
-    # It takes a fraction that the layout does not have.
+    # It accepts a fraction that the layout does not have.
     ("05", r"([0-9]{2})(?:[.,][0-9]+)?", "second"),
     ("Z07:00", r"(Z|[+-][0-9]{2}:[0-9]{2})", "offset"),
 )
@@ -75,7 +75,7 @@ def _check(text: str, name: str, digits: str) -> None:
 
 
 def _offset(zone: str) -> int:
-    """The minutes that a zone is ahead of UTC."""
+    """The minutes by which a zone is ahead of UTC."""
     if zone == "Z":
         return 0
     minutes = int(zone[1:3]) * 60 + int(zone[4:])

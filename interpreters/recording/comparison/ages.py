@@ -1,4 +1,4 @@
-"""Times as ages: two runs share no clock, but what has passed can be compared."""
+"""Times as ages: two runs do not share a clock, but elapsed times can be compared."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from fnop.interpreters.recording.identities.volatile import is_time
 
 __all__ = ["ages_of", "differing_ages", "is_delay", "is_one_moment"]
 
-# Ages that differ by less are no reason for anything: timestamps have whole seconds.
+# A smaller difference of ages does not count as a cause: timestamps have whole seconds.
 _SECONDS = 1.0
 # The names of delays in effects and failures.
 _DELAYS = frozenset(("after", "again", "delay", "seconds"))
-# A clock that is rounded makes a delay this much longer; no author makes one of a
-# minute so much longer.
+# A rounded clock makes a delay longer by up to `_ROUNDED_SECONDS`. No author changes a
+# delay of `_LONG_SECONDS` or more by so little.
 _ROUNDED_SECONDS = 1.0
 _LONG_SECONDS = 60.0
 
 
 def ages_of(run: Run, call: Call) -> Mapping[Path, float]:
-    """The seconds since the process began, since the call before, and since each time
-    in what the call was shown.
+    """The ages of a call, in seconds.
+
+    They are the seconds since the process began, since the call before, and since each
+    time in the objects that the call was shown.
     """
     return dict(_ages(run, call))
 
@@ -50,7 +52,7 @@ def _ages(run: Run, call: Call) -> Iterator[tuple[Path, float]]:
 
 
 def _is_alike(one: Call, other: Call) -> bool:
-    """Whether two calls are of one handler, for one object."""
+    """Whether two calls are of the same handler, for the same object."""
     mine, yours = one.attempt.object, other.attempt.object
     is_same_object = (mine and mine.uid) == (yours and yours.uid)
     return one.attempt.handler == other.attempt.handler and is_same_object
@@ -80,7 +82,7 @@ def differing_ages(here: Mapping[Path, float], there: Mapping[Path, float]) -> D
 def is_one_moment(
     item: DiffItem, here: Mapping[Path, float], there: Mapping[Path, float]
 ) -> bool:
-    """Whether two delays end at one moment: so long after what both calls were shown.
+    """Whether two delays end at one moment, counted from a time that both calls saw.
 
     >>> item = DiffItem("change", ("plan", "0", "after"), 597.0, 590.5)
     >>> is_one_moment(item, {("status", "since"): 3.0}, {("status", "since"): 10.0})
@@ -98,6 +100,6 @@ def is_one_moment(
 
 
 def is_delay(item: DiffItem) -> bool:
-    """Whether it is about a delay in seconds, which both runs have."""
+    """Whether the item is about a delay in seconds that both runs have."""
     both = isinstance(item.old, int | float) and isinstance(item.new, int | float)
     return both and item.field[-1:] != () and item.field[-1] in _DELAYS

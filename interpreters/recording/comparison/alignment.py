@@ -1,4 +1,4 @@
-"""A run beside its reference: which events both have, and which only one of them."""
+"""Align a run with its reference: which events both have, and which only one has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 __all__ = ["Pair", "aligned"]
 
-# Beyond, only a common beginning and a common end are found: all pairs take too long.
+# For longer runs only a common beginning and a common end are found: comparing all
+# pairs would take too long.
 COMPARED_MAX = 3_000
 
 
@@ -20,7 +21,7 @@ class Pair(NamedTuple):
 
 
 def aligned(own: Sequence[str], other: Sequence[str]) -> Iterator[Pair]:
-    """All events of both in an order, the equal ones as one; by their keys.
+    """All events of both runs in one order, with equal events paired by their keys.
 
     >>> [tuple(each) for each in aligned("abd", "acd")]
     [(0, 0), (1, None), (None, 1), (2, 2)]

@@ -29,18 +29,23 @@ Both = tuple[Shown | None, Shown | None]
 Calls = tuple[Call | None, Call | None]
 
 _INPUTS_MAX = 8
-# An object that overtakes another one comes within so many steps.
+# One object overtakes another within this number of steps.
 _LOOK_BACK = 100
 
 
 class Input(NamedTuple):
-    """Something that came otherwise in the two runs.
+    """An input that differs in the two runs, in its state or in its order.
 
-    An `object` was shown in other states; a `trigger` is what has brought a call that
-    the other run lacks.  `shown` is how each run came to its state, and `same` where it
-    was shown that of the other run.  In another `order` the runs were shown `same`, and
-    what has brought their calls.  A `fact` is the reason of a call and the like, an
-    `index` the values of an object in an index, a `time` an age in seconds.
+    - An `object` was shown in different states.
+    - A `trigger` brought a call that the other run lacks.
+    - In another `order` the runs were shown `same`, and the inputs that brought their
+      calls.
+    - A `fact` is the reason of a call and the like.
+    - An `index` is the values of an object in an index.
+    - A `time` is an age in seconds.
+
+    `shown` says how each run came to its state. `same` is the step in which each run
+    was shown the state of the other run.
     """
 
     kind: Literal["object", "trigger", "order", "fact", "index", "time"]
@@ -53,9 +58,9 @@ class Input(NamedTuple):
 class Cause(NamedTuple):
     """The cause of a difference.
 
-    `requests` are those that were answered otherwise.  Where a process has ended `open`
-    are its requests without an answer, and `following` is what the other run was shown
-    next.
+    `requests` are the requests that got different answers. If a process has ended,
+    `open` are its requests without an answer, and `following` is the next thing that
+    the other run was shown.
     """
 
     inputs: tuple[Input, ...] = ()
@@ -74,9 +79,9 @@ class Told(NamedTuple):
 class Comparison(NamedTuple):
     """Two runs compared.
 
-    `first` is the first difference by causality, `decision` the first decision that
-    differs; None where there is none.  `shorter` is the run, 0 or 1, that does nothing
-    otherwise, and lacks what differs.
+    `first` is the first difference by causality, and `decision` is the first decision
+    that differs. Each is None if there is no such difference. `shorter` is the run, 0
+    or 1, that lacks everything that differs and does nothing else instead.
     """
 
     first: Told | None
@@ -86,7 +91,7 @@ class Comparison(NamedTuple):
 
 
 def compared(ours: Run, theirs: Run) -> Comparison:
-    """Compare two runs, whose decisions were traced, from their beginnings on."""
+    """Compare two runs from their beginnings; their decisions must have been traced."""
     alignment = Alignment(ours, theirs)
     found = alignment.findings()
     first = alignment.earliest(found)
@@ -100,7 +105,7 @@ def compared(ours: Run, theirs: Run) -> Comparison:
 
 
 def _shorter(found: Sequence[Divergence]) -> int | None:
-    """The run that has nothing of what differs."""
+    """The run that has none of the differing items, or None."""
     has = {
         side
         for each in found
@@ -164,7 +169,7 @@ def _kind(body: Body) -> str:
 
 
 def _brought(run: Run, body: Body | None, call: Call) -> Shown | None:
-    """The input that has brought a version: the call's own, or the first with it."""
+    """The input that brought a version: the call's own, or the first with it."""
     own = _in_input(call)
     if body and own and (own.uid, own.version) == (body.uid, body.version):
         return Shown(call.step, call.attempt.now.wall, way(call.input), own)
@@ -172,19 +177,22 @@ def _brought(run: Run, body: Body | None, call: Call) -> Shown | None:
 
 
 def _in_input(call: Call) -> Body | None:
-    """The object in the input that has brought a call."""
+    """The object in the input that brought a call."""
     return next((Body(each) for each in objects_in(call.input)), None)
 
 
 def _first(run: Run, body: Body | Version | None, step: int) -> Shown | None:
-    """The step that had first shown this version, up to a step."""
+    """The first step, up to the given one, in which the run was shown this version."""
     shown = () if body is None else run.shown.get(body.uid, ())
     known = (each for each in shown if body and each.body.version == body.version)
     return next((each for each in known if each.step <= step), None)
 
 
 def _shown_to(alignment: Alignment, side: int, body: Body | None) -> Shown | None:
-    """Where a run was shown a state of the other one; as an answer if not otherwise."""
+    """The input in which a run was shown a state of the other run.
+
+    An answer is returned only if no other input has that state.
+    """
     if body is None:
         return None
     run, other = alignment.runs[side], alignment.runs[1 - side]
@@ -198,7 +206,7 @@ def _shown_to(alignment: Alignment, side: int, body: Body | None) -> Shown | Non
 
 
 def _state(body: Body) -> Mapping[str, Any]:
-    """An object without the number of the changes that have led to its state."""
+    """An object without its generation, which only counts earlier changes."""
     meta = {key: each for key, each in body.meta.items() if key != "generation"}
     return {**body.data, "metadata": meta}
 
@@ -225,9 +233,9 @@ def _side(found: Divergence) -> int:
 
 
 def _of_call(alignment: Alignment, found: Divergence) -> Iterator[Input]:
-    """What has brought a call which one run lacks: the input, or its object before.
+    """The input that brought a call that one run lacks, or the call's object before it.
 
-    A call may have waited for others: then the input is about something else.
+    A call may have waited for others. Then the input is about another object.
     """
     side = _side(found)
     call = found.items[side]
@@ -241,7 +249,7 @@ def _of_call(alignment: Alignment, found: Divergence) -> Iterator[Input]:
 
 
 def _of_subject(alignment: Alignment, found: Divergence) -> Iterator[Input]:
-    """The version of the object that one run alone writes to."""
+    """The version of the object that only one run writes to."""
     side = _side(found)
     write, run = found.items[side], alignment.runs[side]
     assert isinstance(write, Request)
@@ -253,7 +261,7 @@ def _of_subject(alignment: Alignment, found: Divergence) -> Iterator[Input]:
 
 
 def _trigger(alignment: Alignment, side: int, shown: Shown) -> Input:
-    """An object that one run was shown, and where the other one was shown the same."""
+    """An object that one run was shown, and when the other was shown the same."""
     same = _shown_to(alignment, 1 - side, shown.body)
     news = _news(alignment.runs[side], shown)
     both = _both(side, shown), _both(1 - side, same)
@@ -280,7 +288,7 @@ def _of_end(alignment: Alignment, found: Divergence) -> Cause:
 
 
 def _of_answer(alignment: Alignment, found: Divergence) -> Cause:
-    """The inputs behind another answer: the object's, or their order."""
+    """The inputs that caused another answer: the object's state, or their order."""
     ours, theirs = (
         _answered(run, found, side) for side, run in enumerate(alignment.runs)
     )
@@ -303,7 +311,7 @@ def _answered(run: Run, found: Divergence, side: int) -> Request | None:
 
 
 def _left(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
-    """The object of a call that does not go on, as it was shown by then."""
+    """The object of a call that does not go on, as the run was shown it since then."""
     side = found.steps.index(None)
     call, run = calls[side], alignment.runs[side]
     if call is None or call.attempt.object is None:
@@ -318,7 +326,7 @@ def _left(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Inp
 
 
 def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
-    """An object that one run was shown before the answer, the other one after it."""
+    """An object that one run was shown before the answer, and the other after it."""
     mine, yours = (
         None if call is None else _brought(run, _in_input(call), call)
         for run, call in zip(alignment.runs, calls, strict=True)
@@ -338,9 +346,10 @@ def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[In
 
 
 def _as_often(alignment: Alignment, side: int, shown: Shown) -> Shown | None:
-    """Where the other run was shown the same state, for the same time.
+    """The input that showed the other run the same state, equally often.
 
-    An object may come back to a state, as one that is scaled down and up again.
+    An object may return to a state: for example if it is scaled down and up again. So
+    the first occurrence is matched with the first, and the second with the second.
     """
     known = _stretches(alignment, side, side, shown.body)
     times = len([each for each in known if each.step <= shown.step])
@@ -372,7 +381,7 @@ def _stretches(alignment: Alignment, of: int, side: int, body: Body) -> list[Sho
 
 
 def _of_decision(alignment: Alignment, found: Divergence) -> Iterator[Input]:
-    """The inputs that may differ where all that was shown and answered is equal."""
+    """The inputs that may differ although all objects and answers shown were equal."""
     for each in found.fields:
         if each.field[-1:] == ("resourceVersion",):
             yield from _of_version(alignment, each)
@@ -388,7 +397,7 @@ def _of_decision(alignment: Alignment, found: Divergence) -> Iterator[Input]:
 
 
 def _of_version(alignment: Alignment, item: DiffItem) -> Iterator[Input]:
-    """The object of which another version is meant."""
+    """The object, if the decisions refer to different versions of it."""
     ours, theirs = alignment.runs
     mine = ours.names.versions.get(str(item.old))
     yours = theirs.names.versions.get(str(item.new))
@@ -401,7 +410,7 @@ def _of_version(alignment: Alignment, item: DiffItem) -> Iterator[Input]:
 
 
 def _calls_behind(alignment: Alignment, found: Divergence) -> Calls:
-    """The two calls of a difference; of requests those of their handler before them."""
+    """The calls behind a difference; for requests, earlier calls of their handler."""
     one, other = found.items
     if isinstance(one, Call) and isinstance(other, Call):
         return one, other
@@ -425,7 +434,7 @@ def _calls_behind(alignment: Alignment, found: Divergence) -> Calls:
 
 
 def _indices(alignment: Alignment, mine: Call, yours: Call) -> Iterator[Input]:
-    """The objects that are otherwise in an index."""
+    """The objects whose values in an index differ."""
     ours, theirs = alignment.runs
     here, there = ours.indexed(mine.step), theirs.indexed(yours.step)
     for key in sorted({*here, *there}):

@@ -1,8 +1,8 @@
-"""Texts that handlers have made of secrets: digests, and copies of what was drawn.
+"""Texts that handlers derived from secrets: digests, and copies of random values.
 
-A recording has others in the place of secrets, and a later run draws new ones: so these
-texts are others in each run.  No recording holds how a text was made.  But one that
-looks like a digest probably is made of a secret where its author had seen one.
+A recording replaces secrets by other texts, and a later run draws new ones. So these
+texts differ in each run. No recording says how a text was derived. But a text that
+looks like a digest is probably derived from a secret if its author had seen one.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ __all__ = ["derived_texts"]
 
 Read = Callable[[], Iterable[dict[str, Any]]]
 
-# Digests, as they stand in a text: in hexadecimal, or in base64.
+# Digests within a text, in hexadecimal or in base64.
 _DIGEST = re.compile(
     r"(?<![0-9A-Za-z])[0-9a-f]{16,128}(?![0-9A-Za-z])"
     r"|(?<![0-9A-Za-z+/])(?:[A-Za-z0-9+/]{27}=|[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{86}==)"
 )
-# A shorter text may be anywhere by chance.
+# A shorter text may occur anywhere by chance.
 _DRAWN_LENGTH_MIN = 16
-# Metadata that handlers do not make.
+# Metadata that handlers do not set.
 _SERVER = frozenset(("uid", "resourceVersion", "managedFields", "ownerReferences"))
 
 
 def derived_texts(plot: Plot, read: Read, manager: str) -> frozenset[str]:
-    """The texts in the objects at the end that are made of a secret.
+    """The texts in the objects at the end that are derived from a secret.
 
-    `read` gives the records, `manager` is the operator's name in managed fields.
+    `read` returns the records, and `manager` is the operator's name in managed fields.
     """
     long = (each for each in plot.drawn if len(each) >= _DRAWN_LENGTH_MIN)
     drawn = [form for each in long for form in _forms(each)]
@@ -66,7 +66,10 @@ def _made(
     read: Read,
     manager: str,
 ) -> Iterator[str]:
-    """Those whose author had seen a secret, and had not been given them."""
+    """The suspects that their authors made after they had seen a secret.
+
+    A suspect that is part of the object itself is skipped: its author was given it.
+    """
     resource = resource_of(catalogue, place)
     if not suspects or resource is None:
         return
@@ -83,7 +86,7 @@ def _made(
 
 
 def _knows_secrets(attempt: Attempt) -> bool:
-    """Whether an attempt was shown, or given, a secret, or has drawn one."""
+    """Whether an attempt was shown or given a secret, or has drawn one."""
     bodies = [attempt.body, *attempt.children.values()]
     shown = [each.data for each in bodies if each is not None]
     asked = [each.asked for each in attempt.exchanges]
@@ -114,7 +117,7 @@ def _has(text: str, drawn: Iterable[str]) -> bool:
 
 
 def _forms(drawn: str) -> Iterator[str]:
-    """Random bytes as they may stand in a text."""
+    """The forms in which random bytes may occur in a text."""
     raw = bytes.fromhex(drawn)
     yield drawn
     yield base64.b64encode(raw).decode().rstrip("=")

@@ -1,7 +1,8 @@
-"""Where two recorded runs part: the first decision that differs, and what differed.
+"""Find the first decision that differs in two recorded runs, and what differed.
 
-The lanes of two runs are compared pair by pair, each until a decision in it differs.
-Of what they find the first by causality is told; the rest are its consequences.
+The lanes of two runs are compared pair by pair, each up to its first decision that
+differs. Of the differences found, the first by causality is reported. The others are
+its consequences.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ Steps = tuple[int | None, int | None]
 
 
 class Sort(IntEnum):
-    """The sorts of differences; of several at one place the first of these is told."""
+    """The sorts of differences; of several at one place the first sort is reported."""
 
     ENDED = 0  # the process of one run has ended
-    ANSWER = 1  # to a request, or none has come
-    VIEW = 2  # what a handler was shown
+    ANSWER = 1  # to a request; or no answer has come
+    VIEW = 2  # the handler was shown another input
     CALL = 3  # one run calls the handler, and the other does not
-    DECISION = 4  # what a handler asks for, or its end
-    WRITE = 5  # what fnop writes to the object
+    DECISION = 4  # the handler asks for something else, or ends otherwise
+    WRITE = 5  # fnop writes something else to the object
 
 
 class Unlike(NamedTuple):
     """An object, or a fact such as the reason, that two calls were shown differently.
 
-    `what` is "" for the handled object, a label for a child, and the fact's name.
+    `what` is "" for the handled object, a label for a child, and the name of a fact.
     """
 
     what: str
@@ -56,17 +57,17 @@ class Unlike(NamedTuple):
 
     @property
     def is_object(self) -> bool:
-        """Whether it is an object, and no fact."""
+        """Whether it is an object rather than a fact."""
         return any(isinstance(each, Body) for each in self.values)
 
 
 class Divergence(NamedTuple):
     """A difference: its sort, its lane, its two calls or requests, and their steps.
 
-    `fields` are the differences of the answers, or of the decisions; in a `VIEW` all
-    that is `unlike`.  An answer is one to the `effect`.  Of a process that has ended
-    `side` is the run, 0 or 1, and `process` its number.  `before` is the first other
-    input of a call that decides otherwise.
+    `fields` are the differences of the answers or of the decisions. For a `VIEW`,
+    `unlike` lists all that differs. An answer is the answer to `effect`. If a process
+    has ended, `side` is its run, 0 or 1, and `process` is its number. `before` is the
+    first input that differs before a call decides differently.
     """
 
     sort: Sort
@@ -88,7 +89,7 @@ class Divergence(NamedTuple):
 
 
 class LaneCount(NamedTuple):
-    """The decisions of a handler for an object: equal ones, and those of one run."""
+    """The decisions of a handler for an object: equal ones, and ones in one run."""
 
     handler: str
     resource: str
@@ -99,18 +100,19 @@ class LaneCount(NamedTuple):
 
 
 class Alignment:
-    """Two runs side by side: what each lane finds."""
+    """Two runs side by side, and the differences found in each lane."""
 
     def __init__(self, ours: Run, theirs: Run) -> None:
         self.runs = ours, theirs
         self.renaming = Renaming(ours.names, theirs.names)
         self.eras = Eras.of(ours, theirs)
         self.lanes = lanes_of(ours, theirs, self.eras)
-        # The first difference of each lane, its place, and the first other decision.
+        # Of each lane: the first difference, its place, and the first decision that
+        # differs.
         self._firsts: dict[Lane, Divergence] = {}
         self._places: dict[Lane, int] = {}
         self._parted: dict[Lane, Divergence] = {}
-        # The steps of what is equal.
+        # The steps of equal items in both runs.
         self._equal: list[tuple[int, int]] = []
         self._walk()
 
@@ -127,7 +129,7 @@ class Alignment:
         return [*{id(each): each for each in found}.values()]
 
     def _resumed(self) -> Iterator[Divergence]:
-        """The first calls of processes that have begun where another one has ended."""
+        """The first calls of processes that began after another one ended early."""
         for lane, found in self._parted.items():
             if found.sort is Sort.ENDED:
                 calls = [e for e in self.lanes[lane][found.side] if isinstance(e, Call)]
@@ -157,7 +159,7 @@ class Alignment:
                     self._note(lane, place, *self._alone(lane, side, items[place]))
 
     def _may_come(self, side: int, lane: Lane) -> bool:
-        """Whether a run may have done more in a lane than its recording tells."""
+        """Whether a run may have done more in a lane than its recording shows."""
         run = self.runs[side]
         if not run.started:
             return run.is_open
@@ -195,9 +197,10 @@ class Alignment:
             yield from self._of_requests(lane, mine, yours)
 
     def _alone(self, lane: Lane, side: int, item: Item) -> Iterator[Divergence]:
-        """Of what only one run has.
+        """The difference if only one run has an item.
 
-        A handler's request follows from what it asks for, or from an answer.
+        A handler's request follows from an effect that it asks for, or from an answer.
+        So it does not count as a difference itself.
         """
         life = self.eras.life(side, item.process)
         if life:
@@ -237,7 +240,7 @@ class Alignment:
             before = before or each
 
     def _objects(self, mine: Call, yours: Call) -> Iterator[Unlike]:
-        """The objects that two calls were shown otherwise."""
+        """The objects that the two calls were shown differently."""
         shown = [
             {
                 (key.resource, key.namespace, run.names.name(key.name)): body
@@ -270,7 +273,7 @@ class Alignment:
                 yield Unlike(what, fields, (values[0], values[1]))
 
     def _of_moments(self, lane: Lane, mine: Call, yours: Call) -> Iterator[Divergence]:
-        """The differences of answers, up to another decision."""
+        """The differences of answers, up to the first decision that differs."""
         items, effect = (mine, yours), None
         for one, other in zip_longest(mine.moments, yours.moments):
             if one is None or other is None:
@@ -297,7 +300,7 @@ class Alignment:
             effect = one.what if one.kind == "asks" else None
 
     def _timeless(self, fields: Diff, mine: Call, yours: Call) -> Diff:
-        """Differences without those of delays that end at one moment."""
+        """The differences without delays that end at the same moment."""
         if not any(map(is_delay, fields)):
             return fields
         ours, theirs = self.runs
@@ -312,7 +315,7 @@ class Alignment:
         there: Moment,
         effect: Json | None,
     ) -> Iterator[Divergence]:
-        """Of a call that does not go on in one run, as far as that is known."""
+        """The difference if a call does not go on in one run, as far as is known."""
         if self.runs[side].may_go_on(items[side].process):
             return
         if self.eras.is_cut_short(side, items[side].process):
@@ -355,9 +358,10 @@ class Alignment:
     # ------------------------------------------------------------------ causality
 
     def earliest(self, found: Iterable[Divergence]) -> Divergence | None:
-        """The first by causality: none of the others can have caused it.
+        """The first difference by causality: none of the others can have caused it.
 
-        What a run lacks has its place after all that comes before it in the other one.
+        An item that a run lacks is placed after everything that precedes it in the
+        other run.
         """
         known = [(_place_of(each), each) for each in found]
         pairs = [
@@ -376,7 +380,7 @@ class Alignment:
         return None if best is None else best[1]
 
     def counterpart(self, side: int, step: int) -> int:
-        """The last step of the other run that is equal to one up to a step of this."""
+        """The last step of the other run that equals a step up to this one."""
         return self._clock.before(side, _PARTS * (step + 1)) // _PARTS
 
     @property
@@ -390,7 +394,7 @@ class Alignment:
     # -------------------------------------------------------------------- counting
 
     def counts(self) -> Iterator[LaneCount]:
-        """The decisions of each handler for each object."""
+        """Count the decisions of each handler for each object."""
         total: dict[tuple[str, str, str], list[int]] = {}
         for lane, both in self.lanes.items():
             if lane.effect:
@@ -420,16 +424,16 @@ class Alignment:
         return place + equal, len(mine) - equal, len(yours) - equal
 
 
-# The parts of a step in their order: its input, what is decided, and what follows.
+# The parts of a step in their order: its input, the decisions, and what follows.
 _PARTS = 3
 _Place = tuple[int, int]
 
 
 def _place_of(found: Divergence) -> Steps:
-    """Where a difference is in each run, by steps and their parts.
+    """The place of a difference in each run, by steps and their parts.
 
-    An answer is an input, and comes before all that its step decides; the end of a
-    process comes after it.
+    An answer is an input, so it precedes all decisions of its step. The end of a
+    process comes after its step.
     """
     part = {Sort.ANSWER: 0, Sort.ENDED: 2}.get(found.sort, 1)
     mine, yours = (
@@ -439,13 +443,13 @@ def _place_of(found: Divergence) -> Steps:
 
 
 def _rank(placed: tuple[_Place, Divergence]) -> tuple[int, int, bool]:
-    """The order of differences of which none precedes another."""
+    """The sort key for differences that do not precede each other."""
     place, found = placed
     return sum(place), found.sort, not found.lane.effect
 
 
 class _Clock:
-    """Pairs of places of two runs, to estimate the one from the other."""
+    """Pairs of places in two runs, to estimate one place from the other."""
 
     def __init__(self, pairs: Sequence[_Place]) -> None:
         self._places: list[list[int]] = []
@@ -456,12 +460,12 @@ class _Clock:
             self._others.append([*accumulate((other for _, other in found), max)])
 
     def before(self, side: int, place: int) -> int:
-        """The last place of the other run that belongs to one before this one."""
+        """The last place of the other run that belongs to a place before this one."""
         number = bisect_left(self._places[side], place)
         return self._others[side][number - 1] if number else 0
 
     def completed(self, place: Steps) -> _Place:
-        """A place in both runs."""
+        """The place in both runs, with an estimate for a run that lacks it."""
         mine, yours = place
         if mine is None:
             mine = self.before(1, yours or 0)
@@ -471,7 +475,7 @@ class _Clock:
 
 
 def _knows_secrets(call: Call) -> bool:
-    """Whether a call was shown, or given, a token for a secret, or has drawn one."""
+    """Whether a call was shown or given a token for a secret, or has drawn a secret."""
     asked = (each.what["is"] for each in call.moments if each.kind == "asks")
     if "Random" in asked:
         return True
@@ -481,7 +485,7 @@ def _knows_secrets(call: Call) -> bool:
 
 
 def _is_own(request: Request) -> bool:
-    """Whether fnop writes the handled object: for handlers, and for itself."""
+    """Whether fnop writes the handled object: for handlers, or for its own needs."""
     where = f"{request.namespace}/{request.name}" if request.namespace else request.name
     return not request.handler or (
         request.effect["is"] == "Patch" and where == request.subject

@@ -1,4 +1,4 @@
-"""What an operator has made of an object, as a test may expect it of another run."""
+"""The state in which an operator leaves an object, as a test may expect it again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["expected_of", "is_named_anew"]
 
 Json = Mapping[str, Any]
 
-# Metadata that say the same of an object in any run.
+# Metadata that are the same for an object in any run.
 _META = ("labels", "annotations", "finalizers")
-# Notes of fnop, and of kubectl, in annotations.
+# The annotations of fnop and of kubectl.
 _NOTES = ("fnop.dev/", "kubectl.kubernetes.io/")
 _HIDDEN = ("data", "stringData")
 _OUT = object()
@@ -27,11 +27,11 @@ _OUT = object()
 def expected_of(
     found: Json, manager: str, derived: Container[str] = ()
 ) -> dict[str, Any]:
-    """The fields of an object that a manager has written, as far as another run has
-    them.
+    """The fields of an object that a manager has written and that another run has.
 
-    All fields, where nobody's are told. Left out are secrets, times, uids and what
-    is made of them, owners, notes of fnop itself, and texts that are `derived`.
+    All fields count if the object has no managed fields. Skipped are secrets, times,
+    uids and texts derived from them, owners, the notes of fnop itself, and the
+    `derived` texts.
 
     >>> fields = {"f:status": {"f:phase": {}}}
     >>> meta = {"name": "c", "managedFields": [{"manager": "me", "fieldsV1": fields}]}
@@ -44,7 +44,7 @@ def expected_of(
     names = {key: meta[key] for key in ("name", "namespace") if meta.get(key)}
     head = {key: found[key] for key in ("apiVersion", "kind") if key in found}
     rest = {key: value for key, value in found.items() if key not in head}
-    if found.get("kind") == "Secret":  # its values are tokens, or drawn anew
+    if found.get("kind") == "Secret":  # its values are tokens, or drawn again
         rest = {key: value for key, value in rest.items() if key not in _HIDDEN}
     rest["metadata"] = {key: meta[key] for key in _META if key in meta}
     fields = meta.get("managedFields")
@@ -58,7 +58,7 @@ def expected_of(
 
 
 def is_named_anew(found: Json) -> bool:
-    """Whether an object of its kind has another name in each run.
+    """Whether objects such as this one get another name in each run.
 
     >>> is_named_anew({"metadata": {"name": "orders-0123456789"}})
     True
@@ -81,7 +81,7 @@ def _merge(tree: dict[str, Any], more: Any) -> None:
 
 
 def _managed(value: Any, tree: Json) -> Any:
-    """The part of a value that is in a tree of fields; a list as a whole."""
+    """The part of a value that a tree of fields covers; a list as a whole."""
     fields = {key[2:]: below for key, below in tree.items() if key.startswith("f:")}
     if not fields or not isinstance(value, Mapping):
         return value
@@ -93,7 +93,7 @@ def _managed(value: Any, tree: Json) -> Any:
 
 
 def _lasting(value: Any, derived: Container[str]) -> Any:
-    """A value without what is another one in each run; `_OUT` where nothing is left."""
+    """A value without the parts that differ in each run; `_OUT` if nothing remains."""
     match value:
         case Mapping():
             kept = {

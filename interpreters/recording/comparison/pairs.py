@@ -1,6 +1,7 @@
 """Lanes: the calls of one handler for one object, and the requests of one sort.
 
-Two runs are aligned by them.  Time aligns nothing: two runs interleave differently.
+Two runs are aligned by their lanes. They are not aligned by time: two runs interleave
+differently.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ __all__ = ["Eras", "Lane", "Lanes", "common_length", "decided", "lanes_of"]
 class Lane(NamedTuple):
     """The calls of a handler for an object; with an `effect`, requests of one sort.
 
-    `era` tells processes apart, from 1.  Of a request `subject` is the object that it
-    is for, and the rest what it is about.  Names are those that both runs have.
+    `era` distinguishes processes, from 1. For a request, `subject` is the object that
+    it is made for, and the other fields are the object that it is about. Names are the
+    ones that both runs have.
     """
 
     era: int
@@ -39,21 +41,22 @@ class Lane(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-# A delay may end at a moment, and is no reason to count a decision as another one.
+# A delay may end at the same moment. So another delay alone does not count as another
+# decision.
 _DELAY = re.compile(r'"(?:after|again|delay|seconds)":[0-9.e+-]+')
 Lanes = Mapping[Lane, tuple[list[Item], list[Item]]]
-# Of each process of a run: its era, and its number in that era, from 0.
+# For each process of a run: its era, and its number in that era, from 0.
 _Places = Sequence[tuple[int, int]]
 # Calls and requests by their lanes, finished or not.
 _Contents = Counter[tuple[Lane, bool]]
 
 
 class Eras(NamedTuple):
-    """Which processes of two runs belong together.
+    """The processes of two runs that belong together.
 
-    As a rule those of equal numbers.  Where one run has more of them, the surplus
-    belongs to the era in which the runs begin to differ: there a process has ended
-    before its time.
+    As a rule these are the processes of equal numbers. If one run has more processes,
+    the surplus belongs to the era of the first difference: there a process ended too
+    early.
     """
 
     places: tuple[_Places, _Places]
@@ -91,9 +94,9 @@ class Eras(NamedTuple):
 
 
 def _differing(ours: Run, theirs: Run) -> list[int]:
-    """The processes of both runs, from 0, of which one has done what the other lacks.
+    """The processes, from 0, in which one run did something that the other lacks.
 
-    One that may go on lacks nothing.
+    A process that may go on does not lack anything.
     """
     pairs = enumerate(zip(_contents(ours), _contents(theirs), strict=False))
     return [
@@ -105,7 +108,7 @@ def _differing(ours: Run, theirs: Run) -> list[int]:
 
 
 def _known(run: Run, number: int, contents: _Contents) -> _Contents:
-    """What a process has done, without what it may still bring to an end."""
+    """The items of a process, without those that it may still finish."""
     if not run.may_go_on(number + 1):
         return contents
     return Counter({key: each for key, each in contents.items() if key[1]})

@@ -1,4 +1,4 @@
-"""An attempt with other texts in all that it was shown, answered, and decided."""
+"""Replace the texts in everything that an attempt was shown, answered, and decided."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Tell = Callable[[Any], Any]
 
 
 def as_recorded(value: Any) -> Any:
-    """The value as it is."""
+    """Return the value unchanged."""
     return value
 
 
 def retold(attempt: Attempt, tell: Tell) -> Attempt:
-    """The attempt, where every value is told anew; names and keys stay."""
+    """The attempt with every value replaced; names and keys stay."""
     if tell is as_recorded:
         return attempt
     body = attempt.body

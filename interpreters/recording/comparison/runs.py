@@ -1,4 +1,4 @@
-"""A recorded run as what can be compared: calls, requests, and what it was shown."""
+"""A recorded run in a form to be compared: calls, requests, and objects shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Call", "Item", "Moment", "Request", "Run"]
 
 Json = Mapping[str, Any]
 
-# Kinds of which the operator's requests are no decisions: it tells of these.
+# Requests for these kinds are not decisions of the operator: it only reports by them.
 _TOLD = ("events.v1.", "events.v1.events.k8s.io")
 
 
@@ -32,7 +32,7 @@ class Moment(NamedTuple):
 
 @dataclass(slots=True)
 class Call:
-    """One attempt of a handler, with all that it does; `input` is what brought it."""
+    """One attempt of a handler with everything it does; `input` is what brought it."""
 
     attempt: Attempt
     process: int
@@ -41,12 +41,12 @@ class Call:
 
     @property
     def step(self) -> int:
-        """The step in which it begins."""
+        """The step in which the attempt begins."""
         return self.attempt.step
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has come to its end."""
+        """Whether the attempt has ended."""
         return self.attempt.end is not None
 
 
@@ -54,7 +54,7 @@ class Call:
 class Request:
     """A request of the operator about an object that it handles, or a call outside.
 
-    `answered` is the step of the answer, None where none has come.
+    `answered` is the step of the answer, or None if no answer has come.
     """
 
     step: int
@@ -70,7 +70,7 @@ class Request:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it was answered."""
+        """Whether the request was answered."""
         return self.answered is not None
 
 
@@ -81,9 +81,9 @@ Item = Call | Request
 class Run:
     """The fold of a recording; `started` are the steps in which processes begin.
 
-    What follows the last step of one that `is_open` is not known: the recording was cut
-    off there, or lacks so many steps, which are `missing`.  What comes after these is
-    left out: it can be understood in part alone.
+    If `is_open`, it is not known what follows the last step. Either the recording was
+    cut off there, or it lacks the next `missing` steps. Steps after a gap are skipped,
+    because they can be understood only in part.
     """
 
     attempts: Attempts = field(default_factory=Attempts)
@@ -103,7 +103,7 @@ class Run:
     # ------------------------------------------------------------------- the fold
 
     def add(self, record: Json) -> None:
-        """Take one record in. Raises as `Attempts.add`."""
+        """Take one record in. Raises the same errors as `Attempts.add`."""
         if self.missing:
             return
         if "gap" in record:
@@ -207,7 +207,7 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """The number of its steps."""
+        """The number of steps."""
         return self.attempts.steps
 
     @property
@@ -216,7 +216,7 @@ class Run:
         return [*self.calls, *self.requests]
 
     def may_go_on(self, process: int) -> bool:
-        """Whether the process may have done more than the recording tells."""
+        """Whether the process may have done more than the recording shows."""
         return self.is_open and process == len(self.started)
 
     def ended(self, process: int) -> int:
@@ -225,7 +225,7 @@ class Run:
         return later[0] - 1 if later else self.steps
 
     def of_name(self, kind: str, namespace: str | None, name: str) -> Iterator[Shown]:
-        """All that was shown of objects of a name that both runs have."""
+        """All that a run was shown of objects whose name both runs have."""
         for shown in self.shown.values():
             body = shown[0].body
             is_there = (body.namespace or "") == (namespace or "")
@@ -234,13 +234,13 @@ class Run:
                 yield from shown
 
     def shown_after(self, step: int) -> Sequence[Shown]:
-        """All that was listed and watched after a step, in its order."""
+        """Everything listed and watched after a step, in order."""
         found = (each for shown in self.shown.values() for each in shown)
         later = [each for each in found if each.step > step and each.by != "answered"]
         return sorted(later, key=lambda each: each.step)
 
     def kind_of(self, resource: str) -> str:
-        """The kind of a resource that was served; "" where it was not."""
+        """The kind of a resource; "" if the resource was not served."""
         known = self.attempts.catalogue.resources
         return next((each.kind for each in known if each.key == resource), "")
 
@@ -257,18 +257,18 @@ class Run:
 
 
 def _rest(command: Json) -> Json:
-    """A trace without what it is and whose."""
+    """A trace without its kind and its attempt."""
     return {key: each for key, each in command.items() if key not in ("do", "attempt")}
 
 
 def _is_about_objects(command: Json) -> bool:
-    """Whether it is for an object, or for a handler, and no more than told."""
+    """Whether the command is for an object or a handler, and does more than report."""
     is_ours = command.get("subject") or command.get("handler")
     return bool(is_ours) and command.get("resource") not in _TOLD
 
 
 def _check_texts(*values: object) -> None:
-    """Refuse a record whose names are no texts: it was not written by fnop."""
+    """Refuse a record whose names are not texts: fnop did not write it."""
     if not all(isinstance(each, str) for each in values):
         raise TypeError("a name is no text")
 

@@ -1,8 +1,8 @@
-"""Asking a recorded attempt again: what would this handler have decided in its place?
+"""Ask a recorded attempt again: what would this handler have decided in its place?
 
 The handler gets the recorded view, and the recorded answers as long as it asks for the
-same.  So each attempt is judged by itself: what would have come of another decision is
-no matter here.  Index functions are asked in the same way.
+same effects. So each attempt is judged by itself: the further consequences of another
+decision do not matter here. Index functions are asked in the same way.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ __all__ = [
 
 
 class Surroundings(NamedTuple):
-    """What surrounds an attempt: the kinds, the settings, and versions of objects.
+    """The surroundings of an attempt: the kinds, the settings, and versions of objects.
 
-    `empty` are the handlers' indices, without values.  `tell` tells the former state
-    with other texts, as the attempt is told.
+    `empty` are the handlers' indices without values. `tell` replaces the texts in the
+    former state, as in the attempt itself.
     """
 
     catalogue: Catalogue
@@ -83,19 +83,22 @@ Sort = Literal["raises", "asks", "ends", "indexes"]
 
 
 class Same(NamedTuple):
-    """The decision is the recorded one; `settings` are those that it has made."""
+    """The decision equals the recorded one; `settings` are those that it has made."""
 
     settings: Settings | None = None
     parts: tuple[Handler, ...] = ()
 
 
 class Changed(NamedTuple):
-    """The first decision that differs: of the effect `number`, from 0, or of the end.
+    """The first decision that differs: the effect `number`, from 0, or the end.
 
-    `recorded` and `now` are JSON, and `fields` their difference.  `sort` tells whether
-    the handler raises now, asks for something else, or ends otherwise, or whether an
-    index function returns other values; `parts` are the sub-handlers that it has
-    declared.
+    `recorded` and `now` are JSON, and `fields` are their differences. `parts` are the
+    sub-handlers that the handler has declared. `sort` is one of these:
+
+    - `raises`: the handler raises now.
+    - `asks`: it asks for something else.
+    - `ends`: it ends otherwise.
+    - `indexes`: an index function returns other values.
     """
 
     sort: Sort
@@ -108,7 +111,7 @@ class Changed(NamedTuple):
 
 
 class Untold(NamedTuple):
-    """The attempt cannot be asked again, and why."""
+    """The attempt cannot be asked again, and the reason."""
 
     why: str
 
@@ -195,17 +198,17 @@ def _changed(
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it: with lists for tuples."""
+    """The value as JSON has it: with lists instead of tuples."""
     return orjson.loads(canonical(value))
 
 
 def decided(
     attempt: Attempt, handler: Handler, around: Surroundings, number: int
 ) -> Any:
-    """The effect that the handler asks for, or its end, after so many answers.
+    """The effect that the handler asks for, or its end, after `number` answers.
 
-    Whether it has asked for the same before is not looked at.  None where that cannot
-    be asked.
+    It is not checked whether the handler asked for the same effects before. Return None
+    if the attempt cannot be asked.
     """
     situation = _situation(attempt, handler, around)
     if situation is None:
@@ -260,18 +263,18 @@ def _with(trace: Mapping[str, Any], decision: Mapping[str, Any]) -> dict[str, An
 
 
 def by_name(end: dict[str, Any]) -> dict[str, Any]:
-    """An end with what is desired by the names of the children, to be compared."""
+    """An end with the desired children by their names, so that it can be compared."""
     desired = end.get("desired")
     if not isinstance(desired, dict) or not desired.get("children"):
         return end
     if not isinstance(desired["children"], list):
-        return end  # it is so already
+        return end  # it already is in this form
     children = {label_of(each["manifest"]): each for each in desired["children"]}
     return {**end, "desired": {**desired, "children": children}}
 
 
 def in_order(end: dict[str, Any]) -> dict[str, Any]:
-    """The end with a list of children again, where `by_name` has named them."""
+    """The end with a list of children again, after `by_name` has named them."""
     desired = end.get("desired")
     if not isinstance(desired, dict) or not isinstance(desired.get("children"), dict):
         return end
@@ -280,9 +283,9 @@ def in_order(end: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recorded_end(attempt: Attempt, handler: Handler) -> dict[str, Any] | None:
-    """The author's decision at the end, without what is nothing.
+    """The author's decision at the end, without empty parts.
 
-    To desire nothing is something: all children go.
+    An empty list of desired children is kept: it deletes all children.
     """
     end = attempt.end if attempt.desires is None else attempt.desires
     if end is None:
@@ -294,7 +297,7 @@ def _recorded_end(attempt: Attempt, handler: Handler) -> dict[str, Any] | None:
 
 
 def _by_author(end: dict[str, Any], handler: Handler) -> dict[str, Any]:
-    """The end without what fnop adds for a reconcile handler: conditions."""
+    """The end without the conditions that fnop adds for a reconcile handler."""
     if handler.rule.family is not Family.LEVEL:
         return end
     patches = [each for each in end.pop("patches", ()) if each is not None]
@@ -302,7 +305,7 @@ def _by_author(end: dict[str, Any], handler: Handler) -> dict[str, Any]:
 
 
 def end_to_wire(end: Ending) -> dict[str, Any]:
-    """The author's decision at the end as JSON, without what is nothing."""
+    """The author's decision at the end as JSON, without empty parts."""
     found: dict[str, Any] = {}
     if end.plan:
         found["plan"] = [to_wire(each) for each in end.plan]
@@ -327,7 +330,7 @@ def end_to_wire(end: Ending) -> dict[str, Any]:
 def _indexed_again(attempt: Attempt, situation: Situation) -> Verdict:
     """Ask an index function again for the values of an object.
 
-    The attempt has the recorded values at its end: pairs of a key and a value.
+    The attempt has the recorded values at its end, as pairs of a key and a value.
     """
     handler, trace = situation.handler, attempt.end or {}
     if trace.get("unknown"):
@@ -344,9 +347,10 @@ def _indexed_again(attempt: Attempt, situation: Situation) -> Verdict:
 
 
 def _values_now(situation: Situation) -> tuple[Any, Failure | None]:
-    """The values by key, and the failure, of an index function; None: no JSON.
+    """The values by key, and the failure, of an index function.
 
-    One that keeps the former values returns nothing: the recording has new ones.
+    The values are None if they cannot be written as JSON. A function that keeps the
+    former values returns nothing: the recording contains only new values.
     """
     found, failure = None, None
     try:
@@ -431,7 +435,7 @@ def _digests(attempt: Attempt) -> Seen | None:
 def _before(
     attempt: Attempt, handler: Handler, settings: Settings, versions: Versions
 ) -> Seen | None:
-    """The earlier state with its values: of the version that has its digest."""
+    """The earlier state with its values, from the version with the recorded digest."""
     seen = attempt.before
     if seen is None or attempt.object is None or seen.old is None:
         return None
@@ -446,7 +450,7 @@ def _before(
     )
     for each in versions.of(attempt.object.uid):
         found = see(each, observation)
-        # A state that was read from the object has its keys sorted.
+        # A state that was read from the object has sorted keys.
         for known in (found, _sorted(found)):
             if digest_in_order(value_at(known, handler.field)) == seen.old:
                 return Seen(seen.digests, known.values)

@@ -1,6 +1,7 @@
-"""The words for changes of decisions, by which a pipeline fails.
+"""The words for changes of decisions, by which a pipeline can be made to fail.
 
-A word is for what is new: for what the recorded attempt did not do from there on.
+A word stands for something new: for what the recorded attempt did not do from the first
+difference on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["WORDS", "words_of"]
 
 Json = Mapping[str, Any]
 
-# An object of a handler's decision: its kind, its namespace ("" for the own one), name.
+# An object of a handler's decision: its kind, namespace ("" for the own one), and name.
 Place = tuple[str, str, str]
 
 WORDS = {
@@ -66,7 +67,7 @@ def words_of(attempt: Attempt, changed: Changed) -> frozenset[str]:
 
 
 def _effect_words(attempt: Attempt, changed: Changed) -> Iterator[str]:
-    """The words for effects: each has an identity, and contents."""
+    """The words for effects: each effect has an identity, and contents."""
     were = [each.asked for each in attempt.exchanges[changed.number :]]
     for trace in (attempt.desires, attempt.end):
         were += _effects(trace or {})
@@ -87,7 +88,7 @@ def _effects(end: Json) -> list[Json]:
 
 
 def _identity(effect: Json) -> tuple[str, ...]:
-    """The kind of an effect and its object: two with the same have the same word.
+    """The kind of an effect and its object: equal identities share a word.
 
     >>> _identity({"is": "Event", "reason": "Done", "message": "it is done"})
     ('Event', 'Normal', 'Done')
@@ -120,7 +121,7 @@ def _of_manifest(manifest: Json, own: str = "") -> Place:
 
 
 def _desired(attempt: Attempt) -> Json | None:
-    """The recorded wishes of an attempt; None where it failed, or ended before."""
+    """The recorded wishes of an attempt; None if it failed, or ended before."""
     return None if attempt.desires is None else attempt.desires.get("desired")
 
 
@@ -129,7 +130,7 @@ def _desired_words(
 ) -> Iterator[str]:
     """The words for children, and for the status.
 
-    Children that are left as they are, or by a handler that fails, stay.
+    Children stay if the handler leaves them unchanged, or if it fails.
     """
     if now is None:
         return

@@ -1,6 +1,6 @@
-"""The compressed blocks that a recording is made of.
+"""The compressed blocks of which a recording consists.
 
-They are frames of Zstandard (RFC 8878), each with its checksum; earlier releases wrote
+They are frames of Zstandard (RFC 8878), each with its checksum. Earlier releases wrote
 members of gzip (RFC 1952), which are read in the same way.
 """
 
@@ -18,21 +18,22 @@ else:
 __all__ = ["CORRUPT", "Block", "Reader", "is_block", "reader_of"]
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-# At this level a recorded step takes 3 us, and a third less space than at the lowest.
+# At this level a recorded step takes 3 us, and a third less space than at the lowest
+# level.
 _LEVEL = 6
-# So far back equal text is looked for, and no further by a reader: 4 MiB.
+# The distance within which equal text is searched: 4 MiB. A reader needs no more.
 _WINDOW_LOG = 22
 
-# The text that is packed by itself, and can be unpacked without what follows: smaller
-# parts take more bytes, for each has its own codes.
+# The size of a text that is packed by itself, and can be unpacked without the following
+# text. Smaller parts take more bytes, because each part has its own codes.
 _PART = 32 * 1024
 
-# The errors of readers for data that are damaged.
+# The errors that readers raise for damaged data.
 CORRUPT = (zlib.error, zstd.ZstdError)
 
 
 def is_block(data: bytes) -> bool:
-    """Whether a block begins so.
+    """Whether a block begins with these data.
 
     >>> is_block(bytes.fromhex("28b52ffd")), is_block(b"hello")
     (True, False)
@@ -41,7 +42,7 @@ def is_block(data: bytes) -> bool:
 
 
 class Block:
-    """A block that is being written."""
+    """A block while it is written."""
 
     def __init__(self) -> None:
         self._compressor = zstd.ZstdCompressor(
@@ -53,7 +54,7 @@ class Block:
         )
 
     def write(self, text: bytes) -> bytes:
-        """The data of a text; with those before, they can be read to its end."""
+        """The packed data of a text; data packed earlier must precede them."""
         parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
         return b"".join(map(self._packed, parts))
 
@@ -66,7 +67,7 @@ class Block:
 
 
 class Reader(Protocol):
-    """Reads one block, as `compression.zstd.ZstdDecompressor` does."""
+    """A reader of one block, like `compression.zstd.ZstdDecompressor`."""
 
     @property
     def eof(self) -> bool:
@@ -74,18 +75,18 @@ class Reader(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether there is no more text without more data."""
+        """Whether the reader needs more data before it can return more text."""
 
     @property
     def unused_data(self) -> bytes:
         """The data after the block."""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """The next text, of at most so many bytes; raises what is in `CORRUPT`."""
+        """The next text, at most `max_length` bytes; raises an error of `CORRUPT`."""
 
 
 def reader_of(data: bytes) -> Reader:
-    """The reader of the block that begins with these data."""
+    """The reader for the block that begins with these data."""
     if data[:1] == _GZIP[:1]:
         return _Gzip()
     return zstd.ZstdDecompressor(

@@ -1,11 +1,10 @@
-"""Texts as differences from earlier texts: what makes a recording small.
+"""Write texts as differences from earlier texts, which makes a recording small.
 
-Most of what an operator sees it has seen before: the answer to a write comes again as a
-watch event, a new version of an object differs from the last one in a few values, and
-the steps of one object are like those of another.  So a JSON text is cut at its commas
-into members, and a member at its quotes into tokens; what is written are the tokens
-that differ from those of a text in the memory.  Cutting and joining lose nothing,
-whatever the text is.
+An operator has seen most of its input before. The answer to a write comes again as a
+watch event. A new version of an object differs from the last one in a few values. The
+steps of one object resemble the steps of another. So a JSON text is cut at its commas
+into members, and a member at its quotes into tokens. Only the tokens that differ from a
+text in the memory are written. Cutting and joining are lossless for any text.
 
 An entry, in a line of a recording, is one of
 
@@ -29,11 +28,11 @@ import orjson
 
 __all__ = ["MEMORY_BYTES", "DeltaReader", "DeltaWriter", "Written"]
 
-# The memory of a writer; a reader needs as much.
+# The memory of a writer; a reader needs the same amount.
 MEMORY_BYTES = 8 * 1024 * 1024
 _COMMA, _QUOTE = b",", b'"'
 _TEXT_MAX = MEMORY_BYTES // 16
-# A text of which a larger part differs is written as it is.
+# A text is written as it is if more than this part of it differs.
 _PART_MAX = 0.5
 
 
@@ -47,9 +46,9 @@ class _Kept(NamedTuple):
 
 
 class Written(NamedTuple):
-    """An entry; `news` are the members of its text that the memory has not had.
+    """An entry; `news` are the members of its text that were not in the memory.
 
-    All of a text is news that is written as a difference from a watched one.
+    If the entry is a difference from a watched text, the whole text counts as news.
     """
 
     entry: bytes
@@ -59,28 +58,29 @@ class Written(NamedTuple):
 class DeltaWriter:
     """Writes JSON texts as entries, with a memory of at most `size` bytes of text.
 
-    What was written since the last `keep` can be taken back by `forget`, as if it had
-    never been.
+    `forget` takes back everything written since the last `keep`, as if it had never
+    been written.
     """
 
     def __init__(self, size: int = MEMORY_BYTES) -> None:
         self._limit, self._size = size, 0
         self._known: OrderedDict[Hashable, _Kept] = OrderedDict()
-        # The key of the last text of a family with so many members.
+        # The key of the last text of a family with this number of members.
         self._alike: dict[tuple[Hashable, int], Hashable] = {}
         self._next = 0
         self._free: list[int] = []
 
-        # The same since the last `keep`, and the slots that it took.
+        # The same since the last `keep`, and the slots taken since then.
         self._new: dict[Hashable, _Kept] = {}
         self._new_alike: dict[tuple[Hashable, int], Hashable] = {}
         self._taken: list[int] = []
 
     def write(self, key: Hashable, family: Hashable, text: bytes) -> Written:
-        """The entry of a text, which becomes the one of this key.
+        """The entry of a text, which becomes the last text of this key.
 
-        `text` is as `orjson` writes it.  It becomes the difference from the last text
-        of the key, or from the last one of its family with as many members.
+        `text` must be as `orjson` writes it. It is written as the difference from the
+        last text of the key. Otherwise it is the difference from the last text of its
+        family with the same number of members.
         """
         before = self._of(key)
         if before is not None and before.text == text:
@@ -104,13 +104,13 @@ class DeltaWriter:
         return Written(entry, news)
 
     def watch(self, key: Hashable) -> None:
-        """Let all be news that is written as a difference from the text of a key."""
+        """Count as news all texts written as differences from the text of this key."""
         found = self._of(key)
         if found is not None and not found.watched:
             self._new[key] = found._replace(watched=True)
 
     def text_of(self, key: Hashable) -> bytes | None:
-        """The last text of a key, as far as the memory goes."""
+        """The last text of a key, or None if the memory no longer has it."""
         found = self._of(key)
         return None if found is None else found.text
 
@@ -118,7 +118,7 @@ class DeltaWriter:
         return self._new.get(key) or self._known.get(key)
 
     def _base(self, before: _Kept | None, family: Hashable, count: int) -> _Kept | None:
-        """The text to write a difference from, which has as many members."""
+        """The text to write a difference from; it has the same number of members."""
         if before is not None and before.size == count:
             return before
         alike = family, count
@@ -135,7 +135,7 @@ class DeltaWriter:
         return slot
 
     def keep(self) -> None:
-        """Let what was written stand; the oldest texts are forgotten for it."""
+        """Keep the texts written so far, and forget the oldest to make room."""
         for key, kept in self._new.items():
             before = self._known.pop(key, None)
             self._size += len(kept.text) - (0 if before is None else len(before.text))
@@ -170,7 +170,7 @@ class _Difference(NamedTuple):
 
 
 def _difference(base: list[bytes], members: list[bytes]) -> _Difference | None:
-    """The difference of texts with as many members; None if it is most of the text."""
+    """The difference of texts with equally many members; None if it is large."""
     places = [*compress(_NUMBERS, map(ne, base, members))]
     if len(places) > _PART_MAX * len(members) + 1:
         return None
@@ -192,8 +192,8 @@ def _difference(base: list[bytes], members: list[bytes]) -> _Difference | None:
 class DeltaReader:
     """Reads entries back to texts, with a memory of at most `size` bytes of text.
 
-    A file may be hostile: `read` raises `ValueError` for whatever is no entry, or needs
-    more memory than any writer has.
+    A file may be hostile. `read` raises `ValueError` for anything that is not an entry,
+    or that needs more memory than any writer has.
     """
 
     def __init__(self, size: float = 4 * MEMORY_BYTES) -> None:

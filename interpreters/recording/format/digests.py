@@ -1,11 +1,10 @@
 """Digests of handlers' code: whether two operators would decide by the same code.
 
-A digest is of what a function does: of its instructions and constants, and of the
-functions and classes of its author's that it refers to. Of a value that a module holds
-it is of how the module's text makes it, for the value itself may be another one in each
-process, or later. Comments, names of files and lines are not in it. Python's
-instructions differ between its versions: so only digests of one version can be
-compared.
+A digest covers what a function does: its instructions and constants, and the functions
+and classes of its author that it refers to. For a value that a module holds, it covers
+how the module's text makes the value. The value itself may differ in each process, or
+later. Comments, file names and line numbers are not included. Python's instructions
+differ between its versions, so only digests of the same version can be compared.
 """
 
 from __future__ import annotations
@@ -26,30 +25,32 @@ from fnop.interpreters.runtime.installed import is_installed
 
 __all__ = ["KIND", "PYTHON", "code_digest", "digests_of"]
 
-# Earlier releases have made digests of the values in modules: these are of kind 1, and
-# cannot be compared.
+# Earlier releases made digests of the values in modules. These are of kind 1 and cannot
+# be compared.
 KIND = 2
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-# A proxy may answer with itself for ever.
+# A proxy may answer with itself endlessly.
 _WRAPPERS_MAX = 100
-# A container of more items than this is data, and told by their number.
+# A larger container is treated as data: only its size is part of the digest.
 _ITEMS_MAX = 10_000
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
-# Options that say when and how often a handler is called, beside its filters.
+# Options that decide when and how often a handler is called, in addition to its
+# filters.
 _OPTIONS = ("errors", "timeout", "retries", "backoff", "resync", "schedule")
 
 
 def digests_of(handlers: tuple[Handler, ...]) -> dict[str, str]:
-    """The digest of each handler's code, with that of its filters, by its id.
+    """The digest of each handler's code and filters, by the handler's id.
 
-    A handler has none whose author's values cannot be looked at: no run ends for it.
+    A handler has no digest if the author's values cannot be inspected. That error must
+    not end a run.
     """
     parts: dict[str, list[str]] = {}
     strange: set[str] = set()
-    for each in handlers:  # one may be declared several times, as for two kinds
+    for each in handlers:  # one may be declared several times, for several kinds
         try:
             parts.setdefault(each.id, []).extend(_parts_of(each))
-        except Exception:  # the author's: repr(), a property, or a depth without end
+        except Exception:  # the author's: repr(), a property, or unlimited depth
             strange.add(each.id)
     return {id: _hash(texts) for id, texts in parts.items() if id not in strange}
 
@@ -101,16 +102,16 @@ def _bare(value: Any) -> Any:
 
 
 class _Walk:
-    """The way through what a function refers to; each thing is told once."""
+    """The walk through everything a function refers to; each thing is visited once."""
 
     def __init__(self, packages: frozenset[str]) -> None:
-        self._packages = packages  # the author's, which may be installed, too
+        self._packages = packages  # the author's packages, which may be installed, too
         self._known: set[int] = set()
-        self._within: set[int] = set()  # what holds itself is not gone into again
-        self._told: set[tuple[str, str]] = set()  # modules' names
+        self._within: set[int] = set()  # prevents endless recursion
+        self._told: set[tuple[str, str]] = set()  # names from modules
 
     def value(self, value: Any) -> Iterator[str]:
-        """The texts of a value: of what is the author's, all of it."""
+        """The texts of a value; in full if it belongs to the author."""
         match value:
             case bool() | str() | bytes() | int() | float() | complex() | None | Enum():
                 yield repr(value)
@@ -131,7 +132,8 @@ class _Walk:
         yield f"{type(value).__name__} {len(value)}"
         if id(value) in self._within or len(value) > _ITEMS_MAX:
             return
-        # Equal constants may be one thing or several, as Python has loaded them.
+        # Equal constants may be one object or several, depending on how Python loaded
+        # them.
         self._within.add(id(value))
         yield from self._each(value)
         self._within.remove(id(value))
@@ -163,10 +165,10 @@ class _Walk:
                     yield key
                     yield from self.value(_behind(each))
         if value is not bare and isinstance(value, FunctionType):
-            yield from self._function(value)  # a wrapper, such as a decorator's
+            yield from self._function(value)  # a wrapper, such as one from a decorator
 
     def _is_own(self, value: Any) -> bool:
-        """Whether it is a function or a class of the author's."""
+        """Whether the value is a function or a class of the author."""
         if not isinstance(value, FunctionType | type):
             return False
         module = sys.modules.get(_module(value))
@@ -199,13 +201,13 @@ class _Walk:
             if name in held:
                 yield from self.value(held[name])
             elif isinstance(found, ModuleType) and self._is_authors(found):
-                for each in code.co_names:  # the attributes that are read are there
+                for each in code.co_names:  # including attributes that the code reads
                     yield from self._global(vars(found), each)
             else:
                 yield from self._global(module, name)
 
     def _global(self, module: Mapping[str, Any], name: str) -> Iterator[str]:
-        """The texts of what a module holds by a name."""
+        """The texts of a name's value in a module."""
         if name not in module:
             return
         value, bindings = module[name], None
@@ -224,7 +226,7 @@ class _Walk:
     def _binding(
         self, module: Mapping[str, Any], name: str, statement: ast.stmt
     ) -> Iterator[str]:
-        """The texts of a statement that makes a value, and of what it refers to."""
+        """The texts of a statement that makes a value, and of its references."""
         if isinstance(statement, ast.ImportFrom):
             origin = sys.modules.get(_origin(module, statement))
             if origin is not None and self._is_authors(origin):
@@ -264,7 +266,7 @@ def _is_loose(module: ModuleType) -> bool:
 def _held(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # it is not filled yet
+    except ValueError:  # the cell is not filled yet
         return None
 
 

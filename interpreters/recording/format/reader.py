@@ -1,8 +1,8 @@
-"""Reading of recordings, including untrusted ones.
+"""Read recordings, including untrusted ones.
 
-A file is read in pieces, and bounded in whatever it can make grow: how much text comes
-out of it, how long a record is, how deep it is nested, and how many records there are.
-Nothing in it is imported, called or looked up.
+A file is read in pieces, and everything that it can make grow is bounded. Limits apply
+to the size of its text, the length and nesting of a record, and the number of records.
+Nothing in the file is imported, called or looked up.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ __all__ = [
 
 
 class RecordingProblem(Exception):
-    """A recording that cannot be read, in one sentence."""
+    """The recording cannot be read; the message is one sentence."""
 
 
 class Unsupported(RecordingProblem):
-    """A recording that another release of fnop reads."""
+    """The recording needs another release of fnop to be read."""
 
 
 class Damage:
@@ -60,14 +60,14 @@ class Damage:
 
 
 class _Damaged(RecordingProblem):
-    """A place of a recording from which on it cannot be read; the text says why."""
+    """The recording cannot be read beyond a place; the message says why."""
 
 
 @contextmanager
 def understood(number: int) -> Iterator[None]:
-    """Raise `RecordingProblem` for whatever record `number`, from 1, makes of a reader.
+    """Raise `RecordingProblem` for any error while record `number`, from 1, is read.
 
-    It may be hostile: any error is the record's.
+    A record may be hostile, so any error is attributed to the record.
     """
     try:
         yield
@@ -89,11 +89,13 @@ def _not_understood(number: int, problem: Exception) -> RecordingProblem:
 class RecordingLimits:
     """The limits of a recording that is read, against hostile files.
 
-    `ratio` is how many bytes of text a byte of the file may make, `step_ratio` how many
-    bytes of a step one of that text may be, `ratio_free_bytes` how much there may be
-    without regard to these; `memory_bytes` is how much text steps may refer to.
-    `damage` is told what is wrong with a recording that is read up to there; without it
-    that is raised.
+    - `ratio` is how many bytes of text one byte of the file may become.
+    - `step_ratio` is how many bytes of a step one byte of that text may become.
+    - `ratio_free_bytes` is how many bytes are allowed regardless of these ratios.
+    - `memory_bytes` is the amount of text that steps may refer to.
+
+    `damage` receives the reason if a recording can be read only up to a place. Without
+    it, the reason is raised.
     """
 
     ratio: float = 200.0
@@ -112,7 +114,7 @@ _LIMITS = RecordingLimits()
 _REMEDY = "if it is your own, read it with --trusted"
 _MAKE_ONE = "make one with `fnop run ... --record FILE`"
 _PIECE = 256 * 1024
-# Less is unpacked at a time: the text of a piece with a damage is lost.
+# Data are unpacked in such small pieces because the text of a damaged piece is lost.
 _PACKED_PIECE = 64
 
 
@@ -120,21 +122,22 @@ class Readable(Protocol):
     """A file, or a part of one."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many of the next bytes; none at the end."""
+        """At most `size` of the next bytes; empty at the end."""
 
 
 def read_records(
     file: Readable, limits: RecordingLimits = _LIMITS, *, reviews: bool = False
 ) -> Iterator[dict[str, Any] | None]:
-    """The records of a recording; a last None when it was cut off, or is damaged.
+    """The records of a recording; a last None if it was cut off, or is damaged.
 
-    One such as {"gap": 12} stands for so many steps that were not written. Reviews are
-    no steps, and left out unless they are asked for.
+    A record such as {"gap": 12} stands for 12 steps that were not written. Reviews are
+    not steps, and are skipped unless `reviews` is set.
 
-    Raises `RecordingProblem` for a file that is none, and beyond the limits, and for
-    damage once all before it was read, unless `limits.damage` is to be told that.
+    Raises `RecordingProblem` for a file that is not a recording, and beyond the limits.
+    Damage is raised after all earlier records were read, unless `limits.damage` is
+    there to take it.
     """
-    steps = -1  # the header is none
+    steps = -1  # the header is not a step
     try:
         for record in _records(file, limits):
             if record is not None and is_review(record):
@@ -159,7 +162,7 @@ def read_records(
 
 
 def is_review(record: dict[str, Any]) -> bool:
-    """Whether a record is of a review, and no step."""
+    """Whether a record is a review rather than a step."""
     input = record.get("input")
     return isinstance(input, dict) and input.get("in") == REVIEWED
 
@@ -193,19 +196,19 @@ def _records(
 
 
 def _check_gap(record: dict[str, Any], number: int) -> None:
-    """Raise `RecordingProblem` for a gap that is not of so many steps."""
+    """Raise `RecordingProblem` for a gap without a valid number of steps."""
     with understood(number):
         count = record["gap"]
         if type(count) is not int or not 0 < count <= _GAP_MAX:
             raise ValueError("the number of missing steps is none")
 
 
-# No run has more steps.
+# A run never has more steps.
 _GAP_MAX = 2**53
 
 
 class _Steps:
-    """Reads the steps of the present format back to what they were."""
+    """Restores the steps of the present format."""
 
     def __init__(self, limits: RecordingLimits) -> None:
         self._limits = limits
@@ -214,7 +217,7 @@ class _Steps:
         self._read = self._made = 0
 
     def read(self, step: dict[str, Any], number: int, size: int) -> dict[str, Any]:
-        """The record of a step that was written in so many bytes."""
+        """The record of a step that was written in `size` bytes."""
         try:
             text = self._texts.read(step["r"])
             body = self._texts.read(step["b"]) if "b" in step else b""
@@ -249,7 +252,7 @@ class _Steps:
         return wall, mono
 
 
-# Earlier recordings have the names of operators' files in those of functions.
+# Earlier recordings have the file names of operators in the names of functions.
 _SCRIPT = re.compile(rb'"function":"fnop_script_\w*:')
 
 
@@ -357,9 +360,9 @@ class _Inflated:
 
 
 def _lines(file: Readable, limits: RecordingLimits) -> Iterator[bytes | None]:
-    """The lines of a recording; a last None where the file ends within a block.
+    """The lines of a recording; a last None if the file ends within a block.
 
-    What can be had of a block that was cut off is had, up to its last whole line.
+    A block that was cut off is read up to its last whole line.
     """
     inflated, rest = _Inflated(file, limits), bytearray()
     for piece in inflated.pieces():
@@ -387,7 +390,7 @@ def _lines(file: Readable, limits: RecordingLimits) -> Iterator[bytes | None]:
 
 
 def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
-    """The header; `RecordingProblem` if this is not a recording that can be read."""
+    """The header; raises `RecordingProblem` if this is not a readable recording."""
     try:
         header = next(records)
     except StopIteration:
@@ -407,7 +410,7 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
             f"({header.get('fnop')!r:.40}), or record the run again"
         )
     wrong = [name for name, kinds in _HEADER.items() if not _is(header, name, kinds)]
-    names = header.get("namespaces", 0)  # None is the whole cluster
+    names = header.get("namespaces", 0)  # None means the whole cluster
     known = names is None or isinstance(names, list)
     if wrong or not known or not all(isinstance(each, str) for each in names or ()):
         raise RecordingProblem(
@@ -417,7 +420,7 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
     return header
 
 
-# Format 2 has whole records for steps, as they are read of format 3.
+# Format 2 has whole records for steps, in the form to which format 3 is restored.
 _FORMATS = (2, FORMAT_VERSION)
 _HEADER: dict[str, tuple[type, ...]] = {
     "fnop": (str,),

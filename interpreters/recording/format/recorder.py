@@ -1,27 +1,31 @@
-"""Writing down what happened: each input, and the commands that followed.
+"""Record a run: each input, and the commands that followed.
 
-The format: compressed blocks (`fnop.interpreters.recording.format.blocks`) of about 4
-MiB, and in them one JSON record per line.  Each block ends with a checksum; what is
-written of an open one can be read, so that a crash leaves what was written before.  The
-first record is the header; each other one is a step:
+The format consists of compressed blocks (`fnop.interpreters.recording.format.blocks`)
+of about 4 MiB, with one JSON record per line. Each block ends with a checksum. The
+written part of an open block can be read, so a crash does not lose it. The first record
+is the header; each other record is a step:
 
     {"t": [1200, 1200], "r": ENTRY, "b": ENTRY}
 
-or {"gap": 12} where so many steps could not be written.  After 8 KiB of lines, and at
-the end, a record carries `"s"`, the CRC-32 of all lines before its own: what is before
-it is certain, however the file is damaged later on
+or {"gap": 12} if 12 steps could not be written. After 8 KiB of lines, and at the end, a
+record carries `"s"`, the CRC-32 of all lines before its own. The lines before it are
+certain, even if the file is damaged later on
 (`fnop.interpreters.recording.format.sums`).
 
 A review is a record like a step's, with the request, the answers to its handlers and
-the decision (`fnop.core.admission.wire`).  It is beside the steps, and no reader of
-steps is given it.
+the decision (`fnop.core.admission.wire`). A review is not a step, and readers of steps
+do not get it.
 
-`t` is the time since the step before, in microseconds of the wall and of the monotonic
-clock (or both clocks in seconds, as floats, where that is not exact), `r` the text of
-its input and its commands, and `b` that of the object that the input shows, which is
-left out of `r`.  The texts are differences from earlier ones (`fnop.interpreters.
-deltas`).  Secrets are replaced by keyed tokens before they are written
-(`fnop.interpreters.recording.redaction`).
+The fields of a step:
+
+- `t` is the time since the step before, in microseconds of the wall clock and of the
+  monotonic clock. If that is not exact, it is both clocks in seconds, as floats.
+- `r` is the text of its input and its commands.
+- `b` is the text of the object that the input shows, which `r` does not contain.
+
+The texts are differences from earlier texts
+(`fnop.interpreters.recording.format.deltas`). Secrets are replaced by keyed tokens
+before they are written (`fnop.interpreters.recording.redaction`).
 """
 
 from __future__ import annotations
@@ -49,10 +53,10 @@ from fnop.interpreters.recording.redaction import Redaction
 
 __all__ = ["FORMAT_VERSION", "Recorder", "header_of"]
 
-# 2: secrets are replaced by their place, and digests with them.
-# 3: texts are differences from earlier texts.
+# Since format 2, secrets are found by their place and replaced, and digests with them.
+# Since format 3, texts are differences from earlier texts.
 FORMAT_VERSION = 3
-# Steps are written when their texts are so long, and a block ends after so much.
+# Steps are written once their texts reach the first size. A block ends at the second.
 _CHUNK = 256 * 1024
 _BLOCK = 4 * 1024 * 1024
 
@@ -90,7 +94,7 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 class _Step(NamedTuple):
-    """A step to be written: its record without the object of its input, and that."""
+    """A step to write: its record without the object of its input, and the object."""
 
     now: Now
     record: dict[str, Any]
@@ -100,7 +104,7 @@ class _Step(NamedTuple):
 
     @property
     def key(self) -> tuple[Hashable, int]:
-        """The key of its text, which it shares with steps of the same kind."""
+        """The key of the step's text, which it shares with steps of the same kind."""
         record = self.record
         family = record["input"]["in"], *(each["do"] for each in record["commands"])
         return family, self.text.count(b",")
@@ -115,11 +119,11 @@ class _Draft(NamedTuple):
 
     @property
     def texts(self) -> tuple[bytes, ...]:
-        """All of its text."""
+        """All texts of the step."""
         return self.step.text, self.step.body or b""
 
     def whole(self) -> dict[str, Any]:
-        """The record with the object, as it is read again."""
+        """The record with the object, as a reader restores it."""
         step = self.step
         if step.body is None:
             return step.record
@@ -131,9 +135,9 @@ class _Draft(NamedTuple):
 class Recorder:
     """Observes a run and writes it to a file.
 
-    Steps are written when there are many, and at the latest with the first step after a
-    second: so much can a crash lose.  Recording never hurts the run: it
-    ends where it cannot go on, and `problem` tells why.
+    Steps are written when enough have accumulated, and at the latest with the first
+    step after a second. A crash can lose at most that much. Recording never harms the
+    run: it stops if it cannot go on, and `problem` holds the reason.
     """
 
     def __init__(
@@ -142,31 +146,31 @@ class Recorder:
         self._file = file
         self._redaction = redaction
         self._texts = DeltaWriter()
-        # Steps that are not written yet.
+        # The steps that are not written yet.
         self._steps: list[_Step] = []
         self._size = 0
         self._flushed_at = float("-inf")
-        # The time of the last step that is written, in microseconds.
+        # The time of the last written step, in microseconds.
         self._then = 0, 0
-        # The open block, and how much text is in it.
+        # The open block, and the amount of text in it.
         self._block, self._filled = Block(), 0
         self._sums = Sums()
         self.problem: Exception | None = None
         self._write([canonical(header)])
 
     def observe(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
-        """Write one step down."""
+        """Record one step."""
         self._try(self._record, now, input, commands)
 
     def reviewed(
         self, now: Now, review: dict[str, Any], decision: dict[str, Any]
     ) -> None:
-        """Write a review down, which is beside the steps."""
+        """Record a review, which is not a step."""
         record = {"input": review, "commands": [decision]}
         self._try(lambda: self._keep(_Step(now, record, _dumped(record), None, "")))
 
     def gap(self, count: int) -> None:
-        """Write down that so many steps are missing here."""
+        """Record that `count` steps are missing here."""
         self._try(self._gap, count)
 
     def save(self) -> None:
@@ -174,7 +178,7 @@ class Recorder:
         self._try(self.flush)
 
     def finish(self) -> None:
-        """Write what is left, and the end, without which a file shows as cut off."""
+        """Write the rest and the end; without the end a file shows as cut off."""
         self._try(self._end)
 
     def close(self) -> None:
@@ -186,7 +190,7 @@ class Recorder:
             self.problem = self.problem or problem
 
     def _try(self, write: Callable[..., None], *given: Any) -> None:
-        """Write, unless there was a problem; of whatever kind: the run goes on."""
+        """Write, unless there was a problem; after any error the run goes on."""
         if self.problem is None:
             try:
                 write(*given)
@@ -227,11 +231,11 @@ class Recorder:
         if not body.has_text:
             return without_seals(raw), body.uid
         if raw == self._texts.text_of(body.uid):
-            return raw, body.uid  # the answer to a write has shown it
+            return raw, body.uid  # the answer to a write has shown this version
         return _dumped(orjson.loads(raw)), body.uid
 
     def flush(self, *, last: bool = False) -> None:
-        """Write all steps so far; raises whatever keeps them from it."""
+        """Write all steps so far; raise any error that prevents this."""
         if self._steps:
             steps, self._steps, self._size = self._steps, [], 0
             then = self._then
@@ -245,7 +249,7 @@ class Recorder:
             self._write([each.line for each in drafts], last=last)
 
     def _draft(self, step: _Step) -> _Draft:
-        """A step as it is written if there is no secret in it."""
+        """A step as it is written if it does not contain a secret."""
         line, news = self._line(step)
         is_concerned = self._redaction.concerns(step.record, news)
         if is_concerned:
@@ -261,12 +265,12 @@ class Recorder:
         return _Draft(step, line, draft.is_concerned)
 
     def _watch(self, step: _Step) -> None:
-        """Let whatever is like its texts be searched as a whole."""
+        """Let texts that are written as differences from it be searched in full."""
         self._texts.watch(step.key)
         self._texts.watch(step.uid)
 
     def _line(self, step: _Step) -> tuple[bytes, bytes]:
-        """The line of a step, and what in it was not written before."""
+        """The line of a step, and the part of it that was not written before."""
         key = step.key
         found = self._texts.write(key, key[0], step.text)
         time = self._time(step.now)
@@ -277,7 +281,7 @@ class Recorder:
         return line, found.news + b"\n" + body.news
 
     def _time(self, now: Now) -> bytes:
-        """Microseconds since the step before; or seconds, where these are not exact."""
+        """Microseconds since the step before; or seconds, if these are not exact."""
         wall, mono = round(now.wall * 1e6), round(now.mono * 1e6)
         if (wall / 1e6, mono / 1e6) != now:
             return orjson.dumps([float(now.wall), float(now.mono)])
@@ -299,7 +303,7 @@ def _dumped(value: Any) -> bytes:
 
 
 def _redacted(step: _Step, record: dict[str, Any]) -> _Step:
-    """A step with another record: the body apart, as before."""
+    """A step with another record, and the object kept apart as before."""
     if step.body is None:
         return step._replace(record=record, text=orjson.dumps(record))
     input = record["input"]

@@ -1,10 +1,10 @@
 """The last steps of a run, kept in memory, and written down when something fails.
 
-Inputs and commands are values that nobody changes, so a step is kept by reference: it
-is neither copied, nor written, nor searched for secrets, before somebody wants it.  Of
-the steps that are dropped there remains what later ones refer to: the last version of
-each object, those that its handlers have acted upon, the kinds that are served, and the
-indices.  So a dump reads as a recording that begins with a listing.
+Inputs and commands are immutable values, so a step is kept by reference. It is not
+copied, written, or searched for secrets before a dump is requested. When steps are
+dropped, the things that later steps refer to remain: the last version of each object,
+the versions that its handlers acted on, the served kinds, and the indices. So a dump
+reads as a recording that begins with a listing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 SIZE_BYTES = 64 * 1024 * 1024
 AGE_SECONDS = 3600.0
-# A parsed object takes about so many times the memory of its text.
+# A parsed object takes about this many times the memory of its text.
 _PARSED = 6
 # A step without an object, and a command, in bytes.
 _STEP, _COMMAND = 300, 400
@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
 
 class Ring:
-    """Observes a run, and remembers the last of it.
+    """Observes a run, and remembers its last steps.
 
     It keeps at most `size` bytes, by an estimate, and steps of the last `age` seconds.
     """
@@ -70,19 +70,19 @@ class Ring:
         self._steps: deque[tuple[Step, int]] = deque()
         self._size = 0
         self.dropped = 0
-        # The rest of dropped steps.
+        # The parts of dropped steps that later steps refer to.
         self._bodies: dict[str, Body] = {}
         self._fetches: dict[int, Step] = {}
         self._served: dict[str, tuple[Step, Step]] = {}
         self._indexed: dict[tuple[str, tuple[str, str, str]], Indexed] = {}
-        # The versions that handlers have acted upon, which later calls compare with: by
-        # the handler and the object; and those of calls that have not ended.
+        # The versions that handlers acted on, by the handler and the object: later
+        # calls compare with them. Also the versions of calls that have not ended.
         self._acted: dict[tuple[str, str], Body] = {}
         self._begun: dict[int, tuple[str, Body]] = {}
         self._last = Now(0.0, 0.0)
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        """Remember one step; forget those that are too old, or too many."""
+        """Remember one step; forget steps that are too old or too large in sum."""
         step = Step(now, input, commands)
         size = size_of(input, commands)
         self._steps.append((step, size))
@@ -116,7 +116,7 @@ class Ring:
             self._note(step, command)
 
     def _note(self, step: Step, command: Command) -> None:
-        """Remember what later steps refer to of a command."""
+        """Remember the parts of a command that later steps refer to."""
         match command:
             case Fetch(id=number):
                 self._fetches[number] = Step(step.now, Bookmark(0, ""), (command,))
@@ -150,7 +150,7 @@ class Ring:
                 self._bodies[body.uid] = body
 
     def steps(self) -> Iterator[Step]:
-        """All that is remembered, as steps of a run; the ring may go on meanwhile."""
+        """Everything remembered, as steps of a run; the ring may go on meanwhile."""
         now, kept = self._last, tuple(step for step, _ in self._steps)
         earlier = (*self._acted.values(), *(each for _, each in self._begun.values()))
         known = (*earlier, *self._bodies.values())
@@ -166,7 +166,7 @@ class Ring:
 
 
 def size_of(input: Input, commands: Sized) -> int:
-    """The memory that a step needs, in bytes, by an estimate."""
+    """Estimate the memory that a step needs, in bytes."""
     return _size_of(input) + _COMMAND * len(commands)
 
 
@@ -185,8 +185,8 @@ def _size_of(input: Input) -> int:
 class Failure(NamedTuple):
     """A failure that a step shows.
 
-    `why` is "failed" for a handler that has failed for good, of the object `subject`,
-    and "ended" for an operator that ends with an error.
+    `why` is "failed" if a handler for the object `subject` has failed permanently. It
+    is "ended" if the operator ends with an error.
     """
 
     why: Literal["failed", "ended"]

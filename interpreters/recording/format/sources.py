@@ -1,7 +1,7 @@
-"""The values of a module's names, as far as its own text says what they are.
+"""The values of a module's names, as far as the module's text defines them.
 
-The value of a name may be another one in each process, as that of `time.time()`, and
-may change while the operator runs, as that of a mapping.  The text is the same.
+The value of a name may differ in each process, such as the result of `time.time()`. It
+may also change while the operator runs, such as a mapping. The text is the same.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 
 __all__ = ["bindings_of", "names_in"]
 
-# Statements in which a name is bound again are not of its module.
+# Statements that bind names in an inner scope, not in the module.
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _KEPT = 64
 
 
 def bindings_of(module: Mapping[str, Any], name: str) -> tuple[ast.stmt, ...] | None:
-    """The statements that bind a name in a module, by its globals.
+    """The statements that bind a name in a module, given the module's globals.
 
-    None where its text cannot be had, or does not bind the name.
+    None if the module's text cannot be read, or does not bind the name.
     """
     file = module.get("__file__")
     try:
@@ -45,7 +45,7 @@ def _bindings(file: str, _changed: int, _size: int) -> dict[str, tuple[ast.stmt,
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, also those under a condition."""
+    """The statements of a module, including those under a condition."""
     for each in body:
         if isinstance(each, _INNER):
             continue

@@ -1,8 +1,8 @@
-"""The sums in a recording, which tell that its lines are those that were written.
+"""Checksums in a recording, which prove that its lines are unchanged.
 
-A damaged file may be unpacked to other text than was packed, and somebody may have
-taken lines out of it.  So lines carry the CRC-32 of all lines before them; a reader
-takes none for true before it has come to the next sum.
+A damaged file may be unpacked to another text than was packed, and someone may have
+removed lines from it. So lines carry the CRC-32 of all lines before them. A reader does
+not trust a line before it has read the next sum.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from zlib import crc32
 
 __all__ = ["OtherLines", "Sums", "has_sums", "trusted"]
 
-# A line has the sum when so much text is behind the one before: so much is lost at most
-# of what comes before a damage.  A sum takes about 7 bytes of the file.
+# A line carries the sum once this much text follows the last sum. So a damage costs at
+# most this much of the text before it. A sum takes about 7 bytes of the file.
 _EVERY = 8192
 _SUM = re.compile(rb',"s":([0-9]+)}$')
 _STEPS = (b'{"t":', b'{"gap":')
 
 
 class OtherLines(Exception):
-    """Lines are not those that were written."""
+    """The lines differ from those that were written."""
 
 
 class Sums:
-    """The sum of all lines so far, and how many bytes have come since it was told."""
+    """The sum of all lines so far, and the bytes since the last written sum."""
 
     def __init__(self) -> None:
         self._sum = self._behind = 0
@@ -36,9 +36,9 @@ class Sums:
         return self._behind >= _EVERY
 
     def summed(self, lines: list[bytes], *, last: bool = False) -> Iterator[bytes]:
-        """Lines of records as they are written, the sums in them.
+        """The lines of records as they are written, with the sums in them.
 
-        With `last` they are the last ones of the recording.
+        With `last` the recording ends with these lines.
         """
         for position, line in enumerate(lines, 1):
             is_due = self.is_due or (last and position == len(lines))
@@ -49,7 +49,7 @@ class Sums:
             yield line + b"\n"
 
     def told_by(self, line: bytes) -> bool:
-        """Whether a line has a sum; raises `OtherLines` for a wrong one."""
+        """Whether a line has a sum; raises `OtherLines` for a wrong or missing sum."""
         found = _SUM.search(line) if line.startswith(_STEPS) else None
         if found is not None and int(found[1]) != self._sum:
             raise OtherLines("lines before it are missing, or were changed")
@@ -66,7 +66,7 @@ class Sums:
 
 
 def has_sums(header: bytes) -> bool:
-    """Whether the lines behind this first one have sums; older ones have none."""
+    """Whether the lines after this first one have sums; older recordings have none."""
     return b'"sums":true' in header
 
 
@@ -76,10 +76,10 @@ def _is_header(line: bytes) -> bool:
 
 
 def trusted(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
-    """The lines of a recording, those of which the sum was read; raises `OtherLines`.
+    """The lines of a recording whose sum was read; raises `OtherLines`.
 
-    Of a file that is cut off, which has a None at its end, all are given: nothing tells
-    that they are damaged.
+    If the file is cut off, with a None at its end, all its lines are returned: nothing
+    shows that they are damaged.
     """
     each = iter(lines)
     for first in each:

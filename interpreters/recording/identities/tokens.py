@@ -1,7 +1,7 @@
-"""The tokens that stand in recordings in the place of secrets, in all their forms.
+"""The tokens that replace secrets in recordings, in all their forms.
 
-`fnop.interpreters.recording.redaction` writes them.  A token is `redacted-` with 24
-hexadecimal digits; where the secret was encoded, so is its token.
+`fnop.interpreters.recording.redaction` writes them. A token is `redacted-` with 24
+hexadecimal digits. If the secret was encoded, its token is encoded in the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MARK = "redacted-"
 
 _DIGITS = 24
 _RAW = MARK.encode()
-# In base32 a digit has five bits: of the last one of the mark only a part is known.
+# In base32 a digit has five bits, so only a part of the mark's last digit is known.
 _IN_BASE32 = base64.b32encode(_RAW).decode()[:14]
 _IN_BASE64 = base64.b64encode(_RAW).decode()
 _IN_UTF16 = base64.b64encode(MARK.encode("utf-16-le")).decode()
@@ -50,12 +50,12 @@ def _forms() -> Iterator[_Form]:
 def _in_digits(
     first: str, between: str, digit: str, digits: str, decode: Callable[[str], str]
 ) -> _Form:
-    """The form of two hexadecimal digits a byte, with something before each."""
+    """The form with two hexadecimal digits per byte, and something before each byte."""
 
     def encode(text: str) -> str:
         return first + between.join(f"{each:02{digit}}" for each in text.encode())
 
-    # A backslash may be one of a text within a text.
+    # A backslash may belong to a text within a text.
     mark, rest = encode(MARK).replace("\\", r"\\+"), between.replace("\\", r"\\+")
     return _Form(rf"{mark}(?:{rest}{digits}){{{_DIGITS}}}", decode, encode)
 
@@ -101,7 +101,7 @@ def _form_of(token: str) -> _Form:
 
 
 def plain(token: str) -> str:
-    """A token in clear text, whatever form it has.
+    """A token of any form as clear text.
 
     >>> token = "redacted-0123456789abcdef01234567"
     >>> plain(token.encode().hex()) == plain(token) == token

@@ -1,8 +1,8 @@
-"""Two runs' names for the same things: what differs in any two runs is renamed.
+"""Match two runs' names for the same things: rename values that differ in any two runs.
 
-Uids, versions, times, generated names, fresh randomness and tokens for secrets are
-others in each run.  `Names` is what one run says of them; a `Renaming` is their
-one-to-one correspondence in two runs, which grows while their values are compared.
+Uids, versions, times, generated names, fresh randomness and tokens for secrets differ
+in each run. `Names` holds the names of one run. A `Renaming` is their one-to-one
+correspondence in two runs, which grows while their values are compared.
 """
 
 from __future__ import annotations
@@ -38,43 +38,44 @@ _PARTS = re.compile(
     rf"(?P<token>{TOKEN.pattern})|(?P<uid>{_UID})|(?P<time>{_TIME})|(?P<word>{_WORD})"
 )
 UID = re.compile(_UID)
-# The end of a name that is made of a uid, within a text.
+# The end of a name that is derived from a uid, within a text.
 MADE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 _WHOLE_TIME = re.compile(_TIME)
 _JOINTS = re.compile(r"([-.])")
-# The end of a name that is made of a uid (`stable_name`), or of fresh randomness.
+# The end of a name that is derived from a uid (`stable_name`), or from fresh
+# randomness.
 _RANDOM_END = re.compile(r"[0-9a-f]{10}")
 _RANDOM_LENGTH_MIN = 5
-# Volumes that Kubernetes itself gives a pod: tokens of service accounts.
+# Volumes that Kubernetes itself adds to a pod: tokens of service accounts.
 _VOLUME = re.compile(r"((?:.+-token|kube-api-access)-)([a-z0-9]{5})")
 # A digest as a whole text, such as a checksum.
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
-# Enough tokens to see whether two recordings have those of one key.
+# Enough tokens to see whether two recordings used the same key.
 _TOKENS_KEPT = 64
-# Fields that are left out: fnop's own, and who has written which fields and when.
+# Ignored fields: fnop's own, and the record of who has written which fields and when.
 _OWN = "fnop.dev/"
 _ASIDE = frozenset(("managedFields",))
 _VERSION = "resourceVersion"
-# Numbers that the API server chooses, and where it says which addresses it has chosen.
+# Numbers that the API server chooses, and the fields with the addresses that it chose.
 _PORTS = frozenset(("nodePort", "healthCheckNodePort"))
 _ADDRESSED = frozenset(("Pod", "Service"))
 _ADDRESSES = ("clusterIP", "clusterIPs", "hostIP", "hostIPs", "podIP", "podIPs")
 CHOSEN = _PORTS.union(_ADDRESSES, ("containerID",))
 """The fields of services and pods of which a cluster chooses the values."""
 _DAY_SECONDS = 86_400.0
-# No number below this is a time of these years.
+# A smaller number is not a time of these years.
 _TIME_MIN = 1e9
 
 
 class Spelled(NamedTuple):
-    """A text without what differs in each run, and what stood there, in its order."""
+    """A text without the parts that differ in each run, and these parts in order."""
 
     text: str
     parts: tuple[str, ...]
 
 
 class Names:
-    """The names of one run: learned from all the objects that it shows."""
+    """The names of one run, learned from all the objects that it shows."""
 
     def __init__(self) -> None:
         self.versions: dict[str, Body] = {}
@@ -125,12 +126,12 @@ class Names:
         return self._names[name]
 
     def _numbered(self, what: str) -> str:
-        """The number of those before that are called alike, as `*`, `*2`, `*3`."""
+        """A number if the name is already used: `*`, `*2`, `*3`."""
         self._counts[what] = number = self._counts.get(what, 0) + 1
         return "" if number == 1 else str(number)
 
     def draw(self, value: str) -> None:
-        """Take note of fresh randomness in hexadecimal; names may have some of it."""
+        """Take note of fresh randomness in hexadecimal; names may contain it."""
         for length in range(_RANDOM_LENGTH_MIN, len(value) + 1):
             self._random.add(value[:length])
 
@@ -140,11 +141,11 @@ class Names:
             self.tokens.update(plain(each[0]) for each in TOKEN.finditer(text))
 
     def name(self, name: str) -> str:
-        """A name as it is the same in each run."""
+        """A name in the form that is the same in each run."""
         return self._names.get(name) or self.spelled(name).text
 
     def spelled(self, text: str) -> Spelled:
-        """The text without what differs in each run."""
+        """The text without the parts that differ in each run."""
         parts: list[str] = []
 
         def replaced(found: re.Match[str]) -> str:
@@ -185,7 +186,7 @@ class Names:
         return "".join(pieces)
 
     def _named(self, pieces: Sequence[str]) -> Iterator[str]:
-        """The pieces of a word, with the names in it replaced, the longest first."""
+        """The pieces of a word with its names replaced, the longest first."""
         place = 0
         while place < len(pieces):
             for end in range(len(pieces), place, -1):
@@ -212,7 +213,7 @@ def _addresses(stanza: Mapping[str, Any]) -> Iterator[str]:
 
 
 def has_token(value: Any) -> bool:
-    """Whether a token for a secret is somewhere in a value.
+    """Whether a value contains a token for a secret, at any depth.
 
     >>> has_token({"a": ["redacted-0123456789abcdef01234567"]}), has_token("redacted-")
     (True, False)
@@ -231,18 +232,19 @@ def is_time(text: Any) -> bool:
 
 
 class Renaming:
-    """Which names of one run are which of another: one to one.
+    """A one-to-one correspondence between the names of two runs.
 
-    Times correspond to all times: two runs share no clock.  An object's version
-    corresponds to all versions that show the same, for they may have been made by
-    changes that nobody sees.  Who knows a secret may decide on a digest of it, which is
-    another one where the secret is; `knows_secrets` is asked then.
+    All times correspond to each other: two runs do not share a clock. An object's
+    version corresponds to all versions with the same content, because they may differ
+    by changes that no client sees. A handler that knows a secret may decide on a digest
+    of it, which differs as the secret does. `knows_secrets` is asked in that case.
     """
 
     def __init__(self, ours: Names, theirs: Names) -> None:
         self._ours, self._theirs = ours, theirs
         self.knows_secrets: Callable[[], bool] = lambda: False
-        # Tokens of one key are comparable: then none stands for another.
+        # Tokens made with the same key are comparable. Then a token corresponds only to
+        # itself.
         self._has_one_key = not ours.tokens.isdisjoint(theirs.tokens)
         self._forth: dict[str, str] = {}
         self._back: dict[str, str] = {}
@@ -251,9 +253,9 @@ class Renaming:
     def differences(
         self, one: Any, other: Any, path: Path = (), *, decided: bool = False
     ) -> Iterator[DiffItem]:
-        """The differences of two values but for names, in the order of the fields.
+        """The differences of two values except for names, in the order of the fields.
 
-        In what is `decided` the versions count: each is to be of the same state.
+        In `decided` values the versions count: both must be of the same state.
         """
         if one is None or other is None:
             if one is not other:
@@ -272,7 +274,7 @@ class Renaming:
             yield DiffItem("change", path, one, other)
 
     def is_same(self, one: Any, other: Any) -> bool:
-        """Whether two values are the same but for names; if not, none is bound."""
+        """Whether two values are equal except for names; if not, bind none."""
         bound = len(self._forth)
         if next(self.differences(one, other), None) is None:
             return True
@@ -323,7 +325,7 @@ class Renaming:
             yield DiffItem("change", path, [*one], [*other])
 
     def _are_chosen(self, one: Any, other: Any, path: Path) -> bool:
-        """Whether they are times, or ports of each run."""
+        """Whether the values are times, or ports that each run chose."""
         if not (_is_number(one) and _is_number(other)):
             return False
         if path and path[-1] in _PORTS:
@@ -343,7 +345,7 @@ class Renaming:
         return self._are_digests(one, other, decided)
 
     def _are_digests(self, one: str, other: str, decided: bool) -> bool:
-        """Whether they may be digests of secrets: decided so, or known from before."""
+        """Whether they may be digests of secrets: decided so, or known before."""
         if len(one) != len(other) or not all(map(_DIGEST.fullmatch, (one, other))):
             return False
         if one in self._forth or (decided and self.knows_secrets()):
@@ -358,7 +360,7 @@ class Renaming:
         return all(map(self._may_be, pairs)) and all(self._bind(*e) for e in pairs)
 
     def _may_be(self, pair: tuple[str, str]) -> bool:
-        """Whether two names may be those of one thing: it binds neither."""
+        """Whether two names may denote the same thing; this does not bind them."""
         one, other = pair
         if one in self._forth or other in self._back:
             return self._forth.get(one) == other
@@ -388,7 +390,7 @@ class Renaming:
 
 
 def _is_alike(one: Any, other: Any) -> bool:
-    """Whether two values are the same to the letter: True is not 1, which == says."""
+    """Whether two values are identical: True is not 1, although `==` says so."""
     if one != other:
         return False
     options = orjson.OPT_SORT_KEYS
@@ -400,7 +402,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _unpacked(text: str) -> str:
-    """The text that is in base64, as in the data of a Secret; or ""."""
+    """The text encoded in base64, as in the data of a Secret; or ""."""
     try:
         return base64.b64decode(text, validate=True).decode()
     except ValueError:
@@ -415,7 +417,7 @@ def _are_objects(items: Iterable[Any]) -> bool:
 
 
 def _keyed(items: Sequence[Any], names: Names) -> dict[str, Any]:
-    """Items by what names them, else by their places.
+    """Items by their names if they have unique names, else by their places.
 
     >>> [*_keyed([{"name": "a"}, {"name": "b"}], Names())], [*_keyed([5, 5], Names())]
     (['a', 'b'], ['0', '1'])

@@ -1,9 +1,9 @@
-"""The account of a check: what its recording tells beside the operator's steps.
+"""The account of a check: what its recording says in addition to the operator's steps.
 
-The steps are what the operator saw.  `fnop check` also knows what the user and the
-faults did, each change of the cluster, and how the run went without faults.  A header
-is somebody else's, as all of a recording: what is read here is plain values of the
-expected types, or nothing.
+The steps are what the operator saw. `fnop check` also knows what the user and the
+faults did, each change of the cluster, and how the run went without faults. A header is
+untrusted, like the rest of a recording. So only plain values of the expected types are
+read from it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = [
 
 
 class Mark(NamedTuple):
-    """A thing that somebody has done after a step: on which lane, and what.
+    """An action after a step: its lane, and a description.
 
-    `wall` is the virtual time (Unix seconds), `version` is the cluster's by then.  The
-    lanes are "user", "fault" and "rest".
+    `wall` is the virtual time (Unix seconds), and `version` is the cluster's version by
+    then. The lanes are "user", "fault" and "rest".
     """
 
     step: int
@@ -39,11 +39,11 @@ class Mark(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of the cluster, which is there from a step on.
+    """A change of the cluster, in effect from a step on.
 
-    `type` is that of watch events, `by` who has made it: "user", "operator", "cluster"
-    for its own controllers, or "rival" for anybody else.  `body` is the object without
-    secrets.
+    `type` is the type of a watch event. `by` is the author: "user", "operator",
+    "cluster" for its own controllers, or "rival" for any other client. `body` is the
+    object without secrets.
     """
 
     since: int
@@ -58,7 +58,7 @@ class Change(NamedTuple):
 
 
 class Differing(NamedTuple):
-    """A difference of two worlds; None stands for what is not there."""
+    """A difference of two worlds; None stands for something that does not exist."""
 
     object: str
     field: str
@@ -67,18 +67,18 @@ class Differing(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A line of the reference: what makes it equal to another one, and its text."""
+    """A line of the reference: the key that makes lines equal, and its text."""
 
     key: str
     text: str
 
 
 class Crash(NamedTuple):
-    """The end of a crash at one place of the run without faults.
+    """The outcome of a crash at one place of the run without faults.
 
-    `step` is that of the same place in the recorded run, 0 where it has none before its
-    first fault; `handler` and `verb` say which request of the step it is.  `fails` are
-    the properties that the crash violates: none where it does not matter.
+    `step` is the same place in the recorded run, or 0 if that run lacks it before its
+    first fault. `handler` and `verb` say which request of the step it is. `fails` are
+    the properties that the crash violates; it is empty if the crash does not matter.
     """
 
     step: int
@@ -89,11 +89,11 @@ class Crash(NamedTuple):
 
 
 class Account(NamedTuple):
-    """All that the header tells.
+    """Everything that the header says.
 
-    `differences` are those to the world `beside`, such as that of the run without
-    faults, whose lines are the `reference`.  `untried` counts the places of crashes
-    that nobody has tried.
+    `differences` are the differences from the world `beside`. That can be the world of
+    the run without faults, whose lines are the `reference`. `untried` counts the places
+    of crashes that were not tried.
     """
 
     marks: tuple[Mark, ...] = ()
@@ -127,9 +127,9 @@ def account_to_json(account: Account) -> dict[str, Any]:
 
 
 def account_from_json(found: Any) -> Account:
-    """The account of a header; an empty one where it has none.
+    """The account of a header; an empty one if the header lacks it.
 
-    Raises `ValueError` for anything else, in a sentence.
+    Raises `ValueError` with a sentence for anything else.
 
     >>> account_from_json({"untried": 2}).untried
     2
@@ -156,7 +156,7 @@ _DAMAGED = (
 
 
 def _read(cls: type[NamedTuple], found: Mapping[str, Any]) -> Any:
-    """A value of the class, whose fields have the types that it names."""
+    """A value of the class, if its fields have the types that the class declares."""
     given = {}
     for name, kind in _hints(cls).items():
         value = given[name] = found[name]

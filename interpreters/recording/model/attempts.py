@@ -1,6 +1,6 @@
-"""The attempts in a recording: what each was shown, asked for, was given, and decided.
+"""The attempts of a recording: what each was shown, asked for, was given, and decided.
 
-They are folded out of the records, in JSON: nothing is decided here.
+They are folded from the records, in JSON: nothing is decided here.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Json = Mapping[str, Any]
 
 
 class Exchange(NamedTuple):
-    """An effect that an attempt has awaited, and the answer; None if none has come.
+    """An effect that an attempt awaited, and the answer; None if no answer has come.
 
-    `step` is the one in which it asked, `answered` the one that brought the answer.
+    `step` is the step in which it asked, and `answered` is the step that brought the
+    answer.
     """
 
     step: int
@@ -46,10 +47,11 @@ class Attempt:
     """One attempt, as it was recorded.
 
     `step` is the number of the step in which it began, from 1. `desires` is the trace
-    of what a reconcile handler desires, `end` that of its plan or its failure; None
-    where the recording has none, as after a crash. `unknown` tells what of its view the
-    recording lacks, `unindexed` are indices with values that are no JSON; of any index
-    the values of objects may be `missed`.
+    of the children that a reconcile handler desires. `end` is the trace of its plan or
+    its failure. Each is None if the recording lacks it, for example after a crash.
+    `unknown` says which part of its view the recording lacks. `unindexed` are indices
+    with values that are not JSON. In any index the values of some objects may be
+    `missed`.
     """
 
     number: int
@@ -71,7 +73,7 @@ class Attempt:
     desires: Json | None = None
     end: Json | None = None
     unknown: str = ""
-    # The line of a log that it is about: container, time in nanoseconds, text.
+    # The line of a log that the attempt is about: container, time in nanoseconds, text.
     line: tuple[str, int, str] | None = None
 
     @property
@@ -81,7 +83,7 @@ class Attempt:
 
 
 class Attempts:
-    """The fold: records in, finished attempts out."""
+    """The fold: takes records in, returns finished attempts."""
 
     def __init__(self, versions: Versions | None = None) -> None:
         self.versions = versions or Versions()
@@ -89,19 +91,20 @@ class Attempts:
         self.steps = 0
         self._indices: Map[str, Any] = Map()
         self._unindexed: set[str] = set()
-        # Steps of this process are missing.
+        # Whether steps of this process are missing.
         self._missed = False
         self._served = Served()
 
     @property
     def catalogue(self) -> Catalogue:
-        """The kinds that the API server has served, as far as it is recorded."""
+        """The kinds that the API server has served, as far as they are recorded."""
         return self._served.catalogue
 
     def add(self, record: Json) -> list[Attempt]:
-        """Take one record in; the attempts that have ended with it, or were cut off.
+        """Take one record in; return the attempts that it ended or cut off.
 
-        Raises `ValueError`, `KeyError` or `TypeError` for what is no record.
+        Raises `ValueError`, `KeyError` or `TypeError` for anything that is not a
+        record.
         """
         if "gap" in record:
             self._miss(record["gap"])
@@ -120,14 +123,14 @@ class Attempts:
         return found
 
     def _miss(self, count: int) -> None:
-        """Note that so many steps are missing: what they would have told is unknown."""
+        """Note that `count` steps are missing: their content is unknown."""
         self.steps += count
         for each in self.open.values():
             each.unknown = each.unknown or f"{count} steps are missing after its begin"
         self._missed = True
 
     def cut_off(self) -> list[Attempt]:
-        """The attempts of a process that has ended, with its indices."""
+        """The attempts of a process that has ended; its indices are dropped, too."""
         found = [*self.open.values()]
         self.open.clear()
         self._indices, self._unindexed, self._missed = Map(), set(), False
@@ -136,7 +139,7 @@ class Attempts:
     def _traced(
         self, command: Json, input: Json, step: int, now: Now
     ) -> Attempt | None:
-        """Note a trace; the attempt that it ends."""
+        """Note a trace; return the attempt that it ends."""
         match command["do"]:
             case "Began":
                 self._begin(command, step, now)
@@ -241,5 +244,5 @@ def _unshown(version: Version) -> str:
 
 
 def _hashable(key: Any) -> Any:
-    """A key of an index: JSON has lists for tuples."""
+    """A key of an index: JSON has lists instead of tuples."""
     return tuple(map(_hashable, key)) if isinstance(key, list) else key

@@ -1,7 +1,7 @@
-"""The recorded answers of called functions, for a run that goes on otherwise.
+"""The recorded answers of called functions, for a run that goes on differently.
 
-What a function answers may change with time, as the length of a queue does.  So an
-answer is given again at about the time at which it was asked for.
+The answer of a function may change with time, like the length of a queue. So an answer
+is given again at about the time at which it was asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Calls", "Recorded", "Replies", "alike", "fits", "last_answers", "par
 
 
 class Recorded(NamedTuple):
-    """A call, the answer to it, the step of that, and when it was asked for."""
+    """A call, its answer, the step of the answer, and the time of the call."""
 
     call: Call
     outcome: Outcome
@@ -35,15 +35,16 @@ class Recorded(NamedTuple):
 class Calls:
     """The fold of a recording to the answers of `fnop.call`, in their order.
 
-    `drawn` are the random bytes that were a secret, in hexadecimal.  Where a call is
-    given one that its own handler has drawn, a token stands for it.
+    `drawn` are the random bytes that were a secret, in hexadecimal. If a call is given
+    bytes that its own handler has drawn, a token stands for them.
     """
 
     def __init__(self) -> None:
         self.answers: list[Recorded] = []
         self.drawn: list[str] = []
         self._drawing: dict[int, _Asker] = {}
-        # What each has drawn last, in the forms that a call may be given.
+        # The last drawn bytes of each handler and object, in the forms that a call may
+        # be given.
         self._tokens: dict[_Asker, dict[str, str]] = {}
         self._asked: dict[int, tuple[Call, float]] = {}
         self._steps = 0
@@ -84,7 +85,7 @@ def _asker(command: Mapping[str, Any]) -> _Asker:
 
 
 def _tokens_for(drawn: str) -> Iterator[tuple[str, str]]:
-    """The texts that are made of drawn bytes, and the token that stands for each."""
+    """The texts that are derived from drawn bytes, and the token for each."""
     raw = bytes.fromhex(drawn)
     token = MARK + (digest(drawn) + digest([drawn]))[:24]
     for form in (raw.hex(), base64.b64encode(raw), base64.urlsafe_b64encode(raw)):
@@ -125,9 +126,10 @@ def _drawn(outcome: Mapping[str, Any]) -> Iterator[str]:
 def part_of(
     answers: Iterable[Recorded], step: int, until: int | None
 ) -> list[Recorded]:
-    """The answers of a part of a run: of each call those after a step.
+    """The answers for a part of a run: for each call, the answers after a step.
 
-    Where a call has none, it is the last one before; and else the next one.
+    If a call has no answer in the part, the last one before counts, and else the next
+    one.
     """
     found: list[Recorded] = []
     for each in _by(digest_of, answers):
@@ -154,12 +156,12 @@ def _by(
 
 
 def alike(call: Call) -> str:
-    """What a call has in common with those about an object that is made anew."""
+    """The text that equal calls share if they are about different uids of an object."""
     return UID.sub("", encode(call).decode())
 
 
 def fits(recorded: Any, given: Any) -> bool:
-    """Whether an argument may be the recorded one, in which a secret is concealed.
+    """Whether an argument may equal the recorded one, which conceals a secret.
 
     A text with a token stands for any text, and a uid for any other.
 
@@ -180,19 +182,20 @@ def fits(recorded: Any, given: Any) -> bool:
     return same_json(recorded, given)
 
 
-# An answer may be given earlier by so much: two runs do not keep the same time.
+# An answer may be given this much earlier: two runs do not have the same timing.
 _ABOUT_SECONDS = 1.0
 
 
 class Replies:
-    """Recorded answers, given again: those to equal calls in their order and time.
+    """Recorded answers, given again to equal calls in their order and at their time.
 
-    Equal is also a call of another uid, and one with another text where the recording
-    conceals a secret, such as a password that is drawn anew.
+    A call with another uid counts as equal. So does a call with another text if the
+    recording conceals a secret there, such as a password that is drawn again.
 
-    The first call gets the first one.  An answer stays until it is about the time of
-    the next one; what is past by then is left out, and the last one stays.  `until` is
-    the time by which whoever asks as often as then has been given the last ones.
+    The first call gets the first answer. An answer stays until about the time of the
+    next one. Answers that are past by then are skipped, and the last one stays. `until`
+    is a time: a caller that keeps the recorded pace has been given all last answers by
+    then.
     """
 
     def __init__(self, answers: Iterable[Recorded]) -> None:
@@ -209,11 +212,11 @@ class Replies:
         self.until = max(map(_patience, self._exactly.values()), default=0.0)
 
     def knows(self, function: str) -> bool:
-        """Whether calls of a function were answered, with whatever arguments."""
+        """Whether calls of a function were answered, with any arguments."""
         return portable(function) in self._functions
 
     def answer(self, call: Call, wall: float) -> Outcome | None:
-        """The answer to a call at some time; None for one that was never asked."""
+        """The answer to a call at a time; None for a call that was never made."""
         key, other = digest_of(call), alike(call)
         found = self._exactly.get(key)
         if found is None:
@@ -228,7 +231,7 @@ class Replies:
         return found[place].outcome
 
     def _fitting(self, call: Call) -> Iterator[str]:
-        """The calls that differ from this one in what the recording conceals alone."""
+        """The calls that differ from this one only in concealed parts."""
         name = portable(call.function)
         for key, each in self._concealing.items():
             is_of = portable(each.function) == name
@@ -237,7 +240,7 @@ class Replies:
 
 
 def _place(answers: Sequence[Recorded], last: int | None, wall: float) -> int:
-    """Which answer is due, after the `last` one that was given."""
+    """The number of the answer that is due, after the `last` one that was given."""
     past = sum(each.wall <= wall - _ABOUT_SECONDS for each in answers) - 1
     if last is None:
         return max(0, past)
@@ -247,6 +250,6 @@ def _place(answers: Sequence[Recorded], last: int | None, wall: float) -> int:
 
 
 def _patience(answers: Sequence[Recorded]) -> float:
-    """The time of the last answer, and as long again as since the one before."""
+    """The time of the last answer, plus the time between the last two answers."""
     gaps = [two.wall - one.wall for one, two in pairwise(answers)]
     return answers[-1].wall + (gaps[-1] if gaps else 0.0)

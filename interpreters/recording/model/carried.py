@@ -1,7 +1,7 @@
-"""Whose fields a request carries (`Wrote`), as this release and earlier ones record it.
+"""The owners of fields in a request (`Wrote`), as all releases record them.
 
-Earlier ones told a value that a handler returns as all of the status, and not as the
-fields under the handler's name.
+If a handler returned a value, earlier releases recorded all of the status instead of
+the fields under the handler's name.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from fnop.core.values.diff import pointer
 
 __all__ = ["Carried", "carried", "told_alike"]
 
-# Handlers and the pointers of their fields, those first that others write over.
+# Handlers and the pointers of their fields. Fields that others overwrite come first.
 Carried = tuple[tuple[str, tuple[str, ...]], ...]
 
 _STATUS = "/status"
 
 
 def carried(told: Iterable[Any]) -> Carried:
-    """The handlers and their fields; raises for what is none.
+    """The handlers and their fields; raises for anything else.
 
-    All of the status is probably a value that was returned: it counts after all others,
-    but for the field of the handler.
+    A pointer to all of the status probably stands for a returned value. It counts after
+    all other fields, except the field under the handler's name.
 
     >>> carried([["a", ["/status/x", "/status"]], ["b", ["/status/y"]]])
     (('a', ('/status',)), ('a', ('/status/x',)), ('b', ('/status/y',)), \
@@ -44,7 +44,7 @@ def carried(told: Iterable[Any]) -> Carried:
 def told_alike(
     recorded: Mapping[str, Any] | None, now: Mapping[str, Any] | None
 ) -> bool:
-    """Whether two commands tell the same of fields, the recorded one in former words.
+    """Whether two commands name the same fields, the recorded one in an older form.
 
     >>> was = {"do": "Wrote", "id": 1, "fields": [["a", ["/metadata/x", "/status"]]]}
     >>> fields = [["a", ["/metadata/x"]], ["a", ["/status/a/size"]]]

@@ -1,4 +1,4 @@
-"""What is in a recording: the objects that it shows, and the kinds that they are of."""
+"""The contents of a recording: the objects that it shows, and their kinds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Contents", "Named", "NoSuchObject", "is_kind"]
 
 
 class NoSuchObject(LookupError):
-    """The recording shows no such object, or several; the text is one sentence."""
+    """The recording shows no such object, or several; the message is one sentence."""
 
 
 class Named(NamedTuple):
@@ -45,7 +45,7 @@ class Contents:
     _handled: set[tuple[str, str, str]] = field(default_factory=set)
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Take one record in. Raises as `Attempts.add`."""
+        """Take one record in. Raises the same errors as `Attempts.add`."""
         if "gap" in record:
             return
         self._served.add(record)
@@ -60,7 +60,7 @@ class Contents:
 
     @property
     def objects(self) -> tuple[Named, ...]:
-        """All objects of kinds that the API server has served."""
+        """All objects whose kinds the API server has served."""
         kinds = {
             (each.api_version, each.kind): each
             for each in self._served.catalogue.resources
@@ -74,9 +74,9 @@ class Contents:
     def named(self, words: str, among: Iterable[Named] | None = None) -> Named:
         """The object that a person means: KIND/NAMESPACE/NAME, or a part of that.
 
-        A kind or a namespace may stand before the name, or nothing. Objects that
-        handlers were called for come before others of the same name.  It is looked for
-        `among` some, or all. Raises `NoSuchObject`.
+        A kind or a namespace may precede the name. Objects for which handlers were
+        called come before others of the same name. The search covers the objects in
+        `among`, by default all. Raises `NoSuchObject`.
         """
         parts = words.split("/")
         wanted = self.objects if among is None else among
@@ -115,7 +115,7 @@ def _is_meant(each: Named, parts: list[str]) -> bool:
 
 
 def is_kind(resource: Resource, word: str) -> bool:
-    """Whether a word means a kind: its plural, singular, kind, or a short name."""
+    """Whether a word denotes a kind: its plural, singular, kind, or a short name."""
     words = (resource.plural, resource.singular, resource.kind.lower(), resource.label)
     return word.lower() in (*words, *resource.shortcuts, resource.key)
 

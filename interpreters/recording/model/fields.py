@@ -11,7 +11,7 @@ from fnop.core.values.paths import path_text
 __all__ = ["changes_of", "fields_text", "listed"]
 
 _SHOWN_MAX = 8
-# They change with each write, or follow from one.
+# These fields change with each write, or as its consequence.
 _ALWAYS = frozenset(
     ("metadata", each) for each in ("managedFields", "resourceVersion", "generation")
 )
@@ -20,9 +20,9 @@ _WORDS = {"add": " added", "remove": " removed", "change": ""}
 
 
 def changes_of(old: Any, new: Any) -> Diff:
-    """The fields in which two versions differ, without those that always do.
+    """The fields that differ in two versions, without those that always differ.
 
-    New metadata are told by their names.
+    New metadata are listed by their names.
 
     >>> new = {"metadata": {"labels": {"a": "1"}, "resourceVersion": "7"}}
     >>> [each.field for each in changes_of({}, new)]
@@ -64,7 +64,7 @@ def fields_text(items: Iterable[DiffItem]) -> str:
 
 
 def listed(words: Iterable[str]) -> str:
-    """The first of some words, and how many more there are.
+    """The first of some words, and the number of further ones.
 
     >>> listed(map(str, range(11)))
     '0, 1, 2, 3, 4, 5, 6, 7 and 3 more'

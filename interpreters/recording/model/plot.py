@@ -1,8 +1,8 @@
-"""The part of a recording that begins at a step, for those who go on from there.
+"""The part of a recording that begins at a step, for runs that go on from there.
 
-The objects are those that the operator had been shown by then, or those of the cluster
-where an account tells of it; what others have done afterwards is done again by whoever
-goes on.
+The objects are those that the operator had been shown by then. If an account of the
+cluster exists, they are the objects of the cluster instead. The later changes of other
+clients are repeated in the run that goes on.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ Objects = Mapping[Place, dict[str, Any]]
 
 
 class Incomplete(ValueError):
-    """The recording lacks steps that a plot needs, in one sentence."""
+    """The recording lacks steps that a plot needs; the message is one sentence."""
 
 
 class Plot(NamedTuple):
     """The part of a recording that a closed loop needs.
 
-    `objects` are those at the `step`, `wall` is its time, `changes` what others have
-    done after it, `end` the objects at the end of the part, at the time `until`,
-    `answers` those of calls (`part_of`), and `watched` the keys of the kinds that the
-    operator has watched. `missing` steps are not recorded before.
-    `is_true` tells that the objects are those of the cluster, and else what the
-    operator had been shown. `drawn` are random bytes that were a secret, in
-    hexadecimal.
+    - `objects` are the objects at the `step`, and `wall` is its time.
+    - `changes` are the changes by other clients after it.
+    - `end` are the objects at the end of the part, at the time `until`.
+    - `answers` are the answers of calls (`part_of`).
+    - `watched` are the keys of the kinds that the operator has watched.
+    - `missing` is the number of earlier steps that are not recorded.
+    - `is_true` says that the objects come from the cluster. Else they are the objects
+      that the operator had been shown.
+    - `drawn` are random bytes that were a secret, in hexadecimal.
     """
 
     catalogue: Catalogue
@@ -65,7 +67,7 @@ class Plot(NamedTuple):
 
     @property
     def places(self) -> Sequence[Place]:
-        """All objects of which anything is known."""
+        """All objects about which anything is known."""
         changed = (each.place for each in self.changes)
         return [*dict.fromkeys((*self.objects, *self.end, *changed))]
 
@@ -80,13 +82,15 @@ def plot_of(
     manager: str = "",
     account: Account = _NO_ACCOUNT,
 ) -> Plot:
-    """Read a recording, twice, from a step on, up to another.
+    """Read a recording, twice, from one step on, up to another.
 
-    By default it is from the step on by which the operator has seen all objects, to the
-    end; `manager` is the operator's name in managed fields. Where there is an `account`
-    of the cluster, it tells what was there, and what others have done. Raises
-    `ValueError` where the recording has not so many steps, or the part would end before
-    it begins, and `Incomplete` where it lacks some of the part.
+    By default the part begins at the step by which the operator has seen all objects,
+    and ends with the recording. `manager` is the operator's name in managed fields. If
+    there is an `account` of the cluster, the objects and the changes by other clients
+    come from it.
+
+    Raises `ValueError` if the recording has too few steps, or if the part would end
+    before it begins. Raises `Incomplete` if the recording lacks some of the part.
     """
     own, calls, watched, truth = Own(), Calls(), set[str](), Truth(account)
     for record in read():
@@ -127,7 +131,7 @@ def plot_of(
 
 
 def _lack(last: int, missing: int) -> str:
-    """The sentence about missing steps, of which this is the last."""
+    """The sentence about missing steps; `last` is the last of them."""
     return (
         f"the recording lacks {number_of(missing, 'step')} after #{last - missing}, "
         f"and with them what others have done: go on from #{last + 1}, or later"
@@ -135,12 +139,12 @@ def _lack(last: int, missing: int) -> str:
 
 
 def _is_ready(record: Mapping[str, Any]) -> bool:
-    """Whether the operator has seen all objects by then."""
+    """Whether the operator has seen all objects by this record."""
     return any(each["do"] == "Ready" for each in record.get("commands", ()))
 
 
 def _absence(step: int | None, until: int | None, steps: int) -> str:
-    """The sentence about a part that has no beginning, of so many steps read."""
+    """The sentence about a part without a beginning, after `steps` were read."""
     read = number_of(steps, "step")
     match step, until:
         case int(), int() if until < step:
@@ -184,7 +188,7 @@ def _begins_list(command: Mapping[str, Any]) -> bool:
 
 
 def about(plot: Plot, place: Place) -> Plot:
-    """The same without the other objects of its kind, and what these own."""
+    """The same plot without the other objects of its kind, and the objects they own."""
     kind = place.api_version, place.kind
     return _without(
         plot,
@@ -195,11 +199,11 @@ def about(plot: Plot, place: Place) -> Plot:
 def without_strangers(
     plot: Plot, owned: Sequence[Selector], others: Sequence[Selector], manager: str
 ) -> Plot:
-    """The same without objects that are nothing but of a kind that is `owned`.
+    """The same plot without objects that only belong to an `owned` kind.
 
-    Such a kind is watched for the sake of its owned objects. Those of kinds that are
-    selected by `others` stay, and so do those that have an owner, or that the
-    operator's `manager` has written to.
+    Such a kind is watched for the sake of its owned objects. Objects of kinds that
+    `others` select stay. So do objects that have an owner, or that the operator's
+    `manager` has written to.
     """
 
     def is_strange(place: Place, found: dict[str, Any]) -> bool:
@@ -220,7 +224,7 @@ def without_strangers(
 
 
 def _without(plot: Plot, is_out: Callable[[Place, dict[str, Any]], bool]) -> Plot:
-    """The same without some objects, and what these own."""
+    """The same plot without some objects, and the objects that these own."""
     found = [
         *plot.objects.items(),
         *((each.place, each.before or each.after or {}) for each in plot.changes),
@@ -243,9 +247,9 @@ def _without(plot: Plot, is_out: Callable[[Place, dict[str, Any]], bool]) -> Plo
 
 
 def runs_pods(plot: Plot) -> bool:
-    """Whether pods ran where it was recorded, as far as it can be told.
+    """Whether pods ran in the recorded cluster, as far as the recording shows.
 
-    An API server without a kubelet runs none.
+    An API server without a kubelet does not run pods.
     """
     last = [*plot.end.items(), *plot.objects.items()]
     wanted = ran = False
@@ -263,7 +267,7 @@ _WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet")
 
 
 def resource_of(catalogue: Catalogue, place: Place) -> Resource | None:
-    """The resource of an object; None for one of a kind that was not served."""
+    """The resource of an object; None if its kind was not served."""
     found = (
         each
         for each in catalogue.resources

@@ -14,7 +14,7 @@ from fnop.effects.values import same_json
 
 __all__ = ["OPERATORS", "Predicate", "parse_predicate"]
 
-# A path, in whose brackets anything may stand; an operator; and a value.
+# A path, which may contain anything in brackets; an operator; and a value.
 _TERM = re.compile(
     r"\s*((?:[^\[\]=!<>~\s]|\[[^\[\]]*\])+)\s*(==|!=|<=|>=|=|<|>|~|$|\s(?=\S))\s*(.*?)\s*",
     re.DOTALL,
@@ -43,9 +43,9 @@ class Predicate(NamedTuple):
         return " ".join((path_text(self.path), self.operator, self.text)).rstrip()
 
     def holds(self, data: Mapping[str, Any] | None) -> bool:
-        """Whether it is so for an object; None is one that is not there.
+        """Whether it holds for an object; None is an object that does not exist.
 
-        Of an object that is not there nothing holds, but that a field is absent.
+        For an object that does not exist, only the absence of a field holds.
 
         >>> parse_predicate("spec.size >= 3").holds({"spec": {"size": 3}})
         True
@@ -75,7 +75,7 @@ class Predicate(NamedTuple):
         )
 
     def _is_ordered(self, found: Any, order: Callable[[Any, Any], bool]) -> bool:
-        """Numbers are compared as such, texts (and times) by their letters."""
+        """Compare numbers as numbers, and texts (and times) by their letters."""
         if _is_number(found) and _is_number(self.value):
             return order(found, self.value)
         return isinstance(found, str) and order(found, self.text)

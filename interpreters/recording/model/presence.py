@@ -1,4 +1,4 @@
-"""Which objects are there, and which are gone: by watch events, and by listings."""
+"""The objects that exist, and those that are gone: by watch events, and by listings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Departure", "Presence"]
 
 Json = Mapping[str, Any]
 
-# What is listed and watched: the kind, the namespace, and the selectors.
+# The scope of lists and watches: the kind, the namespace, and the selectors.
 Scope = tuple[str, str, str]
 
 
 class Departure(NamedTuple):
     """An object that is gone, by its uid, and how that was seen.
 
-    `listed` tells that a listing lacks it: it was deleted, or is selected no more.
+    `listed` means that a listing lacks it: it was deleted, or is no longer selected.
     """
 
     uid: str
@@ -27,21 +27,21 @@ class Departure(NamedTuple):
 
 
 class Presence:
-    """The fold: records in, departures out."""
+    """The fold: takes records in, returns departures."""
 
     def __init__(self) -> None:
         self._scopes: dict[int, Scope] = {}
         self._present: dict[Scope, set[str]] = {}
-        # The listings under way of which the beginning is known.
+        # The current listings whose beginning is known.
         self._listed: dict[Scope, set[str]] = {}
 
     def miss(self) -> None:
-        """Steps are missing: no listing is known as a whole, and no stream."""
+        """Steps are missing, so no listing and no stream is known completely."""
         self._scopes.clear()
         self._listed.clear()
 
     def add(self, record: Json) -> list[Departure]:
-        """Take one record in; the objects that are gone with it."""
+        """Take one record in; return the objects that are gone with it."""
         input = record["input"]
         if input["in"] == "Started":
             self._scopes.clear()
@@ -55,7 +55,7 @@ class Presence:
         selectors = str(command.get("selectors") or "")
         scope = command["resource"], command.get("namespace") or "", selectors
         self._scopes[command["stream"]] = scope
-        # From no version, a watch begins with a list.
+        # A watch without a version begins with a list.
         token = "version" if command["do"] == "Watch" else "continue_token"
         if not command.get(token):
             self._listed[scope] = set()

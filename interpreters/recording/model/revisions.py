@@ -1,9 +1,9 @@
-"""The versions of all objects of a recording: since when each was there, and was shown.
+"""The versions of all objects of a recording: since when each existed, and was shown.
 
-A version that the operator was shown late was there before.  Where the recording knows
-the cluster (`fnop.interpreters.recording.model.account`), it says since when.
-Elsewhere the versions themselves tell: those of one kind are counted together
-(KEP-5504), so that a version was there when a later one of its kind was shown.
+A version that the operator was shown late existed before. If the recording knows the
+cluster (`fnop.interpreters.recording.model.account`), it says since when. Otherwise the
+versions themselves show it, because the versions of one kind are counted together
+(KEP-5504). So a version existed by the time when a later version of its kind was shown.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ __all__ = [
 
 Json = Mapping[str, Any]
 
-# Of more versions the oldest are forgotten, but for the last one of each object.
+# Beyond this number the oldest versions are forgotten, except the last one of each
+# object.
 VERSIONS_MAX = 20_000
 
 
 class Ref(NamedTuple):
-    """An object by its names, which a later one may have again."""
+    """An object by its names, which a later object may reuse."""
 
     kind: str  # plural.group
     namespace: str
@@ -51,13 +52,13 @@ class Ref(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its kind and its names: `pods/default/web`."""
+        """The kind and the names of the object: `pods/default/web`."""
         place = f"{self.namespace}/" if self.namespace else ""
         return f"{self.kind.partition('.')[0]}/{place}{self.name}"
 
 
 def ref_of(resource: str, namespace: object, name: object) -> Ref:
-    """The object of a resource's key.
+    """The object with a resource's key.
 
     >>> ref_of("deployments.v1.apps", "default", "web").kind
     'deployments.apps'
@@ -72,13 +73,16 @@ def ref_of(resource: str, namespace: object, name: object) -> Ref:
 class Revision:
     """One version of an object.
 
-    `since` is the step from which on it is there, `shown` the one that showed it to the
-    operator, `made` the one that sent the operator's request for it; 0 where there is
-    none.  `since` is concluded from what was shown later, unless it is `dated`.  `wall`
-    is the time of the earliest of them that is known (Unix seconds).  `by` is who has
-    made it: managers, or a word of the account; `changed` are the fields that differ
-    from the version that was known before.  `body` is its compressed JSON; an object
-    that is `gone` has one, which is its last.
+    - `since` is the step from which on it exists. It is concluded from later input,
+      unless it is `dated`.
+    - `shown` is the step that showed it to the operator.
+    - `made` is the step that sent the operator's request for it.
+    - `wall` is the time of the earliest of these steps that is known (Unix seconds).
+    - `by` is its author: managers, or a word of the account.
+    - `changed` are the fields that differ from the version that was known before.
+    - `body` is its compressed JSON. If the object is `gone`, it is its last one.
+
+    A step is 0 if there is no such step.
     """
 
     ref: Ref
@@ -95,17 +99,17 @@ class Revision:
     dated: int = 0
 
     def __post_init__(self) -> None:
-        """Keep since when it is there where somebody tells it."""
+        """Keep `since` as `dated` if it was given."""
         self.dated = self.since
 
     @property
     def leaves(self) -> dict[str, Any]:
-        """Its fields that are no mappings and no lists, by their paths."""
+        """The fields that are not mappings or lists, by their paths."""
         return {} if self.gone else dict(leaves_of(self.data))
 
     @property
     def data(self) -> dict[str, Any]:
-        """The object as it was told (`told`), parsed anew."""
+        """The object as it is kept (`told`), parsed again."""
         found: dict[str, Any] = orjson.loads(zlib.decompress(self.body))
         return found
 
@@ -114,7 +118,7 @@ _FAST = 1
 
 
 def packed(data: Json) -> bytes:
-    """An object as a revision keeps it.
+    """An object in the form that a revision keeps.
 
     >>> Revision(Ref("pods", "", "p"), "u", "7", 0.0, body=packed({"a": 1})).data
     {'a': 1}
@@ -125,7 +129,7 @@ def packed(data: Json) -> bytes:
 class Revisions:
     """The fold of versions, in the order in which they become known.
 
-    Of more than `most` versions the oldest are forgotten.
+    Beyond `most` versions the oldest are forgotten.
     """
 
     def __init__(self, most: int = VERSIONS_MAX) -> None:
@@ -135,11 +139,12 @@ class Revisions:
         self._last: dict[Ref, Revision] = {}
         self._newest: dict[str, Revision] = {}
         self._order: deque[Revision] = deque()
-        # Per kind: the versions that were shown, of objects and of listings, and when.
+        # Per kind: the versions that were shown, of objects and of listings, with their
+        # steps.
         self._seen: dict[str, list[tuple[int, int]]] = {}
 
     def tell(self, found: Revision) -> None:
-        """Take note of a version of which the account tells."""
+        """Take note of a version from the account."""
         before = self._last.get(found.ref)
         if before is not None and not (before.gone or found.gone):
             found.changed = _named(_differing(before, found.data))
@@ -167,14 +172,15 @@ class Revisions:
         return known
 
     def _end(self, last: Revision, step: int, wall: float) -> Revision:
-        """The end of an object which is told by a version in which it was there.
+        """The end of an object that is shown with a version in which it existed.
 
-        So a watch with a selector tells that the object is selected no more, and some
-        aggregated APIs tell every deletion.  The version itself was there all the same.
+        A watch with a selector reports in this way that the object is no longer
+        selected. Some aggregated APIs report every deletion in this way. The version
+        itself existed all the same.
         """
         newest = self._newest.get(last.uid)
         if newest is not None and newest.gone:
-            return newest  # another watch has told of it
+            return newest  # another watch has reported it
         found = Revision(last.ref, last.uid, last.version, wall, step, step, gone=True)
         found.body = last.body
         self._keep(found)
@@ -184,7 +190,7 @@ class Revisions:
     def lose(self, uid: str, version: str, step: int, wall: float) -> Revision | None:
         """Take note that a listing of a version lacks an object; None if it was gone.
 
-        It was deleted in between, and nobody knows when.
+        The object was deleted in between, at an unknown time.
         """
         last = self._newest.get(uid)
         if last is None or last.gone or self._last.get(last.ref) is not last:
@@ -195,12 +201,12 @@ class Revisions:
         return found
 
     def reach(self, kind: str, version: str, step: int) -> None:
-        """Take note that a kind has come to a version: by an object, or a listing."""
+        """Take note that a kind has reached a version: by an object, or a listing."""
         if version.isdecimal():
             self._seen.setdefault(kind, []).append((int(version), step))
 
     def find(self, uid: str, version: str) -> Revision | None:
-        """This version of the object; None if nobody has told of it, or forgotten."""
+        """This version of the object; None if it was never shown, or is forgotten."""
         return self._known.get((uid, version))
 
     def _keep(self, found: Revision) -> None:
@@ -236,21 +242,21 @@ class Revisions:
 
 
 class _Reached(NamedTuple):
-    """When a kind had come to a version: its versions in their order, with steps."""
+    """The steps by which a kind had reached its versions, both in order."""
 
     versions: Sequence[int]
     steps: Sequence[int]
 
     @classmethod
     def of(cls, seen: list[tuple[int, int]]) -> _Reached:
-        """From the versions that were shown, and the steps that showed them."""
+        """Build it from the versions that were shown, and the steps with them."""
         found = sorted(seen)
         newest_first = accumulate((step for _, step in reversed(found)), min)
         steps = [*newest_first][::-1]
         return cls([version for version, _ in found], steps)
 
     def at(self, version: str) -> int:
-        """The first step that showed one of the kind that is not older; 0 for none."""
+        """The first step that showed an equal or later version of the kind; else 0."""
         if not version.isdecimal():
             return 0
         place = bisect_left(self.versions, int(version))
@@ -259,14 +265,14 @@ class _Reached(NamedTuple):
 
 # ------------------------------------------------------------------------- contents
 
-# Who has written which fields is asked for by its own question (`--why`).
+# The manager of each field is a question of its own (`--why`).
 _ASIDE = frozenset(("managedFields", "resourceVersion"))
 _FIELDS_ASKED = 50
 _NAMES_SHOWN, _FIELDS_NAMED = 3, 4
 
 
 def told(data: Json) -> dict[str, Any]:
-    """An object without what says in every version that it is another one.
+    """An object without the fields that differ in every version.
 
     >>> told({"metadata": {"name": "x", "resourceVersion": "7"}})
     {'metadata': {'name': 'x'}}
@@ -283,7 +289,7 @@ def _differing(before: Revision, now: Json) -> Diff:
 
 
 def _named(items: Diff) -> str:
-    """The fields that differ, the first of them by their names.
+    """The fields that differ; only the first are named.
 
     >>> _named(changes_of({"a": 1}, {"a": 2, "b": {"c": 3}}))
     'a, b'
@@ -295,13 +301,13 @@ def _named(items: Diff) -> str:
 
 
 def _makers(data: Json, items: Diff) -> str:
-    """The managers of the fields that differ, where they are known."""
+    """The managers of the fields that differ, if they are known."""
     found = (managers_at(data, each.field) for each in items[:_FIELDS_ASKED])
     return ", ".join([*dict.fromkeys(chain.from_iterable(found))][:_NAMES_SHOWN])
 
 
 def leaves_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The fields of a JSON value that are no mappings and no lists, or empty ones.
+    """The fields of a JSON value that are not mappings or lists, or that are empty.
 
     >>> dict(leaves_of({"spec": {"a": [{"b": 1}], "c": {}}}))
     {'spec.a[0].b': 1, 'spec.c': {}}

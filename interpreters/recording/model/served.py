@@ -18,7 +18,7 @@ Json = Mapping[str, Any]
 
 
 class Served:
-    """The fold of requests and answers of discovery."""
+    """The fold of discovery requests and their answers."""
 
     def __init__(self) -> None:
         self._discovery = discovering.begun({})
@@ -34,7 +34,7 @@ class Served:
     def add(self, record: Json) -> None:
         """Take one record in."""
         if record["input"]["in"] == "Started":
-            self._fetched.clear()  # another process has requests of the same numbers
+            self._fetched.clear()  # another process reuses the numbers of requests
         self._answer(record["input"])
         for command in record["commands"]:
             if command["do"] == "Fetch":
@@ -47,7 +47,7 @@ class Served:
         if path is None or not discovering.lists_kinds(path):
             return
         number, page = input["id"], self._pages.get(path, discovering.Document(path))
-        # An operator asks every few minutes, and nearly always hears the same again.
+        # An operator asks every few minutes, and nearly always gets the same answer.
         heard = page, input["outcome"]
         if self._known.get(path) == heard:
             return

@@ -1,7 +1,7 @@
 """The sources of a value: the answers and the indices that an attempt was given.
 
-No recording holds what the author's code did with them.  But a value that is equal to
-one that the code was given probably is that one.
+No recording holds what the author's code did with them. But a value that equals one
+that the code was given is probably that value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["IndexEntry", "Reply", "Source", "equal_to", "replies"]
 
 Json = Mapping[str, Any]
 
-# Other effects are answered by nothing but that they are done.
+# Other effects are answered only with their completion.
 _TELLING = frozenset(("Call", "Get", "List", "Random"))
 
 
@@ -31,7 +31,7 @@ class Reply(NamedTuple):
 
 
 class IndexEntry(NamedTuple):
-    """An entry of an index that an attempt could read, and the object that it is of."""
+    """An entry of an index that an attempt could read, and the object of the entry."""
 
     name: str
     key: Any
@@ -39,7 +39,7 @@ class IndexEntry(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A value that is equal to the one asked about: of whom, and at which path."""
+    """A value equal to the one in question: its origin, and its path there."""
 
     of: Reply | IndexEntry
     path: FieldPath
@@ -71,7 +71,7 @@ def equal_to(value: Any, attempt: Attempt, until: int) -> Iterator[Source]:
 
 
 def _is_telling(value: Any) -> bool:
-    """Whether equal values are no coincidence that is to be expected.
+    """Whether equality with this value is unlikely to be a coincidence.
 
     >>> [_is_telling(each) for each in ("gold", 42, True, 1, "", None, [])]
     [True, True, False, False, False, False, False]

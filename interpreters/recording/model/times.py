@@ -1,6 +1,6 @@
-"""The times in a recording: read in one place, and told in one place.
+"""The times in a recording: read in one place, and formatted in one place.
 
-A recording is somebody else's: its times may be no numbers, or no moments at all.
+A recording is untrusted: its times may not be numbers, or may not be valid times.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from fnop.core.values.now import Now, wall_time
 
 __all__ = ["clock", "moment", "stamp"]
 
-# The year 1 and the year 10000, as Unix times: what a calendar has, and a bit less.
+# The year 1 and the year 10000, as Unix times: the range of a calendar, and a bit less.
 _FIRST, _LAST = -62_135_596_800.0 + 86_400, 253_402_300_800.0 - 86_400
 
 
 def moment(record: Mapping[str, Any]) -> Now:
-    """The time of a record; raises `ValueError` for what is none.
+    """The time of a record; raises `ValueError` if it is not a time.
 
     >>> moment({"wall": 1.5, "mono": 0})
     Now(wall=1.5, mono=0)

@@ -1,6 +1,7 @@
-"""The cluster as it was, where a recording's account tells of each of its changes.
+"""The cluster as it was, if a recording's account has each of its changes.
 
-What the operator was shown may be older: a watch may be late, and a reply may be lost.
+The operator may have been shown an older state: a watch may be late, and a reply may be
+lost.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ __all__ = ["Truth"]
 
 Objects = dict[Place, dict[str, Any]]
 
-# Those whose changes nobody else does again: the operator, and the cluster's own
-# controllers, which a simulated cluster has, too.
+# The authors whose changes the new run must repeat. The operator makes its own changes
+# again, and so do the cluster's own controllers, which a simulated cluster has, too.
 _OTHERS = frozenset(("user", "rival"))
 
 
@@ -27,8 +28,8 @@ _OTHERS = frozenset(("user", "rival"))
 class Truth:
     """The fold of a recording that has an account.
 
-    The account tells neither the times of changes nor managed fields: these are those
-    of the steps, and of what was shown.
+    The account has neither the times of changes nor managed fields. These come from the
+    steps, and from the versions that were shown.
     """
 
     account: Account
@@ -63,7 +64,7 @@ class Truth:
         return restorable(found, dead)
 
     def deeds(self, step: int, until: int | None = None) -> list[Foreign]:
-        """What others have done after a step, up to another one."""
+        """The changes by other clients after a step, up to another one."""
         known: Objects = {}
         found = []
         for change in self._until(until):
@@ -83,7 +84,7 @@ class Truth:
         return [each for each in changes if step is None or each.since <= step]
 
     def _whole(self, change: Change) -> dict[str, Any]:
-        """The object with its version, and the managed fields that are known for it."""
+        """The object with its version, and with the managed fields known for it."""
         metadata = dict(change.body.get("metadata") or {})
         metadata["resourceVersion"] = str(change.version)
         shown = self._managed.get(change.uid, {})
@@ -93,15 +94,17 @@ class Truth:
         return {**change.body, "metadata": metadata}
 
     def _wall_of(self, change: Change) -> float:
-        """The time of a change: not before the last step, or deed, before it."""
+        """The time of a change: not before the last step, or action, before it."""
         steps = self._walls[: max(0, change.since - 1)][-1:]
         marks = (e.wall for e in self.account.marks if e.version < change.version)
         return max((*steps, *marks), default=0.0)
 
 
 def _released(before: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What its deletion has made of an object: who takes the last finalizers away
-    ends one that is to be deleted already.
+    """The object after its deletion, or None if it is gone.
+
+    A client that removes the last finalizers ends an object that is being deleted
+    already.
 
     >>> meta = {"name": "x", "deletionTimestamp": "now"}
     >>> _released({"metadata": {**meta, "finalizers": ["a/b"]}})

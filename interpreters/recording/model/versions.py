@@ -14,12 +14,12 @@ from fnop.core.values.packing import Packing
 
 __all__ = ["Packed", "Versions", "objects_in"]
 
-# An attempt may be about a version that is not the last one, but not about any.
+# An attempt may be about a version other than the last one, but not about any version.
 KEPT_MAX = 64
 
 
 class Packed(Body):
-    """A body of which only compressed text is kept: it is parsed at each look.
+    """A body that keeps only compressed text, and parses it at each access.
 
     >>> Packed({"metadata": {"uid": "u"}}).data
     {'metadata': {'uid': 'u'}}
@@ -33,25 +33,25 @@ class Packed(Body):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The object, parsed anew."""
+        """The object, parsed again."""
         found: dict[str, Any] = orjson.loads(self.raw)
         return found
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The metadata, parsed anew."""
+        """The metadata, parsed again."""
         return self.stanza("metadata")
 
 
-# Without an object that others are like.
+# Packing without a similar object as its base.
 _ALONE = Packing()
 
 
 class Versions:
     """The last versions of each object, by its uid.
 
-    `form` makes what is kept of one: `Body` is fast, `Packed` takes a tenth of the
-    memory.
+    `form` makes the kept form of a version: `Body` is fast, `Packed` takes a tenth of
+    the memory.
     """
 
     def __init__(self, form: Callable[[dict[str, Any]], Body] = Body) -> None:

@@ -1,6 +1,6 @@
-"""The objects of a recorded run at a step, and what others than the operator have done.
+"""The objects of a recorded run at a step, and the changes by others than the operator.
 
-Both are what the operator was shown: nobody else's view is in a recording.
+Both are what the operator was shown: a recording does not contain another view.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CONTROLLERS = frozenset(
 _WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
 # Answers after which a request has certainly changed nothing.
 _DENIALS = frozenset(("Conflict", "Refused", "Missing"))
-# Fields that nobody but the API server sets.
+# Fields that only the API server sets.
 _SERVER = frozenset(
     (
         *("uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
@@ -52,7 +52,7 @@ _SERVER = frozenset(
 
 
 class Place(NamedTuple):
-    """Which object it is, as it was shown."""
+    """The identity of an object, as it was shown."""
 
     api_version: str
     kind: str
@@ -68,9 +68,9 @@ class Place(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """What somebody else has done: `after` is None where the object is gone.
+    """A change by another client: `after` is None if the object is gone.
 
-    `before` is None where it was not there.
+    `before` is None if the object did not exist.
     """
 
     step: int
@@ -84,16 +84,16 @@ class Foreign(NamedTuple):
 class Own:
     """The fold of a recording to the versions that its operator has made.
 
-    A write that changes nothing is answered with somebody else's version: one that had
-    been shown before the write was sent.  Where steps are missing, a request without a
-    beginning may have been a write.  An object is `deleted` that was asked for, unless
-    that was refused: the answer need not show it.
+    A write that changes nothing is answered with another client's version, which was
+    shown before the write was sent. If steps are missing, a request without a beginning
+    may have been a write. An object counts as `deleted` once its deletion was
+    requested, unless the API server refused. The answer need not show it.
     """
 
     versions: set[tuple[str, str]] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     _served: Served = field(default_factory=Served)
-    # The uid of the object in each place, and of those that requests are to delete.
+    # The uid of the object in each place, and of the objects that requests delete.
     _uids: dict[Place, str] = field(default_factory=dict)
     _deleting: dict[int, str] = field(default_factory=dict)
     # The effect of each request, and the step in which it was sent.
@@ -152,10 +152,11 @@ class Own:
 
 @dataclass
 class World:
-    """The fold of a recording to the objects that are there.
+    """The fold of a recording to the objects that exist.
 
-    `own` is what the operator has made in all of the recording: an answer may come
-    after the watch event of the same write.  `manager` is its name in managed fields.
+    `own` are the operator's versions and deletions in the whole recording: an answer
+    may come after the watch event of the same write. `manager` is its name in managed
+    fields.
     """
 
     own: Own
@@ -168,7 +169,10 @@ class World:
     _dead: dict[str, int] = field(default_factory=dict)
 
     def add(self, record: Json) -> list[Foreign]:
-        """Take one record in; what others have done by it. Raises as `Attempts.add`."""
+        """Take one record in; return the changes by others that it shows.
+
+        Raises the same errors as `Attempts.add`.
+        """
         self.steps += record.get("gap", 1)
         if "gap" in record:
             return []
@@ -180,7 +184,7 @@ class World:
     def _see(self, found: dict[str, Any], gone: bool) -> Iterator[Foreign]:
         place, body = Place.of(found), Body(found)
         if not body.uid or not body.name or body.uid in self._dead:
-            return  # no object that is kept, or one that an answer shows too late
+            return  # an object that is not kept, or that an answer shows too late
         before = self.objects.get(place)
         was = None if before is None else Body(before)
         if gone or (body.is_deleting and not body.finalizers):
@@ -203,15 +207,15 @@ class World:
         yield Foreign(self.steps, self.wall, place, former, found)
 
     def _is_of_controllers(self, was: Body | None, body: Body) -> bool:
-        """Whether none but the operator and the cluster's controllers have made it."""
+        """Whether only the operator and the cluster's controllers made it."""
         authors = set(authors_of(was, body))
         return bool(authors) and authors <= CONTROLLERS | {self.manager}
 
     def is_collected(self, change: Foreign) -> bool:
         """Whether an object is gone because its owners are, as far as is known now.
 
-        The garbage collector does that. It may be shown before the end of the owner,
-        whose watch is another one.
+        The garbage collector does that. Its deletion may be shown before the end of the
+        owner, which comes in another watch.
         """
         if change.after is not None or change.before is None:
             return False
@@ -220,23 +224,22 @@ class World:
         return bool(owners) and all(self._is_gone(e.uid, body.uid) for e in owners)
 
     def _is_gone(self, owner: str, dependent: str) -> bool:
-        """Whether an owner was removed before a dependent, or is to be removed."""
+        """Whether an owner was removed before a dependent, or is being removed."""
         if owner in self._dead:
             return self._dead[owner] <= self._dead.get(dependent, 0)
         present = (Body(each) for each in self.objects.values())
         return not any(each.uid == owner and not each.is_deleting for each in present)
 
     def restorable(self) -> dict[Place, dict[str, Any]]:
-        """The objects that a simulated cluster is to begin with."""
+        """The objects at the beginning of a simulated cluster."""
         return restorable(self.objects, self._dead)
 
 
 def authors_of(was: Body | None, body: Body) -> tuple[str, ...]:
-    """Who has made a version of an object, by its managed fields; none if these do not
-    tell.
+    """The authors of a version of an object, by its managed fields; else empty.
 
-    An entry stays as it is where a manager gives other values to the same fields: then
-    those who manage what has changed have done it.
+    If a manager gives other values to the same fields, its entry does not change. Then
+    the authors are the managers of the changed fields.
     """
     old = [] if was is None else was.meta.get("managedFields") or []
     new = body.meta.get("managedFields") or []
@@ -262,11 +265,12 @@ def authors_of(was: Body | None, body: Body) -> tuple[str, ...]:
 def restorable(
     objects: Mapping[Place, dict[str, Any]], dead: Container[str]
 ) -> dict[Place, dict[str, Any]]:
-    """The objects, without references to owners that nobody has shown.
+    """The objects, without references to owners that were never shown.
 
-    A garbage collector would take these for gone. Objects whose owners are `dead`, by
-    their uids, are left out: it is about to remove them.  Pods have no volume for the
-    API's token, which a simulated cluster gives to none (ServiceAccount admission).
+    A garbage collector would take these owners for gone. Objects whose owners are
+    `dead`, by their uids, are skipped: the garbage collector is about to remove them.
+    Pods lose the volume for the API's token, which a simulated cluster does not add
+    (ServiceAccount admission).
     """
     known = {Body(each).uid for each in objects.values()}
     return {
@@ -287,7 +291,7 @@ def _is_old(body: Body, known: Body) -> bool:
 
 
 def _is_known(was: Body, own: Own) -> bool:
-    """Whether the end of an object follows from what was done to it before."""
+    """Whether the end of an object follows from an earlier deletion."""
     return was.is_deleting or was.uid in own.deleted
 
 
@@ -303,15 +307,15 @@ def _without_strangers(found: dict[str, Any], known: set[str]) -> dict[str, Any]
     return {**found, "metadata": {**found["metadata"], "ownerReferences": left}}
 
 
-# The place of the API's token in containers, and the names of its volume (before and
-# since Kubernetes 1.21).
+# The mount path of the API's token in containers, and the names of its volume (before
+# and since Kubernetes 1.21).
 _ACCESS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _ACCESS_VOLUME = re.compile(r"(.*-token|kube-api-access)-[a-z0-9]{5}")
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def _without_access(found: dict[str, Any]) -> dict[str, Any]:
-    """A pod without the volume for the token that its admission has added.
+    """A pod without the token volume that admission has added.
 
     >>> mounts = [{"name": "kube-api-access-x7k2p", "mountPath": _ACCESS}]
     >>> spec = {"containers": [{"volumeMounts": mounts}], "volumes": mounts}
@@ -336,14 +340,14 @@ def _without_access(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _less(value: dict[str, Any], field: str, names: set[str]) -> dict[str, Any]:
-    """A mapping whose list has nothing of these names; without an empty list."""
+    """A mapping whose list lacks items of these names; without an empty list."""
     left = [each for each in value.get(field) or () if each["name"] not in names]
     rest = {key: each for key, each in value.items() if key != field}
     return {**rest, field: left} if left else rest
 
 
 def change_of(before: Json, after: Json) -> tuple[dict[str, Any], Any]:
-    """A change as merge patches: of the object, and of its status (None: no change).
+    """A change as merge patches: for the object, and for its status (None: no change).
 
     >>> before = {"metadata": {"uid": "u"}, "spec": {"a": 1, "b": 2}}
     >>> change_of(before, {"metadata": {"uid": "v"}, "spec": {"a": 1}})

@@ -1,7 +1,7 @@
-"""The inputs and commands of a step that a timeline does not tell, in words.
+"""The inputs and commands of a step that a timeline does not show, in words.
 
-They are the operator's housekeeping: listings and bookmarks, discovery, alarms, and
-what it says without anything being wrong.
+They are the operator's housekeeping: listings and bookmarks, discovery, alarms, and log
+lines without any trouble.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Aside", "Asides"]
 Json = Mapping[str, Any]
 
 
-# Commands that say all by their names.
+# Commands whose names say everything.
 _WORDS = {
     "Ready": "is ready",
     "Refresh": "shows an impure daemon the new state of its object",
@@ -26,7 +26,7 @@ _WORDS = {
 
 
 class Aside(NamedTuple):
-    """What a step has heard and done beside its events; "" and () for nothing."""
+    """The input and commands of a step other than its events; "" and () if empty."""
 
     heard: str = ""
     done: tuple[str, ...] = ()
@@ -34,17 +34,17 @@ class Aside(NamedTuple):
 
 @dataclass
 class Asides:
-    """The fold: records in, asides out."""
+    """The fold: takes records in, returns asides."""
 
-    # The kinds of streams, and the paths of requests of discovery.
+    # The kinds of streams, and the paths of discovery requests.
     _streams: dict[int, str] = field(default_factory=dict)
     _fetched: dict[int, str] = field(default_factory=dict)
     _logs: dict[int, str] = field(default_factory=dict)
-    # Many steps say the same.
+    # Equal asides are kept once, because many steps have the same.
     _known: dict[Aside, Aside] = field(default_factory=dict)
 
     def add(self, record: Json) -> Aside:
-        """What one more record tells. Raises as `Attempts.add`."""
+        """The aside of one more record. Raises the same errors as `Attempts.add`."""
         if "gap" in record:
             return Aside()
         input = record["input"]

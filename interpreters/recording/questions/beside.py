@@ -1,7 +1,8 @@
-"""What somebody saw, beside the truth: how old that was, and what differs.
+"""Compare what was seen with the truth: how old it was, and what differs.
 
-The truth is what was there at a step, as far as anybody ever learnt it: in a recording
-of a check the cluster itself, in others also what the operator was shown only later.
+The truth is what existed at a step, as far as it was ever learnt. In a recording of a
+check it is the cluster itself. In other recordings it also includes what the operator
+was shown only later.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ __all__ = ["Beside", "View", "operator_view", "view_of"]
 
 
 class Beside(NamedTuple):
-    """A version of an object that was seen, and the one that is there.
+    """A version of an object that was seen, and the one that exists.
 
-    `seen` is None where nothing was seen, `truth` None where the object is not there.
-    `revisions` counts the versions that are newer, `seconds` is the time since the
-    first of them was there.  `differing` are the fields, the truth first.
+    `seen` is None if nothing was seen, and `truth` is None if the object does not
+    exist. `revisions` counts the newer versions, and `seconds` is the time since the
+    first of them existed. `differing` are the fields that differ, the truth first.
     """
 
     object: Ref
@@ -34,7 +35,7 @@ class Beside(NamedTuple):
 
 
 class View(NamedTuple):
-    """What the handler of a call was shown and has read by a step."""
+    """The objects that the handler of a call was shown or has read by a step."""
 
     attempt: Attempt
     sights: tuple[Beside, ...]
@@ -51,7 +52,7 @@ def view_of(attempt: Attempt, steps: Steps, step: int) -> View:
 
 
 def operator_view(ref: Ref, steps: Steps, step: int) -> Beside:
-    """What the operator had been shown of an object by a step."""
+    """The version of an object that the operator had been shown by a step."""
     past = steps.pasts.get(ref)
     number = -1 if past is None else past.shown_by(step)
     found = None if past is None or number < 0 else past.versions[number]
@@ -75,5 +76,5 @@ def _beside(ref: Ref, seen: Revision | None, steps: Steps, step: int) -> Beside:
 
 
 def _places(seen: Revision, past: Past) -> Iterator[int]:
-    """Where a version stands among those of its object."""
+    """The number of a version among the versions of its object."""
     return (number for number, each in enumerate(past.versions) if each is seen)

@@ -15,27 +15,27 @@ Json = Mapping[str, Any]
 # A call by the step in which it began, and its number.
 Call = tuple[int, int]
 
-# Who asks for these changes nothing.
+# A handler that asks only for these changes nothing.
 _WAITS = frozenset(("Sleep", "Wait"))
 
 
 def call_of(attempt: Attempt) -> Call:
-    """The call of an attempt, unlike all others of a recording."""
+    """The key of an attempt's call, unique in a recording."""
     return attempt.step, attempt.number
 
 
 @dataclass
 class Busy:
-    """The fold: `calls` are those that have done something; others end with nothing."""
+    """The fold: `calls` are those that have done something, unlike the others."""
 
     attempts: Attempts = field(default_factory=Attempts)
     calls: set[Call] = field(default_factory=set)
 
     def add(self, record: Json) -> None:
-        """Take one record in. Raises as `Attempts.add`."""
+        """Take one record in. Raises the same errors as `Attempts.add`."""
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
-        if "gap" in record:  # who knows what they have done meanwhile
+        if "gap" in record:  # calls may have done anything in the gap
             self.calls |= {call_of(each) for each in known.values()}
         for command in record.get("commands", ()):
             self.calls |= {
@@ -44,7 +44,7 @@ class Busy:
 
 
 def _does(command: Json, attempt: Attempt) -> bool:
-    """Whether a command is something that an attempt does."""
+    """Whether a command counts as something that an attempt does."""
     match command:
         case {"do": "Asked", "attempt": number, "effect": {"is": kind}}:
             return number == attempt.number and kind not in _WAITS

@@ -1,4 +1,4 @@
-"""A cursor in a recording: where it can go, and what is asked there.
+"""A cursor in a recording: it can move, and answers questions there.
 
 All answers are as of the cursor's step.
 """
@@ -25,11 +25,11 @@ __all__ = ["Cursor", "NoAnswer", "Stretch"]
 
 
 class NoAnswer(LookupError):
-    """There is no such place, or nothing to tell; the text is one sentence."""
+    """There is no such place, or no answer; the message is one sentence."""
 
 
 class Stretch(NamedTuple):
-    """The steps in which something holds; the last one is 0 where it has no end."""
+    """The steps in which something holds; the last one is 0 if it has no end."""
 
     first: int
     last: int
@@ -39,7 +39,7 @@ class Stretch(NamedTuple):
 class Cursor:
     """A step of a recording, and the object that was chosen, if any.
 
-    A step that is missing in the recording belongs to the gap's last one.
+    A step that is missing in the recording belongs to the last step of its gap.
     """
 
     steps: Steps
@@ -47,13 +47,13 @@ class Cursor:
     chosen: Ref | None = None
 
     def choosing(self, ref: Ref | None) -> Cursor:
-        """The cursor with an object that was chosen; None is none."""
+        """The cursor with an object that was chosen, or without one for None."""
         return replace(self, chosen=ref)
 
     # --------------------------------------------------------------------- moving
 
     def goto(self, step: int) -> Cursor:
-        """The cursor at a step; in a gap at its end. Raises `NoAnswer`."""
+        """The cursor at a step; in a gap, at its end. Raises `NoAnswer`."""
         steps = self.steps
         if not steps.first <= step <= steps.last:
             kept = f"#{steps.first} to #{steps.last}"
@@ -61,7 +61,10 @@ class Cursor:
         return replace(self, step=self._recorded(step))
 
     def moved(self, count: int) -> Cursor:
-        """So many steps further, or back; at most to an end. Raises `NoAnswer`."""
+        """The cursor `count` steps further, or back; at most at an end.
+
+        Raises `NoAnswer`.
+        """
         numbers, first = self.steps.numbers, self.steps.place(self.steps.first)
         here = self.steps.place(self.step)
         there = max(first, min(here + count, len(numbers) - 1))
@@ -73,7 +76,7 @@ class Cursor:
     def sought(
         self, holds: Callable[[Event], bool], what: str, *, back: bool
     ) -> Cursor:
-        """At the next event for which something holds. Raises `NoAnswer`."""
+        """The cursor at the next event for which something holds. Raises `NoAnswer`."""
         steps = self.steps
         numbers = (
             range(steps.before(self.step) - 1, -1, -1)
@@ -84,9 +87,9 @@ class Cursor:
         return self._next_of(map(steps.step_of, found), what, back=back)
 
     def to_call(self, handler: str, *, back: bool) -> Cursor:
-        """At the next call of a handler; "" is any.
+        """The cursor at the next call of a handler; "" means any handler.
 
-        It is one for the chosen object, unless the handler is never called for that.
+        The call is for the chosen object, unless the handler is never called for it.
         """
         what = f"call of {handler}" if handler else "call of a handler"
         ref = self.chosen
@@ -97,30 +100,30 @@ class Cursor:
         return self.sought(lambda each: _calls(each, handler, ref), what, back=back)
 
     def to_write(self, ref: Ref | None, *, back: bool) -> Cursor:
-        """At the next request that writes an object; None is any."""
+        """The cursor at the next request that writes an object; None means any."""
         what = f"write to {ref.label}" if ref else "write"
         return self.sought(lambda each: _writes(each, ref), what, back=back)
 
     def to_change(self, ref: Ref, *, back: bool) -> Cursor:
-        """At the next step since which an object is another one."""
+        """The cursor at the next step that changes an object."""
         since = self._past(ref).since
         others = reversed(since) if back else since
         return self._next_of(others, f"change of {ref.label}", back=back)
 
     def to_trouble(self, *, back: bool) -> Cursor:
-        """At the next step at which something has gone wrong."""
+        """The cursor at the next step at which something has gone wrong."""
         troubles = self.steps.troubles
         others = reversed(troubles) if back else troubles
         return self._next_of(others, "failure", back=back)
 
     def to_stretch(self, ref: Ref, predicate: Predicate) -> Cursor:
-        """At the next step since which a predicate holds."""
+        """The cursor at the next step from which a predicate holds."""
         found = (each.first for each in self.stretches(ref, predicate))
         what = f"step at which {predicate} begins to hold of {ref.label}"
         return self._next_of(found, what, back=False)
 
     def _next_of(self, steps: Iterable[int], what: str, *, back: bool) -> Cursor:
-        """At the first of some steps that is beyond the cursor."""
+        """The cursor at the first of some steps beyond its present step."""
         first, last = self.steps.first, self.steps.last
         for each in steps:
             step = self._recorded(max(each, first))
@@ -130,7 +133,7 @@ class Cursor:
         raise NoAnswer(f"there is no {what} {where} #{self.step}")
 
     def _recorded(self, step: int) -> int:
-        """The step, or the end of the gap that it is in."""
+        """The step, or the end of the gap that contains it."""
         return self.steps.numbers[self.steps.place(step)]
 
     # ------------------------------------------------------------------- the step
@@ -142,7 +145,7 @@ class Cursor:
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether a request of the step is still to be answered."""
+        """Whether a request of the step is still waiting for its answer."""
         return any(each.request in self.steps.pending for each in self.events)
 
     @property
@@ -154,7 +157,7 @@ class Cursor:
 
     @property
     def objects(self) -> Sequence[Ref]:
-        """The objects that the step is about: those of its calls first."""
+        """The objects that the step is about, those of its calls first."""
         events = [*self.events, *self.steps.answers.get(self.step, ())]
         events.sort(key=lambda each: not each.attempts)
         found = (each.object for each in events)
@@ -173,7 +176,7 @@ class Cursor:
     # ------------------------------------------------------------------ the truth
 
     def truth(self, ref: Ref) -> Revision:
-        """The version of an object that is there. Raises `NoAnswer`."""
+        """The version of an object that exists at the step. Raises `NoAnswer`."""
         past = self._past(ref)
         number = past.at(self.step)
         if number < 0:
@@ -187,7 +190,7 @@ class Cursor:
         return found
 
     def present(self, kind: str = "") -> Iterator[Revision]:
-        """The objects that are there, of a kind ("" for all), in their order."""
+        """The existing objects of a kind ("" for all), in their order."""
         wanted = (each for each in self.steps.ordered if kind in ("", each.kind))
         for past in map(self.steps.pasts.__getitem__, wanted):
             number = past.at(self.step)
@@ -195,17 +198,17 @@ class Cursor:
                 yield past.versions[number]
 
     def views(self) -> list[View]:
-        """What the handlers of the step were shown, and have read by then."""
+        """The objects that the handlers of the step were shown or have read by then."""
         return [view_of(each, self.steps, self.step) for each in self.attempts]
 
     def shown(self, ref: Ref) -> Beside:
-        """What the operator had been shown of an object."""
+        """The version of an object that the operator had been shown."""
         return operator_view(ref, self.steps, self.step)
 
     # ------------------------------------------------------------ when did it break
 
     def stretches(self, ref: Ref, predicate: Predicate) -> list[Stretch]:
-        """The steps in which a predicate holds of an object, in the whole recording."""
+        """The steps in which a predicate holds for an object, in all of the run."""
         found: list[Stretch] = []
         for step, holds in self._states(self._past(ref), predicate):
             is_open = bool(found) and not found[-1].last
@@ -216,9 +219,9 @@ class Cursor:
         return found
 
     def _states(self, past: Past, predicate: Predicate) -> Iterator[tuple[int, bool]]:
-        """Whether it holds, at the first step and at those that bring a version.
+        """Whether it holds, at the first step and at each step with a new version.
 
-        Of several versions in one step the last one counts.
+        If one step has several versions, the last one counts.
         """
         first, last = self.steps.first, self.steps.last
         steps = [first, *(max(first, each) for each in past.since)]
@@ -229,9 +232,10 @@ class Cursor:
                 yield step, predicate.holds(None if body is None else body.data)
 
     def bisected(self, ref: Ref, predicate: Predicate, good: int, bad: int) -> Cursor:
-        """At the step since which a predicate holds up to `bad`, and not at `good`.
+        """The cursor at the step from which a predicate holds, up to `bad`.
 
-        Raises `NoAnswer` where it holds at both steps, or at none.
+        It does not hold at `good`. Raises `NoAnswer` if it holds at both steps, or at
+        neither.
         """
         found = self.stretches(ref, predicate)
         state = {each: _holds_at(found, each) for each in (good, bad)}

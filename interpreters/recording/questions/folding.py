@@ -1,4 +1,4 @@
-"""Repetitions in a story: an operator that waits does the same again and again."""
+"""Fold repetitions in a story: an operator that waits repeats the same lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fnop.interpreters.recording.questions.story import Line
 
 __all__ = ["Folding"]
 
-# The longest sequence of lines that is looked for.
+# The longest sequence of lines that is searched for.
 _LENGTH_MAX = 12
 # The parts that differ from call to call: steps, versions, and durations.
 _MOMENT = re.compile(
@@ -22,10 +22,10 @@ _MOMENT = re.compile(
 
 @dataclass
 class Folding:
-    """The fold: lines in, lines out.
+    """The fold: takes lines in, returns lines.
 
-    A sequence of lines that comes a third time, and more often, is left out, and told
-    when another line comes, or the story ends.
+    A sequence of lines is skipped from its third time on. The repetition is reported
+    when another line comes, or when the story ends.
     """
 
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=2 * _LENGTH_MAX))
@@ -35,7 +35,7 @@ class Folding:
     _last: Line | None = None
 
     def take(self, line: Line) -> list[Line]:
-        """The lines to tell now that one more has come."""
+        """The lines to print after one more has come."""
         key = _key(line)
         if self._cycle and key == self._cycle[len(self._part)]:
             self._part.append(line)
@@ -49,7 +49,7 @@ class Folding:
         return [*told, line]
 
     def end(self) -> list[Line]:
-        """The lines that are left: what was repeated, and a part of another time."""
+        """The lines that remain: a note about repetitions, and a partial one."""
         told = list[Line]()
         if self._last is not None:
             lines = number_of(len(self._cycle), "line")
@@ -66,7 +66,7 @@ class Folding:
         return told
 
     def _repeated(self) -> tuple[str, ...]:
-        """The shortest sequence that has just come twice; () where none has."""
+        """The shortest sequence that has just come twice; else ()."""
         recent = [*self._recent]
         for length in range(1, len(recent) // 2 + 1):
             if recent[-length:] == recent[-2 * length : -length]:
@@ -75,5 +75,5 @@ class Folding:
 
 
 def _key(line: Line) -> str:
-    """The common part of two lines that tell the same of two moments."""
+    """The common part of two lines that say the same about two times."""
     return f"{line.depth} {line.where} {_MOMENT.sub('', line.text)}"

@@ -1,7 +1,7 @@
 """The lanes of a timeline: who acts on whom, as in a sequence chart.
 
-Those who act from outside stand on the left, the objects in the middle, the operator
-and what it calls on the right.
+Actors from outside are on the left, the objects in the middle, and the operator and the
+functions it calls on the right.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ USER, RIVAL, CLUSTER = "user", "others", "cluster"
 OTHERS, OPERATOR, OUTSIDE = "other objects", "operator", "outside"
 _OUTER = (USER, RIVAL, CLUSTER)
 _INNER = (OPERATOR, OUTSIDE)
-# By the account's words for who has made a change.
+# By the account's words for the author of a change.
 _MAKERS = {"user": USER, "cluster": CLUSTER}
-# Objects in which an operator tells something, and nobody looks for causes.
+# Objects by which an operator only reports; users do not look for causes there.
 _ASIDE = frozenset(("events", "events.events.k8s.io", "leases.coordination.k8s.io"))
 
 
 class Arrow(NamedTuple):
-    """From one lane to another; one that has no other is a point on its lane."""
+    """An arrow from one lane to another; without the other, a point on a lane."""
 
     source: Lane
     target: Lane | None = None
@@ -48,8 +48,8 @@ class Arrow(NamedTuple):
 def lanes_of(events: Iterable[Event]) -> list[Lane]:
     """The lanes that the events need, in their order.
 
-    An object has one if a handler was called for it, or a request is about it; of many
-    the ones with the most events.
+    An object gets a lane if a handler was called for it, or if a request is about it.
+    If there are too many, the objects with the most events get lanes.
     """
     found = [*events]
     objects = _objects(found)
@@ -65,8 +65,9 @@ def _objects(events: Iterable[Event]) -> list[Ref]:
         if each.object is None or each.object.kind in _ASIDE:
             continue
         if not each.object.name:
-            continue  # a listing is about no object
-        # A sight alone is no reason, but counts where there is one.
+            continue  # a listing is not about one object
+        # A sight alone does not give an object a lane, but it counts if another event
+        # does.
         is_reason = bool(each.attempts or each.request or each.sort == "user")
         counts[each.object] += 1_000 if is_reason else 1
     wanted = [each for each, count in counts.most_common() if count >= 1_000]
@@ -75,7 +76,7 @@ def _objects(events: Iterable[Event]) -> list[Ref]:
 
 
 def arrow_of(event: Event, objects: Iterable[Ref]) -> Arrow:
-    """Who acts on whom in an event."""
+    """The actor and its object in an event."""
     about: Lane | None = None
     if event.object is not None:
         about = event.object if event.object in objects else OTHERS
@@ -98,7 +99,7 @@ def arrow_of(event: Event, objects: Iterable[Ref]) -> Arrow:
 def calls_of(events: Sequence[Event]) -> list[tuple[int, int]]:
     """The first and the last event of each attempt, by their numbers.
 
-    One that has no end lasts as long as its process, or the recording.
+    An attempt without an end lasts as long as its process, or the recording.
     """
     found: dict[int, list[int]] = {}
     endless: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""What lies behind an event: what its handlers had seen, and who has written that."""
+"""The causes of an event: what its handlers had seen, and who has written that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINKS_MAX = 16
 
 
 class Sighting(NamedTuple):
-    """A version that an attempt was shown at a step; None where nothing was there."""
+    """A version that an attempt was shown at a step; None if nothing was there."""
 
     step: int
     object: Ref
@@ -29,7 +29,7 @@ class Sighting(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A line of the chain of causes; `step` is where it leads, 0 for nowhere."""
+    """A line of the chain of causes; `step` is its target, or 0 without one."""
 
     depth: int
     text: str
@@ -38,9 +38,9 @@ class Link(NamedTuple):
 
 @dataclass
 class Behind:
-    """The events of a recording, to be asked for what lies behind each of them.
+    """The events of a recording, and the causes of each of them.
 
-    `places` are where the handlers were written, by their ids.
+    `places` are the files and lines of the handlers, by their ids.
     """
 
     events: Iterable[Event]
@@ -50,7 +50,7 @@ class Behind:
     _makers: dict[int, Event] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Find the requests of each attempt, and who has made each version."""
+        """Find the requests of each attempt, and the author of each version."""
         for event in self.events:
             request = event.request
             if request is None or event.sort != "send":
@@ -67,7 +67,7 @@ class Behind:
     # --------------------------------------------------------------- what was seen
 
     def sightings(self, attempt: Attempt) -> Iterator[Sighting]:
-        """What an attempt was shown when it began, and what its requests have read."""
+        """The versions that an attempt was shown at its beginning or has read since."""
         for version in _views(attempt):
             found = self.revisions.find(version.uid, version.version)
             yield Sighting(attempt.step, ref_of(*version[:3]), found)
@@ -81,7 +81,7 @@ class Behind:
     # ------------------------------------------------------------------ the chain
 
     def links(self, event: Event) -> list[Link]:
-        """The chain from an event to what it goes back to."""
+        """The chain from an event back to its causes."""
         told: dict[tuple[str, int], Link] = {}
         for each in self._links(event, 0):
             told.setdefault((each.text, each.step), each)
@@ -97,7 +97,7 @@ class Behind:
                 yield from self._shown_to(attempt, depth)
 
     def _made(self, found: Revision, depth: int) -> Iterator[Link]:
-        """Who has made a version; what for, is told there."""
+        """Link to the author of a version; that event shows the further causes."""
         maker = self._makers.get(id(found))
         if maker is not None:
             yield Link(depth, f"made by {maker.text}", maker.step)
@@ -130,7 +130,7 @@ class Behind:
         fields = [
             path_text(path_at(each))
             for each in dict.fromkeys(pointers)
-            # All of the status is told where nothing in it is (`carried`).
+            # The whole status is listed only if no field within it is (`carried`).
             if not any(part.startswith(f"{each}/") for part in pointers)
         ]
         what = f"{', '.join(fields)}: decided" if fields else "decided"
@@ -163,7 +163,7 @@ def _views(attempt: Attempt) -> list[Version]:
 
 
 def _read(request: Request) -> str:
-    """The answer to a request that reads, in few words."""
+    """The answer to a reading request, in few words."""
     match request.shown:
         case ():
             return "none" if request.answered == "Missing" else request.answered.lower()

@@ -1,8 +1,9 @@
-"""The deeds of others: changes of handled objects and their children, and deletions.
+"""Actions of others: changes of handled objects and their children, and deletions.
 
-A version that an input shows is the operator's if a request of its may have made it:
-one that is open, whose reply was lost, or that was answered with this version.  What
-such a request does not set, and others manage, is theirs all the same.
+A version that an input shows is the operator's if one of its requests may have made it.
+Such a request is open, has lost its reply, or was answered with this version. Fields
+that such a request does not set, and that others manage, still count as changes by
+others.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SETTLED = frozenset(("Applied", "Conflict", "Refused", "Missing"))
 
 
 class Deed(NamedTuple):
-    """Something that others did: in whose story, the text, and to which object."""
+    """An action of others: the story that it belongs to, the text, and the object."""
 
     where: str
     text: str
@@ -39,9 +40,9 @@ class Deed(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """An object that is told of: in whose story, and its name there.
+    """An object in the story: whose story it belongs to, and its name there.
 
-    A child is in the story of its owner.
+    A child belongs to the story of its owner.
     """
 
     where: str
@@ -51,9 +52,9 @@ class _Told(NamedTuple):
 
 @dataclass
 class Others:
-    """The fold: records in, deeds out.
+    """The fold: takes records in, returns actions.
 
-    `manager` is the operator's name in managed fields, where it is known.
+    `manager` is the operator's name in managed fields, if it is known.
     """
 
     manager: str = ""
@@ -64,17 +65,18 @@ class Others:
     _labels: dict[int, str] = field(default_factory=dict)
     _streams: dict[int, str] = field(default_factory=dict)
     _presence: Presence = field(default_factory=Presence)
-    # Steps are missing, and requests with them: only what others manage is theirs.
+    # Steps are missing, and requests with them. Then only fields that others manage
+    # count as theirs.
     _is_partial: bool = False
 
     def miss(self) -> None:
-        """Steps are missing: what has become of the objects there is nobody's deed."""
+        """Steps are missing: changes of objects there are not attributed to others."""
         self._bodies.clear()
         self._presence.miss()
         self._is_partial = True
 
     def add(self, record: Json) -> list[Deed]:
-        """Take one record in; what others did, as far as its input shows that."""
+        """Take one record in; return the actions of others that its input shows."""
         input, commands = record["input"], record["commands"]
         if input["in"] == "Started":
             self._is_partial = False
@@ -109,9 +111,9 @@ class Others:
                 pass
 
     def _settle(self, input: Json) -> None:
-        """Forget a request whose answer has told all that it did.
+        """Forget a request whose answer has reported everything that it did.
 
-        An object that the operator deletes may stay until its finalizers are gone.
+        An object that the operator deletes may stay until its finalizers are removed.
         """
         label = self._labels.pop(input["id"], "")
         sent, kind = self._sent.get(label, {}), input["outcome"]["is"]
@@ -138,7 +140,7 @@ class Others:
                 yield from self._changed(told, was, body)
 
     def _child(self, input: Json, body: Body) -> _Told | None:
-        """A child of an object that is told of, known by its owner reference."""
+        """A child of an object in the story, known by its owner reference."""
         owners = (self._told.get(each.uid) for each in owners_of(body))
         owner = next((each for each in owners if each and each.is_handled), None)
         resource = self._streams.get(input.get("stream", -1))
@@ -171,12 +173,12 @@ class Others:
             yield Deed(told.where, text, told.label)
 
     def _is_theirs(self, body: Body, item: DiffItem) -> bool:
-        """Whether others alone manage a field that a request of ours sets, too."""
+        """Whether only others manage a field that a request of ours sets, too."""
         managers = managers_at(body.data, item.field) if item.new is not None else ()
         return bool(self.manager and managers and self.manager not in managers)
 
     def _strangers(self, was: Body, body: Body, items: Diff) -> list[str]:
-        """Those who manage the fields, or did until these were removed."""
+        """The managers of the fields, or those until the fields were removed."""
         found: dict[str, None] = {}
         for each in items:
             of = was if each.new is None else body
@@ -200,12 +202,12 @@ def _is_deletion(item: DiffItem) -> bool:
     )
 
 
-# Finalizers with which the garbage collector does what a deletion asks for.
+# Finalizers by which the garbage collector carries out a deletion request.
 _POLICIES = frozenset(("foregroundDeletion", "orphan"))
 
 
 def _is_policy(item: DiffItem) -> bool:
-    """Whether it is what the API server makes of a deletion's propagation policy."""
+    """Whether the API server sets it for a deletion's propagation policy."""
     if item.field != ("metadata", "finalizers"):
         return False
     old, new = (set(each or ()) for each in (item.old, item.new))

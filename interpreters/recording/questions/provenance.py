@@ -1,11 +1,11 @@
-"""Why a field of an object has its value: who wrote it, for what, having seen what.
+"""Find why a field has its value: who wrote it, for what, having seen what.
 
-The chain is read from the recording alone: the version in which the value appears, the
-request that made this version, the attempt behind the request with the versions that it
-was shown, and the input that had shown these.  A field that is not there any more was
-removed in a version, too.
+The chain is read from the recording alone. It leads from the version in which the value
+appears to the request that made this version. From there it leads to the attempt behind
+the request with the versions that it was shown, and to the input that had shown these.
+A field that no longer exists was removed in a version, too.
 
-A request can have made no version that had been shown when it was sent, and no field
+A request cannot have made a version that had been shown before it was sent, nor a field
 that others manage.
 """
 
@@ -41,21 +41,21 @@ Json = Mapping[str, Any]
 
 # Effects that change an object.
 _WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
-# Fields under such a name, and finalizers, are what fnop keeps for itself.
+# Fields with this prefix, and finalizers, are fnop's own notes.
 _OWN = "fnop.dev/"
-# Metadata that the API server sets, whoever asks for what.
+# Metadata that the API server sets, regardless of the request.
 _SERVERS = frozenset(
     ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 ) | {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 _DELETION = frozenset(("deletionTimestamp", "deletionGracePeriodSeconds"))
-# Answers after which a request has certainly changed nothing more.
+# Answers after which a request certainly makes no further changes.
 _SETTLED = frozenset(("Applied", "Conflict", "Refused", "Missing"))
 
 
 class Shown(NamedTuple):
-    """A version of the object that is asked about, and the step that showed it first.
+    """A version of the object in question, and the step that showed it first.
 
-    `by` is how: listed, watched, or as the answer to a request.
+    `by` says how: listed, watched, or as the answer to a request.
     """
 
     step: int
@@ -68,9 +68,10 @@ class Shown(NamedTuple):
 class Write:
     """A request of the operator that changes the object.
 
-    `authors` are the handlers whose changes it carries, with their fields where these
-    are known; `version` is the one that it made, and `answered` how it ended: "" where
-    no answer has come yet, and "Unknown" where none can come, for its process is over.
+    `authors` are the handlers whose changes it carries, with their fields if these are
+    known. `version` is the version that it made. `answered` is how it ended: "" if no
+    answer has come yet, and "Unknown" if no answer can come because its process has
+    ended.
     """
 
     step: int
@@ -87,8 +88,8 @@ class Write:
 class Sight(NamedTuple):
     """An object that an attempt was shown, and how old that version was by then.
 
-    `revisions` counts the newer versions that the recording has shown or answered until
-    the attempt began, `seconds` is the time since the version was first shown.
+    `revisions` counts the newer versions that the recording has shown or answered
+    before the attempt began. `seconds` is the time since the version was first shown.
     """
 
     version: Version
@@ -106,7 +107,7 @@ class Gone(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """So many `steps` are missing after the last one before them."""
+    """A gap of `steps` missing steps, after the last recorded step before it."""
 
     after: int
     steps: int
@@ -115,19 +116,23 @@ class Missing(NamedTuple):
 class Why(NamedTuple):
     """The answer: the value, since when it is so, and what made it.
 
-    `value` is None where the field was there and is not any more: then `shown` is the
-    first version without it.  `former` is the value before, None where there was none.
-    `write` is None where somebody else has written it; `managers` are those who manage
-    the field then, by `metadata.managedFields`, or who managed it before it was
-    removed.  `author` is the handler whose change it is; "" where it is fnop's own
-    (`is_own`), or the API server's (`is_servers` where nobody else can set it).
-
-    `sources` are what the attempt was given that has an equal value, with the step
-    since which it is so, `answers` what it was answered, and `indices` those that it
-    could read, each with the number of its keys.  `gone` is the end of the object.
-    `missing` are the steps that the recording lacks between the version before and this
-    one, and after the last.  `is_managers` tells that no request is known to have
-    written it, and yet the operator is who manages it: an answer was lost.
+    - `value` is None if the field existed before and does not any longer. Then `shown`
+      is the first version without it.
+    - `former` is the value before, or None if there was no value.
+    - `write` is None if another client has written it.
+    - `managers` are the managers of the field by `metadata.managedFields`, now or
+      before its removal.
+    - `author` is the handler whose change it is. It is "" if the change is fnop's own
+      (`is_own`), or the API server's (`is_servers`, if only the API server can set it).
+    - `sources` are the inputs of the attempt with an equal value, with the step since
+      which they have it.
+    - `answers` are the answers that the attempt was given.
+    - `indices` are the indices that it could read, each with the number of its keys.
+    - `gone` is the end of the object.
+    - `missing` are the steps that the recording lacks between the version before and
+      this one, and after the last.
+    - `is_managers` means that no known request has written it, and yet the operator
+      manages it: an answer was lost.
     """
 
     value: Any
@@ -158,8 +163,8 @@ class Why(NamedTuple):
 class Provenance:
     """The fold of a recording about one object, given by its kind and its names.
 
-    `manager` is the operator's name in managed fields; without it, these are not asked
-    whether a field is the operator's.
+    `manager` is the operator's name in managed fields. Without it, managed fields do
+    not decide whether a field is the operator's.
     """
 
     resource: Resource
@@ -170,9 +175,9 @@ class Provenance:
     shown: list[Shown] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     _asked: dict[int, Write] = field(default_factory=dict)
-    # The last attempt of each handler, by it and the object as people name it.
+    # The last attempt of each handler, by the handler and the object as people name it.
     _latest: dict[tuple[str, str], Attempt] = field(default_factory=dict)
-    # When each version of any object was first shown: step and time, by uid.
+    # The step and the time at which each version of an object was first shown, by uid.
     _first: dict[str, dict[str, tuple[int, float]]] = field(default_factory=dict)
     _presence: Presence = field(default_factory=Presence)
     _gone: dict[str, Gone] = field(default_factory=dict)
@@ -181,7 +186,7 @@ class Provenance:
     _missing: list[Missing] = field(default_factory=list)
 
     def add(self, record: Json) -> None:
-        """Take one record in. Raises as `Attempts.add`."""
+        """Take one record in. Raises the same errors as `Attempts.add`."""
         if "gap" in record:
             self._miss(record)
             return
@@ -204,7 +209,7 @@ class Provenance:
             self._send(command, step, wall)
 
     def _miss(self, record: Json) -> None:
-        """Steps are missing: with them calls, the end of a listing, and answers."""
+        """Steps are missing, and with them calls, the end of a listing, and answers."""
         self._missing.append(Missing(self.attempts.steps, record["gap"]))
         self.attempts.add(record)
         self._presence.miss()
@@ -256,7 +261,7 @@ class Provenance:
             write.version = Body(made).version
 
     def _lose(self) -> None:
-        """The process is over: nobody hears the answers to its requests."""
+        """The process is over: no process receives the answers to its requests."""
         for write in self._asked.values():
             write.answered = "Unknown"
         self._asked.clear()
@@ -273,15 +278,15 @@ class Provenance:
     def why(self, path: FieldPath, at: int | None = None) -> Why | None:
         """The provenance of a field's present value, or of its removal.
 
-        With `at` it is the value that was shown by that step; the answers to requests
-        are known all the same.  None where no version of the object has had it.
+        With `at` it is the value that was shown by that step; later answers to requests
+        still count. None if no version of the object has had the field.
         """
         return next(self._turns(path, at), None)
 
     def changes(self, path: FieldPath) -> list[Why]:
-        """Each change of a field of the objects of this name, the first one first.
+        """Each change of a field in the objects of this name, the first change first.
 
-        Empty where no version of an object has had it.
+        Empty if no version of an object has had the field.
         """
         lives = dict.fromkeys(each.body.uid for each in self.shown)
         found = ([*self._turns(path, None, uid)][::-1] for uid in lives)
@@ -290,7 +295,7 @@ class Provenance:
     def _turns(
         self, path: FieldPath, at: int | None, uid: str | None = None
     ) -> Iterator[Why]:
-        """Each change of one object, by default the last, the last change first."""
+        """Each change of one object, by default the last one, in reverse order."""
         versions = self._versions(at, uid)
         values = [find(each.body.data, path) for each in versions]
         had = [number for number, value in enumerate(values) if value is not None]
@@ -334,7 +339,7 @@ class Provenance:
     def _missing_between(
         self, before: Shown | None, shown: Shown, at: int | None
     ) -> Iterator[Missing]:
-        """The missing steps in which the value may have appeared, or have changed."""
+        """The missing steps in which the value may have appeared or changed."""
         since = 0 if before is None else before.step
         last = max(each.step for each in self._versions(at))
         for each in self._missing:
@@ -374,7 +379,7 @@ class Provenance:
         return found
 
     def _written_by(self, found: _Field) -> Write | None:
-        """The operator's request that made a version; also where its reply was lost."""
+        """The operator's request that made a version, even if its reply was lost."""
         path, value, shown, *_ = found
         managers = managers_at(shown.body.data, path) if value is not None else ()
         if self.manager and managers and self.manager not in managers:
@@ -399,9 +404,9 @@ class Provenance:
         return None
 
     def _changes(self, write: Write, found: _Field) -> bool:
-        """Whether a request gives a field a value, or takes it away.
+        """Whether a request gives a field a value, or removes the field.
 
-        A field that is applied no longer goes if nobody else manages it.
+        A field that is no longer applied is removed if it has no other manager.
         """
         if any(covers(write.effect, each) for each in self._ways(found.path)):
             return True
@@ -412,11 +417,11 @@ class Provenance:
         return write.effect["is"] == "Apply" and is_ours
 
     def _author(self, write: Write, found: _Field) -> str:
-        """The handler whose change it is; "" where it is fnop's, or the server's."""
+        """The handler whose change it is; "" for fnop, or the API server."""
         ways = [*self._ways(found.path)]
         if self._is_own_condition(found):
             return ""
-        # What it is a part of counts before what is a part of it.
+        # A field that contains this one counts before a field within this one.
         into_list = names_of(found.path) != found.path
         for reaches in (_meet,) if into_list else (_is_within, _meet):
             for name, pointers in reversed(write.fields):
@@ -428,7 +433,7 @@ class Provenance:
         return _unnamed(write)
 
     def _is_own_condition(self, found: _Field) -> bool:
-        """Whether it is the operator's own condition, or a part of that."""
+        """Whether it is the operator's own condition, or a part of that condition."""
         if not self.manager or found.path[:2] != ("status", "conditions"):
             return False
         shown = found.shown if found.value is not None else found.before
@@ -438,7 +443,7 @@ class Provenance:
     def _ways(self, path: FieldPath) -> Iterator[Path]:
         """The fields that a request may set for this one, up to the first list.
 
-        The API server makes the `data` of a Secret of its `stringData`.
+        The API server derives the `data` of a Secret from its `stringData`.
         """
         names = names_of(path)
         yield names
@@ -477,9 +482,9 @@ class Provenance:
 
 
 class _Field(NamedTuple):
-    """A field that is asked about, with the version since which it has its value.
+    """The field in question, with the version since which it has its value.
 
-    `born` is the step that has shown the object first.
+    `born` is the step that first showed the object.
     """
 
     path: FieldPath
@@ -494,7 +499,7 @@ def _is_meta(path: FieldPath, names: Container[object]) -> bool:
 
 
 def _grounded(value: Any, path: FieldPath) -> FieldPath:
-    """The path with names wherever it leads into mappings.
+    """The path with names instead of numbers in all mappings.
 
     >>> _grounded({"data": {"1": "a"}, "items": [5]}, ("data", 1))
     ('data', '1')
@@ -508,7 +513,7 @@ def _grounded(value: Any, path: FieldPath) -> FieldPath:
 
 
 def way(input: Json) -> str:
-    """How an input shows an object: listed, as the answer, or by a watch."""
+    """The way in which an input shows an object: a listing, an answer, or a watch."""
     match input:
         case {"in": "ListItem"}:
             return "listed"
@@ -524,7 +529,7 @@ def _is_newer(one: str, other: str) -> bool:
 
 
 def _unnamed(write: Write) -> str:
-    """The last handler behind a request whose fields nobody knows; or "".
+    """The last handler behind a request whose fields are not known; or "".
 
     It has changed the object by a function.
     """
@@ -538,13 +543,13 @@ def _of(attempts: Sequence[Attempt], author: str) -> Attempt | None:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether fnop keeps its own there: its state, its marks, finalizers."""
+    """Whether fnop keeps its own data there: its state, its marks, finalizers."""
     if path[:2] == ("metadata", "finalizers"):
         return True
     return any(each.startswith(_OWN) for each in path[1:3])
 
 
-# They say which object, and which version of it, is to be changed.
+# These fields say which object, and which version of it, is to be changed.
 _PRECONDITIONS = (("metadata", "resourceVersion"), ("metadata", "uid"))
 
 
@@ -561,7 +566,7 @@ def covers(effect: Json, path: Path) -> bool:
     given: Any = _given(effect)
     for key in path:
         if not isinstance(given, Mapping):
-            return True  # a list, or a value, in which it is
+            return True  # a list, or a value, that contains the field
         if key not in given:
             return False
         given = given[key]

@@ -1,4 +1,4 @@
-"""The reasons of calls, as far as the commands and traces before them tell."""
+"""The reasons of calls, as far as earlier commands and traces show them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = Mapping[str, Any]
 
 
 class _Requeue(NamedTuple):
-    """An object that is to be handled: its kind, who has asked for it, and when."""
+    """An object to be handled: its kind, the asking handler, and the step."""
 
     kind: str
     by: str
@@ -33,16 +33,16 @@ class _Again(NamedTuple):
 
 @dataclass
 class Reasons:
-    """The calls that have been asked for and have not come yet."""
+    """The calls that were requested and have not come yet."""
 
     _requeued: dict[tuple[str, str], list[_Requeue]] = field(default_factory=dict)
     _again: dict[tuple[str, str], _Again] = field(default_factory=dict)
     _failed: dict[tuple[str, str], int] = field(default_factory=dict)
-    # The version that each handler was called for last, of each object.
+    # The version for which each handler was called last, by the object.
     _given: dict[tuple[str, str], str] = field(default_factory=dict)
-    # Reconcile handlers: they alone are called for others' sake.
+    # Reconcile handlers: only they are called on the request of others.
     _levels: set[str] = field(default_factory=set)
-    # Handlers that have been called for no other reason than the time.
+    # Handlers that were once called only because their time had come.
     _timed: set[str] = field(default_factory=set)
 
     def note(self, trace: Json, attempt: Attempt, step: int) -> None:
@@ -64,14 +64,14 @@ class Reasons:
                 pass
 
     def miss(self) -> None:
-        """Steps are missing: the calls may have come with them."""
+        """Steps are missing: the calls may have come in them."""
         self._requeued.clear()
         self._again.clear()
         self._failed.clear()
         self._given.clear()
 
     def _is_level(self, attempt: Attempt) -> None:
-        """Learn that this is a reconcile handler: its first call was asked for, too."""
+        """Note a reconcile handler; its first call met the earlier requests."""
         if attempt.handler in self._levels or attempt.object is None:
             return
         self._levels.add(attempt.handler)
@@ -96,7 +96,7 @@ class Reasons:
     def of(
         self, attempt: Attempt, newest: str, resource: Resource | None
     ) -> Iterator[str]:
-        """The reasons for a call, which have come to pass with it.
+        """The reasons for a call, which are used up by it.
 
         `newest` is the version that the recording has shown last.
         """
@@ -116,7 +116,7 @@ class Reasons:
     def _is_former(self, attempt: Attempt, newest: str) -> bool:
         """Whether a mapping is called for the object as it was before.
 
-        It has been called for that version already, when this was the present one.  An
+        It was already called for that version when the version was the present one. An
         `on.event` handler may be called late, and is called once for each version.
         """
         if attempt.body is None or attempt.reason not in _EVENTS or attempt.retry:
@@ -125,9 +125,9 @@ class Reasons:
         return self._given.get(_key(attempt)) == version and is_behind(version, newest)
 
     def is_timed(self, attempt: Attempt, *, at_its_time: bool) -> bool:
-        """Whether a call without another reason is one whose time has come.
+        """Whether a call without another reason comes because its time has come.
 
-        `at_its_time` tells that nothing else has happened in this step. Timers that are
+        `at_its_time` means that nothing else has happened in this step. Timers that are
         due together are called one after the other.
         """
         if attempt.reason is not None:
@@ -153,7 +153,7 @@ class Reasons:
 
 
 def _again(seconds: float, attempt: Attempt, step: int) -> _Again:
-    """The wish of an attempt: its time is not before that, for the call takes time."""
+    """The wish of an attempt: its time is not earlier, because the call takes time."""
     return _Again(step, attempt.now.wall + seconds)
 
 
@@ -165,6 +165,6 @@ def _key(attempt: Attempt) -> tuple[str, str]:
 
 
 def _is_of(resource: Resource, word: str) -> bool:
-    """Whether a handler's word for a kind means this one."""
+    """Whether a handler's word for a kind means this resource."""
     names = resource.plural, resource.singular, resource.kind, *resource.shortcuts
     return word.partition(".")[0].lower() in {each.lower() for each in names}

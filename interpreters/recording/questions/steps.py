@@ -1,8 +1,8 @@
-"""A recording step by step: what each step heard and did, and what was so by then.
+"""A recording step by step: the input and output of each step, and the state by then.
 
-One pass over the records makes a timeline, as for a page; what is asked of the steps so
-far is looked up, so that going back costs as little as going on.  Objects are kept as
-compressed text, and of an attempt that has ended only what a cursor shows.
+One pass over the records makes a timeline, as for a page. Questions about the steps so
+far are answered by look-ups, so that going back costs as little as going on. Objects
+are kept as compressed text, and for an ended attempt only the data that a cursor shows.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ __all__ = ["EVENTS_MAX", "VERSIONS_MAX", "Past", "Reading", "Steps"]
 
 Json = Mapping[str, Any]
 
-# Of more events and versions the last ones are kept: about 2 GB.
+# Beyond these numbers of events and versions, only the last ones are kept: about 2 GB.
 EVENTS_MAX, VERSIONS_MAX = 500_000, 250_000
 
 
 class Past(NamedTuple):
-    """The versions of an object in their order, and the step since which each is there.
+    """The versions of an object in their order, and the step since which each exists.
 
-    The object may have been deleted and made again: it is one by its names.
+    The object may have been deleted and created again: it is identified by its names.
     """
 
     versions: Sequence[Revision]
     since: Sequence[int]
 
     def at(self, step: int) -> int:
-        """The number of the version that is there at a step; -1 before the first."""
+        """The number of the version that exists at a step; -1 before the first."""
         return bisect_right(self.since, step) - 1
 
     def shown_by(self, step: int) -> int:
-        """The number of the last version that the operator was shown; -1 for none."""
+        """The number of the last version that the operator was shown, or -1."""
         for number in range(self.at(step), -1, -1):
             if 0 < self.versions[number].shown <= step:
                 return number
@@ -62,16 +62,17 @@ class Past(NamedTuple):
 
 @dataclass
 class Reading:
-    """The fold: records in; `steps` are those so far, and after the last comes `end`.
+    """The fold: takes records in; `end` comes after the last one.
 
-    `account` is what a check tells beside the steps, `manager` the operator's name in
-    managed fields, and `places` are where its handlers were written, by their ids.
+    `steps` are those so far. `account` is what a check reports in addition to the
+    steps, and `manager` is the operator's name in managed fields. `places` are the
+    files and lines of its handlers, by their ids.
     """
 
     account: Account = field(default_factory=Account)
     manager: str = ""
     places: Mapping[str, str] = field(default_factory=dict)
-    # The steps that are in the recording, each with its time; for a gap its last one.
+    # The recorded steps, each with its time; a gap is listed by its last step.
     numbers: list[int] = field(default_factory=list)
     walls: list[float] = field(default_factory=list)
     gaps: dict[int, int] = field(default_factory=dict)
@@ -81,14 +82,14 @@ class Reading:
     _words: Asides = field(default_factory=Asides)
 
     def __post_init__(self) -> None:
-        """Begin a timeline that keeps all, in little memory."""
+        """Begin a timeline that keeps everything, in little memory."""
         story = Story(Attempts(Versions(Packed)), self.manager)
         events: deque[Event] = deque(maxlen=EVENTS_MAX)
         revisions = Revisions(VERSIONS_MAX)
         self.timeline = Timeline(self.account, events, 0, revisions, story)
 
     def add(self, record: Json) -> None:
-        """Take one record in. Raises as `Attempts.add`."""
+        """Take one record in. Raises the same errors as `Attempts.add`."""
         if "gap" in record:
             self._miss(record["gap"])
         before = self.timeline.count
@@ -114,7 +115,7 @@ class Reading:
         return self.timeline.count - before
 
     def end(self) -> None:
-        """The recording is over: tell what came after its last step."""
+        """The recording is over: add the events after its last step."""
         self.timeline.end()
 
     @property
@@ -125,7 +126,7 @@ class Reading:
     def steps(self) -> Steps:
         """The steps so far.
 
-        What comes later may tell more of them: an answer, or that a version was there.
+        Later records may add to them: an answer, or the existence of a version.
         """
         timeline, revisions = self.timeline, self.timeline.revisions
         objects = revisions.of_objects().items()
@@ -147,11 +148,11 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The steps of a recording, to be asked.
+    """The steps of a recording, for questions.
 
-    `numbers` and `walls` are those of the fold, `left_out` counts the events at the
-    beginning that are not kept, `pasts` are the versions of each object, and `pending`
-    the requests that are still to be answered.
+    `numbers` and `walls` are those of the fold. `left_out` counts the events at the
+    beginning that are not kept. `pasts` are the versions of each object, and `pending`
+    the requests that are still without an answer.
     """
 
     numbers: Sequence[int]
@@ -168,13 +169,13 @@ class Steps:
     places: Mapping[str, str] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Make now what the first questions would make."""
+        """Compute now what the first questions would compute."""
         _ = self.behind, self.ends, self.troubles, self.named, self._by_name
         _ = self._resources, self._kinds, self.answers
 
     @cached_property
     def _event_steps(self) -> Sequence[int]:
-        """The step of each event; one within a gap counts for the gap's end."""
+        """The step of each event; an event within a gap counts for the gap's end."""
         steps: list[int] = []
         for each in self.events:
             place = min(bisect_left(self.numbers, each.step), len(self.numbers) - 1)
@@ -184,7 +185,7 @@ class Steps:
 
     @cached_property
     def answers(self) -> Mapping[int, Sequence[Event]]:
-        """The requests that were answered at a step, where that needs no own event."""
+        """The requests that a step answers, if the answer is not its own event."""
         found: dict[int, list[Event]] = {}
         for event in self.events:
             request = event.request
@@ -196,18 +197,18 @@ class Steps:
 
     @property
     def first(self) -> int:
-        """The first step that is kept; 0 where there is none."""
+        """The first step that is kept; 0 if there is none."""
         if self.left_out and self._event_steps:
             return self._event_steps[0]
         return self.numbers[0] if self.numbers else 0
 
     @property
     def last(self) -> int:
-        """The last step; 0 where there is none."""
+        """The last step; 0 if there is none."""
         return self.numbers[-1] if self.numbers else 0
 
     def place(self, step: int) -> int:
-        """The place in `numbers` of a step, or of the gap that it is in."""
+        """The place in `numbers` of a step, or of the gap that contains it."""
         return min(bisect_left(self.numbers, step), len(self.numbers) - 1)
 
     def wall(self, step: int) -> float:
@@ -231,7 +232,7 @@ class Steps:
         return self._event_steps[number]
 
     def aside(self, step: int) -> Aside:
-        """What a step has heard and done beside its events."""
+        """The input and the commands of a step other than its events."""
         place = self.place(step)
         is_there = place >= 0 and self.numbers[place] == step
         return self.asides[place] if is_there else Aside()
@@ -258,7 +259,7 @@ class Steps:
     def meant(self, words: str) -> Ref:
         """The object that a person means. Raises `NoSuchObject` as `Contents.named`.
 
-        One that the operator was never shown goes by its plural.
+        An object that the operator was never shown is found by its plural.
         """
         refs = self._by_name.get(words.rpartition("/")[2], ())
         shown = [self.named[each] for each in refs if each in self.named]
@@ -271,7 +272,7 @@ class Steps:
             return found[0]
 
     def kind_meant(self, word: str) -> str:
-        """The kind that a word means, as it is in a `Ref`; "" for none."""
+        """The kind that a word means, as it is in a `Ref`; "" if there is none."""
         known = (each for each in self._resources if is_kind(each, word))
         others = (each for each in self._kinds if word in _plurals(each))
         return next((each.label for each in known), next(others, "")) if word else ""
@@ -288,7 +289,7 @@ class Steps:
 
     @cached_property
     def behind(self) -> Behind:
-        """What attempts were shown, and who has made versions."""
+        """The versions that attempts were shown, and the authors of versions."""
         return Behind(self.events, self.revisions, self.places)
 
     @cached_property
@@ -321,7 +322,7 @@ def _plurals(kind: str) -> tuple[str, str]:
 
 
 def _is_meant(ref: Ref, words: str) -> bool:
-    """Whether a name means it, with a kind or a namespace before it, or both.
+    """Whether a name means this object, with a kind, a namespace, or both before it.
 
     >>> _is_meant(Ref("pods", "default", "web"), "pods/web")
     True
@@ -345,7 +346,7 @@ def _known(event: Event, step: int) -> int:
 
 
 def _lighten(attempt: Attempt) -> None:
-    """Keep of an attempt that has ended only what a cursor shows."""
+    """Drop everything from an ended attempt that a cursor does not show."""
     failure = (attempt.end or {}).get("failure")
     attempt.end = {} if failure is None else {"failure": True}
     attempt.desires, attempt.indices, attempt.memo = None, {}, {}

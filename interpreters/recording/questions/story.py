@@ -43,13 +43,18 @@ _TEXT_LENGTH_MAX = 300
 class Line(NamedTuple):
     """One line: the step and its time, the object as `namespace/name`, and the text.
 
-    `depth` is 0 for the beginning of a call and for what the operator does by itself,
-    1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
-    "send", "answer", "end", "say" for trouble, "note" for a repair, or a change of
-    who works, "gap", "review" for a write that is denied or changed, or "other" for
-    what others did; `attempt` is the
-    one that it belongs to, `request` the number of the one that is sent, or answered,
-    and `object` what that is about, or what others have changed: `pods/default/web`.
+    `depth` is 0 for the beginning of a call, and for what the operator does by itself.
+    It is 1 for what belongs to a call. `attempt` is the attempt that the line belongs
+    to. `request` is the number of the request that is sent or answered. `object` is the
+    object of the request, or the one that others have changed: `pods/default/web`.
+
+    `sort` is one of these:
+
+    - "start", "stop", "call", "ask", "desire", "send", "answer", "end", and "gap".
+    - "say" for trouble.
+    - "note" for a repair, or when another peer takes over the work.
+    - "review" for a write that is denied or changed.
+    - "other" for the actions of others.
     """
 
     step: int
@@ -80,10 +85,10 @@ class _Sent(NamedTuple):
 
 @dataclass
 class Story:
-    """The fold: records in, lines out.
+    """The fold: takes records in, returns lines.
 
-    `manager` is the operator's name in managed fields, where it is known; `places` are
-    the files and lines of handlers.
+    `manager` is the operator's name in managed fields, if it is known. `places` are the
+    files and lines of handlers.
     """
 
     attempts: Attempts = field(default_factory=Attempts)
@@ -101,7 +106,10 @@ class Story:
         self._others.manager = self.manager
 
     def add(self, record: Json) -> list[Line]:
-        """The lines of one more record, also of a review. Raises as `Attempts.add`."""
+        """The lines of one more record, including a review.
+
+        Raises the same errors as `Attempts.add`.
+        """
         if record.get("input", {}).get("in") == REVIEWED:
             return [*self._reviewed(record)]
         lines = [each for each in self.told(record) if each.sort != "send"]
@@ -114,7 +122,7 @@ class Story:
         return [*others, *lines]
 
     def _reviewed(self, record: Json) -> Iterator[Line]:
-        """The denials of a write, and that it was changed."""
+        """The denials of a write, and whether it was changed."""
         request, (decision,) = record["input"]["request"], record["commands"]
         found = Request(**request)
         what = f"{found.operation}{f' by {found.user}' if found.user else ''}"
@@ -159,7 +167,10 @@ class Story:
         return lines
 
     def _start(self) -> str:
-        """The beginning of a process; one before it that was not to stop was killed."""
+        """The beginning of a process; the last one may have been killed.
+
+        It was killed if it was not to stop.
+        """
         was_killed = self._process > 1 and not self._is_to_stop
         self._is_to_stop = False
         if self._process == 1:
@@ -210,7 +221,7 @@ class Story:
     ) -> Iterator[Line]:
         """The lines about a command; `told` are handlers whose failure is logged.
 
-        `timed` tells that nothing has happened but that a time has come.
+        `timed` means that nothing has happened except that a time has come.
         """
         attempt = known.get(command.get("attempt", -1))
         where = "" if attempt is None else attempt.where
@@ -249,7 +260,7 @@ class Story:
                 pass
 
     def _called(self, attempt: Attempt, *, timed: bool) -> str:
-        """The beginning of a call: what is called, why, and what it is shown."""
+        """The beginning of a call: the handler, the reason, and what it is shown."""
         body, name = attempt.body, attempt.handler
         retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
         reason = f" for {attempt.reason}" if attempt.reason else ""
@@ -259,7 +270,7 @@ class Story:
             return f"{name} is called{reason}{retry}"
         children = {key: each.version for key, each in attempt.children.items()}
         shown = _Shown(body, children, self._process)
-        if attempt.unknown:  # not all of its view is in the recording
+        if attempt.unknown:  # the recording lacks a part of its view
             was = None
         else:
             self._last[key] = shown
@@ -309,7 +320,7 @@ def _news(was: _Shown, now: _Shown) -> Iterator[str]:
 
 
 def _by(known: Mapping[int, Attempt], handler: Any, where: str) -> Attempt | None:
-    """The attempt that a line of the log is about."""
+    """The attempt that a log line is about."""
     found = (each for each in known.values() if each.handler == handler)
     return next((each for each in found if each.where == where), None)
 
@@ -318,12 +329,12 @@ def _is_trouble(command: Json) -> bool:
     return command["do"] == "Say" and command.get("level") in ("warning", "error")
 
 
-# The beginnings of lines about who works (`core.peers`: election, freezing).
+# The beginnings of log lines about who works (`core.peers`: election, freezing).
 _OF_PEERS = ("leading: ", "standing by: ", "frozen: ", "serving again")
 
 
 def _is_notable(command: Json) -> bool:
-    """Whether a line of the log tells of a repair, or of another one who works."""
+    """Whether a log line reports a repair, or that another peer took over the work."""
     if command.get("level") != "info":
         return False
     fields = command.get("fields") or ()
@@ -332,12 +343,12 @@ def _is_notable(command: Json) -> bool:
 
 
 def _is_sent(effect: Json) -> bool:
-    """Whether an effect becomes a request, which has a line of its own."""
+    """Whether an effect becomes a request, which has its own line."""
     return effect["is"] not in ("Sleep", "Wait", "Execute")
 
 
 def end_told(trace: Json, attempt: Attempt) -> str:
-    """The end of a call in words: with what, or of what it fails."""
+    """The end of a call in words: its result, or the failure."""
     failure = trace.get("failure")
     if failure is not None:
         message = brief(failure.get("message") or "")
@@ -354,7 +365,7 @@ def end_told(trace: Json, attempt: Attempt) -> str:
 
 
 def desired_told(desired: Json) -> str:
-    """What is desired in words: children by their names, and conditions."""
+    """The desired state in words: children by their names, and conditions."""
     if desired.get("unchanged"):
         return "its children as they are"
     children = [label_of(each["manifest"]) for each in desired.get("children", ())]
@@ -377,7 +388,7 @@ def _about_request(command: Json) -> str:
 
 
 def named(effect: Json, about: str = "") -> str:
-    """An effect in a few words, with its fields and without their values."""
+    """An effect in a few words, with its fields but without their values."""
     kind = effect["is"]
     match kind:
         case "Patch":
@@ -419,7 +430,7 @@ def _fields(value: Json, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def log_told(command: Json) -> str:
-    """The log that a command is about.
+    """The container log that a command is about.
 
     >>> log_told({"namespace": "default", "name": "web-0", "container": "app"})
     'pods/default/web-0 (app)'
@@ -429,7 +440,7 @@ def log_told(command: Json) -> str:
 
 
 def outcome_told(outcome: Json) -> str:
-    """An answer in words: the version that came of it, or what is wrong.
+    """An answer in words: the resulting version, or the problem.
 
     >>> busy = {"is": "Unreachable", "message": "busy", "retry_after_seconds": 10.0}
     >>> outcome_told(busy)
@@ -454,6 +465,6 @@ def _span(seconds: float) -> str:
 
 
 def brief(text: Any) -> str:
-    """A text of somebody else's, in one line."""
+    """A text from someone else, on one line."""
     line = " ".join(str(text).split())
     return line if len(line) <= _TEXT_LENGTH_MAX else f"{line[:_TEXT_LENGTH_MAX]}..."

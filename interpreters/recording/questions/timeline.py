@@ -1,8 +1,8 @@
-"""The events of a recording with what they are about: for pages, and for traces.
+"""The events of a recording with their objects: for pages, and for traces.
 
-The story (`fnop.interpreters.recording.questions.story`) has the words.  Here each of
-its lines becomes an event that knows its object, its request and its attempt, and the
-events that are no decisions come in between: what the operator was shown, and what
+The story (`fnop.interpreters.recording.questions.story`) provides the words. Here each
+of its lines becomes an event that knows its object, its request and its attempt.
+Between them come events that are not decisions: what the operator was shown, and what
 others have done.
 """
 
@@ -37,7 +37,7 @@ EVENTS_MAX = 10_000
 # Effects that change an object.
 _WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
 _VERBS = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
-# The words of the account for who has made a change.
+# The words of the account for the author of a change.
 ACTORS = {
     "": "somebody",
     "cluster": "the cluster's controllers",
@@ -55,11 +55,13 @@ _OTHERS = frozenset(ACTORS) - {"", "operator"}
 class Request:
     """A request of the operator, or a call outside of the cluster.
 
-    `object` is None for what is about no object.  `attempts` are the last ones of the
-    handlers behind it, `fields` whose changes it carries, where known.  `answered` is
-    the outcome's kind, at the step `ended`: "" and 0 where no answer has come, for it
-    was lost, or the operator ended, or steps are missing in which it `may_have_ended`.
-    `shown` are the objects in the answer.
+    - `object` is None if the request is not about an object.
+    - `attempts` are the last ones of the handlers behind it.
+    - `fields` are the handlers' changes that it carries, if they are known.
+    - `answered` is the outcome's kind, at the step `ended`. They are "" and 0 if no
+      answer has come: it was lost, or the operator ended, or steps are missing.
+    - `may_have_ended` means that the answer may be in missing steps.
+    - `shown` are the objects in the answer.
     """
 
     step: int
@@ -76,13 +78,13 @@ class Request:
 
     @property
     def outcome(self) -> str:
-        """What has become of it, in a word or two."""
+        """The result of the request, in a word or two."""
         lacks = "steps are missing" if self.may_have_ended else "no reply"
         return self.answered or lacks
 
     @property
     def is_write(self) -> bool:
-        """Whether it changes an object."""
+        """Whether the request changes an object."""
         return self.verb in _WRITES
 
     @property
@@ -96,10 +98,15 @@ class Request:
 class Event:
     """One event: its step and time (Unix seconds), its sort, and its text in one line.
 
-    The sorts are those of the story, "shown" for what a watch or a listing shows,
-    "change" for what others have done in the cluster, "stream" for the end of a watch,
-    and the lanes of the account: "user", "fault", "rest".  `answer` is the rest of a
-    request's text, where nothing came in between; `told` is the whole of it.
+    The sorts are those of the story, and these:
+
+    - "shown" for what a watch or a listing shows.
+    - "change" for what others have done in the cluster.
+    - "stream" for the end of a watch.
+    - "user", "fault" and "rest": the lanes of the account.
+
+    `answer` is the rest of a request's text, if nothing came in between; `told` is the
+    whole text.
     """
 
     step: int
@@ -117,7 +124,7 @@ class Event:
 
     @property
     def told(self) -> str:
-        """The whole text, with what has become of it."""
+        """The whole text, with the result."""
         match self.sort:
             case "shown" | "change" | "user":
                 return f"{self.text}{_version(self.revision)}"
@@ -128,14 +135,14 @@ class Event:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """The attempts behind it."""
+        """The attempts behind the event."""
         if self.attempt is not None:
             return (self.attempt,)
         return () if self.request is None else self.request.attempts
 
     @property
     def is_told_twice(self) -> bool:
-        """Whether it is a change of the operator's, of which its request tells."""
+        """Whether it is the operator's change, which its request reports already."""
         found = self.revision
         return self.sort == "change" and found is not None and found.made > 0
 
@@ -154,7 +161,7 @@ class Event:
 
     @property
     def key(self) -> str:
-        """The event without what differs between equal runs."""
+        """The event without the parts that differ between equal runs."""
         parts = self.where, self.text
         if self.sort == "call" and self.attempt is not None:
             parts = self.where, f"{self.attempt.handler} for {self.attempt.reason}"
@@ -166,15 +173,15 @@ class Event:
 
 
 _REFUSALS = frozenset(("Conflict", "Refused", "Raised", "Unknown", "Unreachable"))
-# The end of a name that fnop makes from the owner's uid (`stable_name`).
+# The end of a name that fnop derives from the owner's uid (`stable_name`).
 _STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 
 
 @dataclass
 class Timeline:
-    """The fold: records in, events out; the last `EVENTS_MAX` of them.
+    """The fold: takes records in, returns events; the last `EVENTS_MAX` of them.
 
-    `count` is the number of all.  After the last record comes `end`.
+    `count` is the number of all events. After the last record comes `end`.
     """
 
     account: Account = field(default_factory=Account)
@@ -182,7 +189,8 @@ class Timeline:
     count: int = 0
     revisions: Revisions = field(default_factory=Revisions)
     story: Story = field(default_factory=Story)
-    # What the account tells and is not there yet, by step and version, the first last.
+    # The entries of the account that are still ahead, by step and version, the first
+    # last.
     _ahead: list[tuple[tuple[float, float, int], Mark | Change]] = field(
         default_factory=list
     )
@@ -198,7 +206,7 @@ class Timeline:
     _wall: float = 0.0
 
     def __post_init__(self) -> None:
-        """Line up what the account tells."""
+        """Line up the entries of the account."""
         for change in self.account.changes:
             self.revisions.tell(_revision_of(change))
         told: list[Mark | Change] = [*self.account.marks, *self.account.changes]
@@ -212,11 +220,11 @@ class Timeline:
 
     @property
     def pending(self) -> Iterator[Request]:
-        """The requests that are still to be answered."""
+        """The requests that are still without an answer."""
         return (each.request for each in self._open.values() if each.request)
 
     def add(self, record: Json) -> None:
-        """Take one record in. Raises as `Attempts.add`."""
+        """Take one record in. Raises the same errors as `Attempts.add`."""
         if "gap" in record:
             self._miss(record)
             return
@@ -244,7 +252,7 @@ class Timeline:
                 request.fields = carried(command["fields"])
 
     def _miss(self, record: Json) -> None:
-        """Tell that steps are missing: what they have brought is not known."""
+        """Report that steps are missing: their content is not known."""
         for line in self.story.told(record):
             self._tell(line, {})
         self._presence.miss()
@@ -254,16 +262,16 @@ class Timeline:
             each.request.may_have_ended = True
 
     def end(self) -> None:
-        """The recording is over: tell what came after its last step."""
+        """The recording is over: add the events after its last step."""
         self._catch_up(float("inf"))
         kept = [each for each in self.events if not each.is_told_twice]
         self.count -= len(self.events) - len(kept)
         self.events = deque(kept, self.events.maxlen)
 
     def shorten(self, most: int) -> None:
-        """Leave out what is in the middle of more events, after the end.
+        """Drop events from the middle if there are more than `most`, after the end.
 
-        A run that never rests goes on as it has begun.
+        A run that never settles goes on as it has begun.
         """
         if len(self.events) > most:
             first = [*self.events][: most - most // 2]
@@ -272,7 +280,7 @@ class Timeline:
 
     @property
     def left_out(self) -> str:
-        """The events that are not kept, in words; "" where all are."""
+        """The events that are not kept, in words; "" if all are kept."""
         left = self.count - len(self.events)
         if not left:
             return ""
@@ -288,7 +296,7 @@ class Timeline:
     # ---------------------------------------------------------- what others have done
 
     def _catch_up(self, step: float) -> None:
-        """Tell what the account says to be there by this step."""
+        """Add the entries of the account up to this step."""
         while self._ahead and self._ahead[-1][0][0] <= step:
             _, found = self._ahead.pop()
             if isinstance(found, Mark):
@@ -313,14 +321,14 @@ class Timeline:
         if change.by == "operator":
             self._credit(event, change.since - 1)
         if change.by in ("operator", "given") or event.object is None:
-            return  # a request tells of it, or it was there before
+            return  # a request shows it, or the object existed before
         by = ACTORS.get(change.by, change.by)
         what = _VERBS.get(change.type, change.type)
         event.text = f"{event.object.label} is {what} by {by}"
         self._add(event)
 
     def _credit(self, event: Event, step: int) -> None:
-        """A request without an answer has made this version."""
+        """Attribute a version to the unanswered request that made it."""
         if event.revision is None or event.revision.made:
             return
         for each in self._open.values():
@@ -369,7 +377,7 @@ class Timeline:
             kind = self._streams.get(stream, "a kind").partition(".")[0]
             what = f"the watch of {kind}"
         elif reason == "eof":
-            return  # its container has ended, or all that there was is read
+            return  # its container has ended, or everything was read
         else:
             what = f"the log of {log_told(log)}"
         why = input.get("message") or reason
@@ -378,7 +386,7 @@ class Timeline:
         self._add(Event(step, self._wall, "stream", text))
 
     def _read(self, stream: int, lines: list[Any], step: int) -> None:
-        """Tell of lines of a log that handlers want."""
+        """Add an event for log lines that handlers want."""
         command = self._logs.get(stream)
         if command is None:
             return
@@ -390,7 +398,7 @@ class Timeline:
         self._add(event)
 
     def _lose(self, record: Json, step: int) -> None:
-        """Tell of the objects that a listing lacks; the account knows better."""
+        """Add the objects that a listing lacks, unless the account already has them."""
         for departure in self._presence.add(record):
             if departure.listed and not self.account.changes:
                 version = str(record["input"].get("version"))
@@ -401,7 +409,7 @@ class Timeline:
     def _objects(
         self, input: Json, step: int, about: Ref | str | None, *, gone: bool = False
     ) -> Iterator[Revision]:
-        """Take note of the objects of an input; `about` tells their kind if known."""
+        """Take note of the objects of an input; `about` is their kind, if known."""
         kind = about.kind if isinstance(about, Ref) else about
         for data in objects_in(input):
             meta = data["metadata"]
@@ -438,7 +446,8 @@ class Timeline:
         request.ended, request.ended_wall = self.steps, self._wall
         if request.is_write and request.shown:
             found = request.shown[0]
-            # One that was there before, or that somebody else made, is not its own.
+            # A request did not make a version that existed before, or that another
+            # client made.
             is_known = found.shown <= request.step or found.by in _OTHERS
             found.made = found.made or (0 if is_known else request.step)
         if line is None:
@@ -501,7 +510,7 @@ _TEXT_LENGTH_MAX = 300
 
 
 def _place_of(told: Mark | Change) -> tuple[float, float]:
-    """Where it belongs: before a step, and after a version of the cluster."""
+    """The position of an entry: before a step, and after a version of the cluster."""
     match told:
         case Mark(step=step, version=version):
             return step + 1, version + 0.5
@@ -510,7 +519,7 @@ def _place_of(told: Mark | Change) -> tuple[float, float]:
 
 
 def _version(found: Revision | None) -> str:
-    """Which version it is, and what it brings."""
+    """The version in words, and its changes."""
     if found is None:
         return ""
     news = f": {found.changed}" if found.changed and not found.made else ""

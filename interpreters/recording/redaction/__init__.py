@@ -1,14 +1,14 @@
 """Redaction of secrets in recordings: keyed tokens stand in their place.
 
-What is a secret is decided by its place: the data of Secrets, fields with names such
-as `password`, and the fields that a user lists.  A copy of such a value elsewhere, in
-clear text or encoded, is replaced only where the value is long and random enough
-(`is_telling`): a Secret may hold `default`, or one letter.  Names, kinds, uids,
+The place of a value decides whether it is a secret: the data of Secrets, fields with
+names such as `password`, and the fields that a user lists. A copy of such a value
+elsewhere, in clear text or encoded, is replaced only if the value is long and random
+enough (`is_telling`). A Secret may hold `default`, or one letter. Names, kinds, uids,
 finalizers and the keys of mappings are never changed.
 
-Equal values get equal tokens, and nobody can read them without the key.  The digests
-that the core makes of redacted objects are replaced by those of what is recorded: a
-replay computes these.
+Equal values get equal tokens, and no one can read them without the key. The digests
+that the core computes from redacted objects are replaced by digests of the recorded
+content, because a replay computes those.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The content of a record: what is neither a key nor names anything."""
+"""The content of a record: everything except keys and names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["ENVELOPE", "IDENTITY", "Content"]
 
-# Fields of inputs, commands and effects that say what something is, and where.
+# Fields of inputs, commands and effects that say what something is, and its place.
 ENVELOPE = frozenset(
     ("in", "do", "is", "resource", "namespace", "name", "uid", "subject", "handler")
 ) | {
@@ -23,7 +23,7 @@ _NAMING = re.compile(r"/(kind|apiVersion|metadata/(" + "|".join(IDENTITY) + r"))
 
 
 class Content:
-    """Rewrites the texts of a record that are neither keys nor name anything."""
+    """Rewrites the texts of a record that are neither keys nor names."""
 
     def __init__(self, rewrite: Callable[[str], str]) -> None:
         self._rewrite = rewrite
@@ -72,6 +72,6 @@ class Content:
 
 
 def _is_naming(value: dict[str, Any]) -> bool:
-    """Whether it is an operation of a JSON patch on what names an object."""
+    """Whether it is an operation of a JSON patch on a naming field of an object."""
     path = value.get("path")
     return "op" in value and isinstance(path, str) and bool(_NAMING.match(path))

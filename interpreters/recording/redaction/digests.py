@@ -1,4 +1,4 @@
-"""The digests of redacted objects: a replay computes those of what is recorded."""
+"""The digests of redacted objects: a replay computes them from the recorded content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Digests:
     def learn(
         self, before: dict[str, Any], after: dict[str, Any], into: Substitutions
     ) -> None:
-        """Take note of what the digests of an input's objects have become."""
+        """Take note of the new digests of an input's objects."""
         were, are = _objects_in(before), _objects_in(after)
         for one, other in zip(were, are, strict=True):
             if one is other:
@@ -51,7 +51,7 @@ class Digests:
         after: Iterable[dict[str, Any]],
         into: Substitutions,
     ) -> None:
-        """Take note of what the digests of manifests in commands have become."""
+        """Take note of the new digests of manifests in commands."""
         for one, other in zip(before, after, strict=True):
             if one is not other and one["do"] == "Perform":
                 was, is_ = one["effect"].get("manifest"), other["effect"]
@@ -65,10 +65,10 @@ def _learn_applied(
     into: Substitutions,
     digests: Callable[[dict[str, Any]], Sequence[str]] = applied_digests,
 ) -> None:
-    """Take note of what the digests of a child's manifest have become.
+    """Take note of the new digests of a child's manifest.
 
-    The author may write the same in another form the next time, such as `data` that is
-    copied from the child for the `stringData` that has made it.
+    The author may write the same content in another form the next time. An example is
+    `data`, copied from the child, instead of the `stringData` from which it came.
     """
     if recorded_digest(before):
         for was, is_ in zip(digests(before), digests(after), strict=False):

@@ -1,4 +1,4 @@
-"""The forms in which a secret is found, each with that of its token.
+"""The forms in which a secret is found, each with the same form of its token.
 
 A value may be escaped, encoded, or a part of a longer text that is encoded.
 """
@@ -56,7 +56,7 @@ def text_of(raw: bytes) -> str | None:
 
 
 def unescaped(text: str) -> str:
-    """A text with its tokens as they are where nothing has to be escaped.
+    """A text with its tokens in the form that they have without escaping.
 
     >>> unescaped(r"redacted%2D00, redacted\u002d11")
     'redacted-00, redacted-11'
@@ -71,8 +71,8 @@ def _ascii_in_json(text: str) -> str:
     return json.dumps(text)[1:-1]
 
 
-# The ways to escape a value, and the mark of its token for each.  The marks are
-# escaped as well: a reader of the text gets the token itself.
+# The ways to escape a value, and the mark of its token for each. The marks are escaped
+# as well: a reader of the text gets the token itself.
 _ESCAPES: dict[str, Callable[[str], str]] = {
     "redacted%2D": lambda text: quote(text, safe=""),
     "redacted%2d": quote,
@@ -89,14 +89,14 @@ _ESCAPES: dict[str, Callable[[str], str]] = {
 
 
 def escapes(value: str, token: str) -> Iterator[tuple[str, str]]:
-    """The escaped forms of a value, with those of its token, where they differ."""
+    """The escaped forms of a value and of its token, if they differ from the value."""
     for mark, escape in _ESCAPES.items():
         if escape(value) != value:
             yield escape(value), token.replace(MARK, mark)
 
 
 def has_token(line: bytes) -> bool:
-    """Whether a line may hold a token, also within encoded texts."""
+    """Whether a line may contain a token, also within encoded texts."""
     return _MARKS.search(line) is not None
 
 
@@ -105,7 +105,7 @@ def in_json(text: str) -> str:
 
 
 def forms(value: bytes, token: str) -> Iterator[tuple[str, str]]:
-    """The texts in which a value is found, each with what takes its place."""
+    """The texts in which a value is found, each with its replacement."""
     text, stand_in = text_of(value), token.encode()
     if text is not None:
         yield text, token
@@ -126,13 +126,13 @@ def _base32(raw: bytes) -> str:
     return base64.b32encode(raw).decode().rstrip("=")
 
 
-# Bytes in hexadecimal: by themselves, by colons, and percent-encoded one and all.
+# Bytes in hexadecimal: alone, with colons, and each byte percent-encoded.
 _HEXADECIMAL: tuple[Callable[[bytes], str], ...] = (
     bytes.hex,
     lambda raw: raw.hex(":"),
     lambda raw: "".join(f"%{each:02x}" for each in raw),
 )
-# Characters, each of them escaped, and in UTF-16, as PowerShell takes its commands.
+# Characters, each of them escaped; and in UTF-16, as PowerShell takes its commands.
 _CHARACTERS: tuple[Callable[[str], str], ...] = (
     lambda text: "".join(f"\\u{ord(each):04x}" for each in text),
     lambda text: "".join(f"\\u{ord(each):04X}" for each in text),
@@ -159,11 +159,11 @@ LINE_LENGTH = 64
 
 
 def inner_base64(value: bytes) -> Iterator[str]:
-    """The base64 forms of a value within a longer text, by its offset in that."""
+    """The base64 forms of a value within a longer text, by its offset in that text."""
     for offset in range(3):
         whole = base64.b64encode(b"\0" * offset + value)
         for form in (whole, whole.translate(bytes.maketrans(b"+/", b"-_"))):
-            # The first group and the last one depend on what stands around it.
+            # The first and the last group depend on the text around it.
             yield form[4 if offset else 0 : (offset + len(value)) // 3 * 4].decode()
 
 
@@ -182,10 +182,10 @@ _MARKS = re.compile(
 
 
 def drawn_forms(raw: bytes, others: bytes) -> Iterator[tuple[str, str]]:
-    """The texts that are made of drawn bytes, each with that of the others."""
+    """The texts derived from drawn bytes, each with the same form of the others."""
     for form in (bytes.hex, base64_of, _url_base64):
         text, instead = form(raw), form(others)
-        for end in ("", "="):  # padded, and not
+        for end in ("", "="):  # with padding, and without
             yield text.rstrip(end), instead.rstrip(end)
 
 

@@ -1,12 +1,13 @@
-"""Comparison of present and recorded decisions, where secrets are tokens.
+"""Compare present and recorded decisions in which tokens replace secrets.
 
-A replay has tokens where the run had values: what it makes of them is another text,
-too.  So a second operator, the twin, is fed the same inputs with other tokens.  Where
-the two decide unlike, what they decide is made of a secret, and the recorded text may
-be another one; where both decide the same, it has to be the recorded one.
+A replay has tokens in the place of the run's values, so a text that it derives from
+them differs, too. So a second operator, the twin, gets the same inputs with other
+tokens. If the two decide differently, their decision is derived from a secret, and the
+recorded text may differ from both. If both decide the same, it must be the recorded
+decision.
 
-Nothing here says that a difference is none: what is made of equal values has to be
-equal, and what is made of others has to differ.
+Nothing here excuses a difference: results of equal values must be equal, and results of
+different values must differ.
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ from fnop.interpreters.recording.redaction import (
 
 __all__ = ["Likeness", "Retold"]
 
-# Stands where the twin has nothing to compare.
+# Used if the twin has nothing to compare.
 MISSING: Any = object()
 
 
-# Python's repr() quotes a text that has an apostrophe in another way than a token.
+# Python's repr() uses other quotes for a text with an apostrophe than for a token.
 _QUOTED = re.compile(f'"({TOKEN.pattern})"')
 
 
 class Retold:
-    """The inputs of a recording, retold with other texts in place of some.
+    """The inputs of a recording, with some texts replaced.
 
-    With `vary`, each token is another one, and so are random bytes that are a secret;
-    `drawing` are the requests for them.
+    With `vary`, each token becomes another one, and so do random bytes that are a
+    secret; `drawing` are the requests for them.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Retold:
         self._drawing = drawing
 
     def input(self, input: dict[str, Any]) -> dict[str, Any]:
-        """Translate an input for the replay; an unchanged one is returned as it is."""
+        """Translate an input for the replay; an unchanged input is returned itself."""
         told = self._drawn(input) if self._vary else input
         line = canonical(told)
         told = self._replaced(told, line)
@@ -78,7 +79,7 @@ class Retold:
         return self._replaced(told, canonical(told))
 
     def _replaced(self, told: dict[str, Any], line: bytes) -> dict[str, Any]:
-        """Replace the texts of the recording by their counterparts, in names, too."""
+        """Replace the texts of the recording by their counterparts, also in names."""
         texts = self.texts.found_in(line)
         if not texts:
             return told
@@ -88,7 +89,7 @@ class Retold:
         return found
 
     def command(self, command: dict[str, Any] | None) -> dict[str, Any] | None:
-        """A recorded command, as the inputs are told."""
+        """A recorded command, translated in the same way as the inputs."""
         return None if command is None else self._replaced(command, canonical(command))
 
     def text(self, text: str) -> str:
@@ -111,21 +112,21 @@ class Retold:
 
 
 class Likeness:
-    """The correspondence of recorded texts to those of the replay, one to one."""
+    """The one-to-one correspondence of the recorded texts and the replay's texts."""
 
     def __init__(self, told: Retold, twins: Retold, known: Mapping[str, str]) -> None:
         self._told = told
         self._twins = twins
         self._here: dict[str, str] = {}
         self._there: dict[str, str] = {}
-        # Texts of inputs so far: what has been seen is not retold from then on.
+        # Texts of inputs so far: a text that was seen is not replaced later.
         self._seen: set[int] = set()
-        # Values that stand for tokens: handlers make them themselves, or they are so
+        # Values that tokens stand for: handlers make them themselves, or they are so
         # ordinary that copies of them are in the recording.
         self.known = dict(known)
         for token, value in known.items():
             self._retell(token, value, value)
-        # Whether the last difference is in something that is made of a secret.
+        # Whether the last difference is in something derived from a secret.
         self.is_derived = False
 
     def see(self, input: dict[str, Any]) -> None:
@@ -133,9 +134,10 @@ class Likeness:
         self._seen.update(map(hash, _texts(input)))
 
     def alike(self, recorded: Any, now: Any, twin: Any) -> bool:
-        """Whether a decision is the recorded one; `twin` is what the twin decides.
+        """Whether a decision is the recorded one; `twin` is the twin's decision.
 
-        All of it is looked at, even if some differs: it tells what tokens stand for.
+        The whole decision is compared, even after a difference, to learn the values of
+        tokens.
         """
         self.is_derived = False
         return self._alike(recorded, now, twin)
@@ -173,7 +175,7 @@ class Likeness:
         return not more and len(alike) == len(recorded) and all(alike)
 
     def _differs(self, now: Any, twin: Any) -> bool:
-        """False: take note whether what differs is made of a secret."""
+        """Return False, and note whether the difference is derived from a secret."""
         if twin is not MISSING:
             varied = rewritten(now, self._twins.text, TOKEN_LENGTH)
             self.is_derived |= varied != now or not same_json(varied, twin)
@@ -221,7 +223,7 @@ class Likeness:
         )
 
     def _derived_alike(self, recorded: str, now: str, twin: str) -> bool:
-        """Whether a text that is made of a secret is as recorded around the secret."""
+        """Whether a text is as recorded around a part derived from a secret."""
         start = _common(now, twin)
         end = _common(now[start:][::-1], twin[start:][::-1])
         stop = len(now) - end
@@ -246,7 +248,7 @@ class Likeness:
         )
 
     def _are_one(self, recorded: str, now: str, twin: str | None) -> bool:
-        """Whether the one has always stood for the other; from now on it does."""
+        """Whether one text has always stood for the other; from now on it does."""
         if not (_is_text(recorded) and _is_text(now)):
             return False  # bytes of something encoded
         known = self._here.get(recorded)
@@ -284,13 +286,13 @@ def _in_forms(token: str, value: str) -> Iterator[tuple[str, str]]:
             yield instead, escaped
         yield from forms(token.encode(), value)
     elif TOKEN.fullmatch(token):
-        with suppress(ValueError):  # a value that is no base64
+        with suppress(ValueError):  # a value that is not base64
             clear = base64.b64decode(token, validate=True)
             yield from forms(clear, base64.b64decode(value, validate=True).decode())
 
 
 def _is_text(text: str) -> bool:
-    """Whether it has no lone surrogates, which stand for bytes (`words_of`)."""
+    """Whether the text has no lone surrogates, which stand for bytes (`words_of`)."""
     return text.isascii() or _SURROGATE.search(text) is None
 
 
@@ -311,7 +313,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _spans(parts: list[str], text: str) -> list[str] | None:
-    """The texts between the given parts of a text; None if it has not these parts.
+    """The texts between the given parts of a text; None if it lacks these parts.
 
     >>> _spans(["a ", ", b ", ""], "a 1, b 2"), _spans(["a", "b"], "ab")
     (['1', '2'], None)

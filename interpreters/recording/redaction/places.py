@@ -1,4 +1,4 @@
-"""Secrets by their place: the data of Secrets, and fields with telling names."""
+"""Secrets by their place: the data of Secrets, and fields with sensitive names."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ _SOMETIMES = re.compile(
     r"(secret|credential|access[-_.]?key|secret[-_.]?key)s?$", re.IGNORECASE
 )
 _OBJECT_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
-# The spaces between the tokens of JSON, and their quotes, also of one that is a text
-# within a text.
+# The spaces between the tokens of JSON, and their quotes, also in JSON within a text.
 _SPACE = rb"(?:\s|\\+[nrt])*"
 _QUOTE = rb'\\*"'
 _COLON = _QUOTE + _SPACE + b":" + _SPACE
@@ -42,9 +41,10 @@ _NAMES = (
     *(rb"api[-_.]?key", rb"private[-_.]?key", rb"access[-_.]?key", rb"secret[-_.]?key"),
     *(rb"authorization", rb"secret", rb"credential"),
 )
-# The clues to the place of a secret: what belongs to a Secret; the packed values of a
-# state; a sensitive field with a text or with a list; a variable of such a name.  Each
-# pattern begins with the text beside it, which is looked for first, in small letters.
+# The clues to the place of a secret: a part of a Secret; the packed values of a state;
+# a sensitive field with a text or with a list; a variable with such a name. Each
+# pattern begins with the text next to it, which is searched for first, in small
+# letters.
 _CLUES = (
     (b'"secret', re.compile(rb'"secret(?:list)?' + _QUOTE)),
     (b'"was', re.compile(b'"was' + _COLON + _QUOTE)),
@@ -69,7 +69,7 @@ def is_secret_kind(value: dict[str, Any]) -> bool:
 class Places:
     """Rewrites the texts at the places of secrets, and nothing else.
 
-    What has none of them is answered as the same value.
+    A value without such places is returned itself.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class Places:
         uids: Container[str],
     ) -> None:
         self._hide = hide
-        self._uids = uids  # an object's uid is no secret, whatever it is used as
+        self._uids = uids  # an object's uid is not a secret, whatever its use
         self._listed = listed
 
     def walk(self, value: Any, path: Path, *, secret: bool) -> Any:
-        """`secret` tells that it is a part of a Secret, or meant for one."""
+        """Hide the secrets in a value; `secret` if it belongs to a Secret."""
         if isinstance(value, dict):
             return self._mapping(value, path, secret=secret or is_secret_kind(value))
         if isinstance(value, list):
@@ -127,9 +127,9 @@ class Places:
         return self.walk(item, here, secret=secret)
 
     def _is_of_uids(self, item: Any) -> bool:
-        """Whether a text is an object's uid, with nothing telling beside it.
+        """Whether a text is an object's uid, with nothing secret added.
 
-        Such as a token by which a call is made once: `f"{uid}/orders"`.
+        An example is a token by which a call is made only once: `f"{uid}/orders"`.
         """
         if not isinstance(item, str):
             return False
@@ -138,7 +138,7 @@ class Places:
 
     @staticmethod
     def _is_held(parent: dict[str, Any], name: str) -> bool:
-        """Whether a field of a Secret is, or goes into, what the Secret holds."""
+        """Whether a field of a Secret is, or becomes, a part of its data."""
         if name == "value" and isinstance(parent.get("path"), str):
             return bool(_HELD_PATH.match(parent["path"]))
         if name in _HELD:
@@ -174,7 +174,7 @@ class Places:
         return self._hide(value, encoded)
 
     def _nested(self, text: str, path: Path, *, secret: bool) -> str:
-        """A JSON text, such as the state, or what `kubectl apply` keeps."""
+        """A JSON text, such as the state, or the note of `kubectl apply`."""
         try:
             value = orjson.loads(text)
         except ValueError:
@@ -199,7 +199,7 @@ class Places:
 
 
 def has_clue(text: bytes) -> bool:
-    """Whether a text, in small letters, may have the place of a secret.
+    """Whether a text, in small letters, may contain the place of a secret.
 
     >>> has_clue(b'{"password":"x"}'), has_clue(b'{"phase":"x"}')
     (True, False)
@@ -214,7 +214,7 @@ def has_clue(text: bytes) -> bool:
 
 
 def _is_plain(name: str, item: Any) -> bool:
-    """Whether a field outside of Secrets is no secret, and holds none, at a glance."""
+    """Whether a field outside of Secrets clearly neither is nor holds a secret."""
     kind = type(item)
     if kind is str:
         is_text = item[:1] not in ("{", "[") and name not in ("value", "was")

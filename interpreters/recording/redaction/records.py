@@ -31,7 +31,7 @@ __all__ = ["Draft", "Redaction", "draws_secret"]
 
 
 def _listed(field: str) -> Path:
-    """The path of a field that a user lists; annotations have dots in their keys.
+    """The path of a field that a user lists; keys of annotations contain dots.
 
     >>> _listed("spec.url"), _listed("metadata.annotations.example.com/key")
     (('spec', 'url'), ('metadata', 'annotations', 'example.com/key'))
@@ -45,22 +45,22 @@ def _listed(field: str) -> Path:
 
 
 class Draft(Protocol):
-    """A record that is to be written: its texts, and all of it where it is needed."""
+    """A record to be written: its texts, and the whole record if it is needed."""
 
     @property
     def is_concerned(self) -> bool:
-        """Whether it may have the place of a secret, or a known copy of one."""
+        """Whether it may contain the place of a secret, or a known copy of one."""
 
     @property
     def texts(self) -> Iterable[bytes]:
-        """All of its text."""
+        """All texts of the record."""
 
     def whole(self) -> dict[str, Any]:
-        """The record, made anew."""
+        """The record, built again."""
 
 
 class _Whole(NamedTuple):
-    """A record of which nothing is known."""
+    """A record about which nothing is known."""
 
     record: dict[str, Any]
     is_concerned: bool = True
@@ -73,7 +73,7 @@ class _Whole(NamedTuple):
 class Redaction:
     """Replaces secrets in the records of one run, in their order.
 
-    A value is known from the first place of a secret that shows it.  Records in which
+    A value is known from the first place of a secret that shows it. Records in which
     anything was replaced carry `"redacted": true`.
     """
 
@@ -86,25 +86,26 @@ class Redaction:
         self._uids: set[str] = set()
         self._places = Places(self._hide, listed, self._uids)
         self._listed_hints = tuple(each[-1].lower().encode() for each in listed)
-        # The tokens of all values so far, and the telling ones in all their forms.
+        # The tokens of all values so far, and the distinctive ones in all their forms.
         self._known: set[str] = set()
         self._copies = Substitutions()
-        # The digests of objects that have no place of a secret.
+        # The digests of objects that contain no place of a secret.
         self._plain: set[bytes] = set()
         # Requests about Secrets, and for random bytes that are a secret.
         self._about_secrets: set[int] = set()
         self._drawing: set[int] = set()
-        # Drawn bytes in each form that a field may hold, with the others that stand in.
+        # Drawn bytes in each form that a field may hold, with the bytes that replace
+        # them.
         self._draws: dict[str, str] = {}
 
     def know_uid(self, uid: str) -> None:
-        """Take note of an object's uid, which is no secret wherever it is a token."""
+        """Take note of an object's uid, which is not a secret even as a token."""
         self._uids.add(uid)
 
     def concerns(self, record: dict[str, Any], news: bytes) -> bool:
-        """Whether a record may hold a secret; `news` is what was not written before.
+        """Whether a record may hold a secret; `news` is the part not written before.
 
-        The object of its input may be left out of the record.
+        The record may lack the object of its input.
         """
         input = record["input"]
         if input["in"] == "Answered":
@@ -120,10 +121,10 @@ class Redaction:
         return self.is_hinted(news) or bool(self._copies.found_in(news))
 
     def scrubbed(self, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The records without secrets; a record without any is the same one.
+        """The records without secrets; a record without any is returned itself.
 
-        What a later one of them shows to be a secret is one in all.  Mappings keep
-        their order: a handler may show one.
+        A value that a later record shows to be a secret is hidden in all of them.
+        Mappings keep their order: a handler may show one.
         """
         found = self.redacted([_Whole(each) for each in records])
         return [
@@ -132,7 +133,7 @@ class Redaction:
         ]
 
     def redacted(self, drafts: Sequence[Draft]) -> list[dict[str, Any] | None]:
-        """As `scrubbed`, the records of drafts; None where all stays."""
+        """Do the same as `scrubbed` for drafts; None for each unchanged record."""
         known = len(self._copies)
         concerned = [
             self._placed(each) if each.is_concerned else None for each in drafts
@@ -148,20 +149,20 @@ class Redaction:
         ]
 
     def _placed(self, draft: Draft) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-        """A record, the same without what is at the places of secrets, and its text."""
+        """A record, the same record without secrets at their places, and its text."""
         record = draft.whole()
         line = orjson.dumps(record)
         return record, self._of_places(record, line), line
 
     def _later_found(self, draft: Draft) -> dict[str, Any] | None:
-        """A record with copies of secrets that were not known when it was looked at."""
+        """A record with copies of secrets that were not known when it was searched."""
         if not any(map(self._copies.found_in, draft.texts)):
             return None
         record = draft.whole()
         return self._without_copies(record, record, orjson.dumps(record))
 
     def veiled(self, value: Any) -> Any:
-        """A JSON value that is no record, without the secrets that are known by now."""
+        """A JSON value that is not a record, without the secrets known by now."""
         line = orjson.dumps(value)
         if self.is_hinted(line):
             value = self._places.walk(value, (), secret=False)
@@ -206,7 +207,7 @@ class Redaction:
         return {**record, "input": input, "commands": commands}
 
     def _seen(self, input: dict[str, Any]) -> dict[str, Any]:
-        """An input without secrets; one that was seen to have none is not searched.
+        """An input without secrets; an object known to have none is not searched again.
 
         The answer to a write comes again as a watch event.
         """
@@ -225,7 +226,7 @@ class Redaction:
         return found
 
     def is_hinted(self, text: bytes) -> bool:
-        """Whether a text may have the place of a secret."""
+        """Whether a text may contain the place of a secret."""
         lower = text.lower()
         if any(each in lower for each in self._listed_hints):
             return True
@@ -239,9 +240,9 @@ class Redaction:
                 self._drawing.add(each["id"])
 
     def _drawn(self, answered: dict[str, Any]) -> dict[str, Any]:
-        """Random bytes that are a secret are one from the moment they are drawn.
+        """Treat random bytes that are a secret as one from the moment they are drawn.
 
-        Others of the same number stand for them, in each form.
+        Other bytes of the same number replace them, in each form.
         """
         if answered["id"] not in self._drawing:
             return answered
@@ -308,9 +309,9 @@ class Redaction:
             self._know_inner(value, token)
 
     def _know_inner(self, value: bytes, token: str) -> None:
-        """Know its base64 within that of a longer text, also where that is cut off.
+        """Remember its base64 within the base64 of a longer or cut-off text.
 
-        Its whole groups are replaced by whole groups, so that it stays base64.
+        Whole groups are replaced by whole groups, so that the text stays base64.
         """
         text, instead = text_of(value), base64_of(token.encode())
         for form in inner_base64(value):
@@ -319,7 +320,7 @@ class Redaction:
     def _with_digests(
         self, record: dict[str, Any], found: dict[str, Any]
     ) -> dict[str, Any]:
-        """Replace the digests of former contents by those of the recorded contents."""
+        """Replace digests of the former contents by those of the recorded ones."""
         known = len(self._copies)
         self._digests.learn(record["input"], found["input"], self._copies)
         self._digests.learn_sent(record["commands"], found["commands"], self._copies)
@@ -348,7 +349,7 @@ def _is_about_secrets(command: dict[str, Any]) -> bool:
 
 
 def draws_secret(command: dict[str, Any]) -> bool:
-    """Whether it asks for random bytes that are a secret."""
+    """Whether the command asks for random bytes that are a secret."""
     effect = command.get("effect") or {}
     is_drawn = command["do"] == "Perform" and effect.get("is") == "Random"
     return is_drawn and bool(effect.get("secret"))

@@ -1,4 +1,4 @@
-"""Many texts with what takes their places, found in a text all at once."""
+"""Many texts and their replacements, found in a text all at once."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ __all__ = ["Substitutions", "squeeze"]
 
 
 class Substitutions:
-    """Texts with what takes their places; finding them costs the same for any number.
+    """Texts with their replacements; the search costs the same for any number of texts.
 
-    Of a long text its beginning is kept, with its length and its digest.  Each text has
-    `_GRAM` or more characters after each of its first `_GRAM` ones: so one of these
-    pieces stands at each multiple of `_GRAM` within it.
+    For a long text, its beginning is kept, with its length and its digest. Each text
+    has `_GRAM` or more characters after each of its first `_GRAM` characters. So one of
+    these pieces stands at each multiple of `_GRAM` within it.
     """
 
     def __init__(self) -> None:
-        # By the beginning of a text: its length, its digest, and what stands for it.
+        # By the beginning of a text: its length, its digest, and its replacement.
         self._known: dict[str, tuple[tuple[int, bytes, str], ...]] = {}
         # Pieces of the texts as they stand in lines, and the texts' beginnings.
         self._pieces: dict[bytes, str | tuple[str, ...]] = {}
         self._known_pieces: set[bytes] = set()
-        # By the beginning of an encoded text: the beginning of what it encodes.
+        # By the beginning of an encoded text: the beginning of the text that it
+        # encodes.
         self._encodes: dict[str, str] = {}
         self._count = 0
 
     def add_wrapped(self, text: str, instead: str) -> None:
-        """Let `instead` also stand for a text that is broken into lines elsewhere."""
+        """Let `instead` also replace a text that is broken into lines elsewhere."""
         squeezed = squeeze(text)
         if squeezed != text:
             self.add(squeezed, instead)
 
     def add(self, text: str, instead: str, of: str | None = None) -> None:
-        """Let `instead` stand for a text; too short a text is refused in silence.
+        """Let `instead` replace a text; a text that is too short is ignored.
 
-        `of` is what the text encodes: where it is found, what it is a part of may have
-        this within it, once it is decoded.
+        `of` is the text that it encodes. If an encoded text is found, the text around
+        it may contain `of` once it is decoded.
         """
         if text == instead or len(text.encode()) < 2 * _GRAM - 1:
             return
@@ -73,7 +74,7 @@ class Substitutions:
     def found_in(self, line: bytes) -> list[str]:
         """The beginnings of texts that may occur in a line, the longest first.
 
-        Also where the line has them in several lines.
+        This includes texts that are broken into several lines within the line.
         """
         if not self._pieces:
             return []
@@ -92,12 +93,13 @@ class Substitutions:
         return hits
 
     def applied(self, value: Any, heads: Sequence[str]) -> Any:
-        """A record with these of the texts replaced, but in what names things."""
+        """A record with these texts replaced, except in naming fields."""
         return Content(lambda text: self.replaced(text, heads)).record(value)
 
     def replaced(self, text: str, heads: Sequence[str]) -> str:
-        """A text with these of the texts replaced, also where they are encoded."""
-        # First in several lines, then encoded: otherwise a part might be replaced.
+        """A text with these texts replaced, also if they are encoded."""
+        # First texts in several lines, then encoded texts: otherwise a part might be
+        # replaced.
         if heads and _WRAPPED.search(text):
             for head in heads:
                 if head in text and _TEXT_SPACES.search(head):
@@ -110,7 +112,7 @@ class Substitutions:
         return text
 
     def _without_wrapped(self, text: str, head: str) -> str:
-        """A text without what is broken into lines in it, at any width."""
+        """A text in which texts broken into lines, at any width, are replaced."""
         squeezed = _Squeezed(text)
         parts, done, at = [], 0, squeezed.text.find(head)
         while at >= 0:
@@ -134,7 +136,7 @@ class Substitutions:
         return text
 
     def _at(self, text: str, at: int, head: str) -> tuple[int, str]:
-        """The longest text that stands there, and what takes its place."""
+        """The longest known text at this position, and its replacement."""
         sums: dict[int, bytes] = {}
         for length, digest, instead in self._known[head]:
             if length not in sums:
@@ -144,7 +146,7 @@ class Substitutions:
         return 0, ""
 
 
-# Spaces and line breaks, also those in JSON texts, and in JSON texts within these.
+# Spaces and line breaks, also in JSON texts, and in JSON texts within these.
 _SPACE_PATTERN = r"(?:\s|\\+[nrt])+"
 _SPACES = re.compile(_SPACE_PATTERN.encode())
 _TEXT_SPACES = re.compile(_SPACE_PATTERN)
@@ -161,14 +163,14 @@ def squeeze(text: str) -> str:
 
 
 class _Squeezed:
-    """A text without its spaces, with the places that its parts had.
+    """A text without its spaces, with the original places of its parts.
 
     >>> _Squeezed("a b\\n  cd").text, _Squeezed("a b\\n  cd").span(1, 2)
     ('abcd', (2, 7))
     """
 
     def __init__(self, text: str) -> None:
-        # By the spaces: where they were, and how many there were up to there.
+        # The positions of the spaces, and the number of spaces removed up to there.
         self._places, self._removed = [-1], [0]
         parts, at = [], 0
         for found in _TEXT_SPACES.finditer(text):
@@ -179,7 +181,7 @@ class _Squeezed:
         self.text = "".join((*parts, text[at:]))
 
     def span(self, at: int, length: int) -> tuple[int, int]:
-        """The place of a part, without the spaces around it."""
+        """The original place of a part, without the spaces around it."""
         if not length:
             return 0, 0
         return self._place(at), self._place(at + length - 1) + 1

@@ -1,6 +1,6 @@
-"""Telling values: another one like them is a copy, and no coincidence.
+"""Distinctive values: an equal value elsewhere is a copy, not a coincidence.
 
-Names of objects are long and have several words, too: their form tells them apart.
+Names of objects are long and have several words, too: their form distinguishes them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ _PIECES = re.compile(
 
 
 def is_telling(value: bytes | str) -> bool:
-    """Whether a value that is found elsewhere is a copy, and no coincidence.
+    """Whether an equal value elsewhere is a copy, not a coincidence.
 
-    It has at least 12 characters, and 40 bits by this count: 12 for a word of up to
-    ten letters (4.7 a letter in a short one, and for each letter more in a long one),
-    3.3 a digit, 1 for `-._/:@` and space, 5 for other signs; but never more than the
-    frequencies of its characters allow.
+    It has at least 12 characters, and 40 bits by this count:
+
+    - 12 bits for a word of up to ten letters; 4.7 per letter in a short word, and for
+      each further letter in a long one
+    - 3.3 bits for a digit
+    - 1 bit for `-._/:@` and space
+    - 5 bits for other signs
+
+    It never has more bits than the frequencies of its characters allow.
 
     >>> [is_telling(each) for each in ("default", "LoadBalancer", "a" * 40)]
     [False, False, False]
@@ -42,7 +47,7 @@ def is_telling(value: bytes | str) -> bool:
     return min(counted, _frequency_bits(raw)) >= BITS_MIN
 
 
-# More does not make a value less of a secret.
+# Further characters do not make a value less of a secret.
 _JUDGED = 256
 
 
@@ -81,7 +86,7 @@ _LONG_WORD = 14
 def is_reference(text: str) -> bool:
     """Whether a text has the form of an object's name, and is not random.
 
-    Words do not count here, for names are made of them; what else is in the name has to
+    Words do not count here, because names consist of them. The rest of the name must
     have fewer bits than a random value.
 
     >>> names = "team-a/orders-db-credentials", "secrets/orders", "v1/Secret/team-a/db"
@@ -97,7 +102,7 @@ def is_reference(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is a reference that says more than a name: a place, or a domain.
+    """Whether a text is a reference with more than a name: a place, or a domain.
 
     >>> is_address("orders-db.team-a.svc"), is_address("correct-horse-battery-staple")
     (True, False)
@@ -106,7 +111,7 @@ def is_address(text: str) -> bool:
 
 
 def _odd_bits(piece: str) -> float:
-    """The bits of a part of a name, without those of words."""
+    """The bits of a part of a name, without the bits of words."""
     if piece.isalpha() and len(piece) <= _LONG_WORD:
         letters = piece.lower()
         is_word = _VOWEL.search(letters) and not _HARSH.search(letters)

@@ -15,14 +15,14 @@ from fnop.interpreters.recording.redaction.forms import base64_of, from_base64
 __all__ = ["bytes_of", "rewritten", "words_of", "words_rewritten"]
 
 _BASE64_WORD = re.compile(r"[A-Za-z0-9+/_-]{15,}={0,2}")
-# One that is to be compared: of a text that was too ordinary to be replaced.
+# A word to compare: from a text that was too ordinary to be replaced.
 _SHORT_WORD = re.compile(r"[A-Za-z0-9+/_-]{6,}={0,2}")
 
 
 def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
     """Rewrite the contents of base64 words in a text, and encode them again.
 
-    Bytes that are no text are kept by lone surrogates (`surrogateescape`).
+    Bytes that are not text are kept as lone surrogates (`surrogateescape`).
 
     >>> words_rewritten("Basic dXNlcjpwYXNzd29yZA==", str.upper)
     'Basic VVNFUjpQQVNTV09SRA=='
@@ -47,7 +47,7 @@ def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
 def words_of(text: str) -> tuple[list[str], list[str]]:
     """The base64 words in a text, decoded, and the texts between them.
 
-    Bytes that are no text are kept by lone surrogates, as for `words_rewritten`.
+    Bytes that are not text are kept as lone surrogates, as in `words_rewritten`.
 
     >>> words_of("Basic dXNlcjpwYXNzd29yZA==")
     (['Basic ', ''], ['user:password'])
@@ -70,7 +70,7 @@ def _decoded(word: str) -> bytes | None:
     return from_base64(plain + "=" * (-len(plain) % 4))
 
 
-# Bytes that are no UTF-8 become lone surrogates, and these the bytes again.
+# Bytes that are not UTF-8 become lone surrogates, and these become the bytes again.
 _LOSSLESS = "surrogateescape"
 
 
@@ -79,9 +79,9 @@ def bytes_of(text: str) -> bytes:
 
 
 def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
-    """Rewrite the texts in a JSON value, and those that are encoded in them.
+    """Rewrite the texts in a JSON value, and the texts encoded in them.
 
-    Those with fewer characters than `shortest` stay.
+    Texts with fewer characters than `shortest` stay.
     """
     if isinstance(value, str):
         if len(value) < shortest:
@@ -112,9 +112,9 @@ _WRITERS: tuple[Callable[[Any], str], ...] = (
 def _json_rewritten(
     text: str, rewrite: Callable[[str], str], shortest: int
 ) -> str | None:
-    """A text that is JSON with its texts rewritten, and escaped as they have to be.
+    """A JSON text with its inner texts rewritten, and escaped again as needed.
 
-    None for another text, and for JSON that is written in a way of its own.
+    None for another text, and for JSON written in an unusual way.
     """
     if text[:1] not in ("{", "["):
         return None

@@ -1,8 +1,9 @@
-"""Texts that are made of a secret: they are others where other tokens stand.
+"""Texts that are derived from a secret: they differ if the tokens differ.
 
 A recording has tokens in the place of secrets, and a run that goes on from it draws
-passwords anew.  What handlers make of either, such as a checksum, cannot be compared
-with what was recorded.  So the run is made once more with others, as a replay does.
+passwords again. Texts that handlers derive from either, such as a checksum, cannot be
+compared with the recorded ones. So the run is repeated with other tokens, as a replay
+does.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ def has_secrets(plot: Plot) -> bool:
 def with_other_tokens(plot: Plot, program: Program) -> Plot:
     """The same part of a recording, with another token in the place of each.
 
-    The digests in the operator's state are those of the objects as they are then.
+    The digests in the operator's state are computed from the objects as they are then.
     """
     retold = Retold(program, another_token, drawing={0})
     for each in plot.drawn:
-        # The recording has random bytes in the place of these: they are no tokens.
+        # In the place of these secrets the recording has random bytes, not tokens.
         drawn = {"is": "Answer", "value": each}
         retold.input({"in": "Answered", "id": 0, "outcome": drawn})
 
@@ -62,7 +63,7 @@ def with_other_tokens(plot: Plot, program: Program) -> Plot:
         return each._replace(call=call, outcome=outcome)
 
     answers = [told_answer(each) for each in plot.answers]
-    # A secret that is drawn anew is no token: it fits the call as it was recorded.
+    # A secret that is drawn again is not a token: it fits the call as it was recorded.
     answers += [
         told._replace(call=each.call)
         for told, each in zip(answers, plot.answers, strict=True)

@@ -1,7 +1,7 @@
-"""Feeding a recording to a program, and comparing what it decides.
+"""Feed a recording to a program, and compare its decisions.
 
-A replay has no interpreter that could act: it cannot touch a cluster.  It stops
-at the first difference, for everything after it would be noise.
+A replay has no interpreter that could act, so it cannot touch a cluster. It stops at
+the first difference: everything after it would be noise.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ _LIMITS = RecordingLimits()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first decision that is not the recorded one.
+    """The first decision that differs from the recorded one.
 
-    `recorded` and `now` are commands as JSON; None where there is none.  `doubt` is why
-    the difference may come from the redaction alone: "derived" where what is decided is
-    made of a secret, "given" where the handler was given one; None where it cannot.
-    `attempt` is the handler and the object (`namespace/name`) of the attempt that
-    decides otherwise, where it is the attempt that does.
+    `recorded` and `now` are commands as JSON; each is None if there is no such command.
+    `doubt` says why the difference may come from the redaction alone, and is None if it
+    cannot. It is "derived" if the decision is derived from a secret, and "given" if the
+    handler was given a secret. `attempt` is the handler and the object
+    (`namespace/name`) of the attempt that decides differently, if an attempt does.
     """
 
     step: int
@@ -80,7 +80,7 @@ class Difference:
 
     @property
     def handler(self) -> str | None:
-        """The handler whose decision differs, where a command names one."""
+        """The handler whose decision differs, if a command names one."""
         for command in (self.now, self.recorded):
             if command is not None and command.get("handler"):
                 return str(command["handler"])
@@ -89,11 +89,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The result of a replay; `truncated` tells that the recording ends mid-block.
+    """The result of a replay; `truncated` if the recording ends within a block.
 
-    `known` are the values, made by the handlers themselves, that stand for tokens;
-    `acts` is what the author's code was forbidden to do in the world, where it is only
-    to decide: by handler, the first act of each.  `missing` steps come next that were
+    `known` are the values that handlers made themselves and that tokens stand for.
+    `acts` are the forbidden actions of the author's code in the world, although it may
+    only decide: the first one of each handler. Next come `missing` steps that were
     never written: the replay cannot go on without them.
     """
 
@@ -108,7 +108,7 @@ class Replayed:
 def recorded_settings(header: dict[str, Any]) -> Settings:
     """The settings of the recorded operator, with its identity among its peers.
 
-    Raises `RecordingProblem` for a header that cannot be.
+    Raises `RecordingProblem` for an invalid header.
     """
     namespaces, selector = header["namespaces"], header["selector"]
     member, candidate = header.get("peering"), header.get("election")
@@ -131,10 +131,10 @@ def recorded_settings(header: dict[str, Any]) -> Settings:
 
 
 def other_handlers(header: dict[str, Any], program: Program) -> str:
-    """The difference between the handlers now and those of the recording; or "".
+    """The difference between the present and the recorded handlers; or "".
 
-    A replay of other handlers, or of the files in another order, shows a difference
-    that is not due to a handler's decision.
+    A replay with other handlers, or with the files in another order, shows a difference
+    that no handler's decision causes.
     """
     names = header.get("handlers")
     recorded = [str(each) for each in names] if isinstance(names, list) else []
@@ -158,10 +158,10 @@ def other_handlers(header: dict[str, Any], program: Program) -> str:
 
 
 def _other_children(header: dict[str, Any], program: Program) -> str:
-    """The handlers whose `owns=` is another one than in the recording."""
+    """The handlers whose `owns=` differs from the recording."""
     owns = header.get("owns")
     if not isinstance(owns, dict):
-        return ""  # of an earlier release
+        return ""  # the recording is from an earlier release
     now = {each.id: [word for word, _ in each.owns] for each in program.handlers}
     others = [
         f"{name} owns {_few(words) or 'nothing'} now, and {_few(was) or 'nothing'} "
@@ -188,7 +188,7 @@ def replay(
 ) -> Replayed:
     """Fold the recorded inputs and compare the commands, up to the first difference.
 
-    `known` are values of tokens (`Replayed.known`).  Raises `RecordingProblem` for
+    `known` are values of tokens (`Replayed.known`). Raises `RecordingProblem` for
     records that cannot be understood.
     """
     run, steps, missing = _Run(program, known or {}), 0, 0
@@ -216,11 +216,11 @@ def replay(
 def replay_file(
     file: BinaryIO, program: Program, limits: RecordingLimits = _LIMITS
 ) -> Replayed:
-    """Replay a recording; from its start again with values that are found out.
+    """Replay a recording; start again whenever values of tokens are found.
 
-    What stands for a token is found out where a handler makes the value itself, or
-    where a copy was too ordinary to be hidden; and it may have decided something
-    before.  Raises `RecordingProblem`.
+    The value of a token is found if a handler makes the value itself, or if a copy was
+    too ordinary to be hidden. The value may have influenced earlier decisions. Raises
+    `RecordingProblem`.
     """
     known: Mapping[str, str] = {}
     for _ in range(_PASSES_MAX):
@@ -246,7 +246,7 @@ class _Run:
         self._machine = Machine(program)
         self._known = known
         self._given = _Given(program)
-        # From the first record with a token on.
+        # Set from the first record with a token on.
         self._twins: _Twins | None = None
         self.acts: list[Act] = []
         # The handlers and objects of the attempts, by number.
@@ -291,7 +291,7 @@ class _Run:
                 conversation.close()
             self.acts += self._machine.acts()
             if canonical(was) == canonical(decision) or record["input"].get("behind"):
-                return None  # the operator's state was another one when it began
+                return None  # the operator's state was different when the review began
             doubt = "given" if record.get("redacted") else None
             return Difference(steps, record["input"], was, decision, doubt)
 
@@ -303,7 +303,7 @@ class _Run:
                 self._attempts[each["attempt"]] = each["handler"], where
 
     def _attributed(self, difference: Difference) -> Difference:
-        """The difference with the attempt that a trace is of."""
+        """The difference, with the attempt that its trace belongs to."""
         number = (difference.now or difference.recorded or {}).get("attempt")
         found = None if number is None else self._attempts.get(number)
         return replace(difference, attempt=found)
@@ -313,7 +313,7 @@ class _Run:
         return self._known if self._twins is None else self._twins.known
 
     def _begin_anew(self) -> None:
-        """Forget everything: the process has ended there, and another one begun."""
+        """Forget everything: the process has ended there, and another has begun."""
         known = self.known
         self.close()
         self._machine, self._known, self._twins = Machine(self._program), known, None
@@ -347,7 +347,7 @@ def _decided(machine: Machine, now: Now, input: Input) -> list[dict[str, Any]]:
 
 
 def _in_order(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The commands of a step, and after them the traces, of which they are made."""
+    """The commands of a step, followed by the traces about them."""
     return sorted(commands, key=lambda each: each["do"] in _TRACES)
 
 
@@ -371,10 +371,10 @@ def _compared(
 def _paired(
     was: dict[str, Any] | None, is_: dict[str, Any] | None, longer: int
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The two commands to be shown as a difference; None where one has no counterpart.
+    """The two commands to show as a difference; None if one has no counterpart.
 
-    Of two commands of different kinds one is additional, and the other comes later.
-    `longer` is the number of commands now, less the number recorded.
+    If two commands are of different kinds, one is additional, and the other comes
+    later. `longer` is the number of commands now, minus the number recorded.
     """
     if was is None or is_ is None or was["do"] == is_["do"] or not longer:
         return was, is_
@@ -386,14 +386,14 @@ def _at(commands: list[dict[str, Any]], position: int) -> dict[str, Any] | None:
 
 
 class _Twins:
-    """Two operators that are told the same, with other tokens in place of secrets."""
+    """Two operators with the same inputs, but other tokens in place of secrets."""
 
     def __init__(
         self, machine: Machine, known: Mapping[str, str], given: _Given
     ) -> None:
         program = machine.program
         self._machine = machine
-        # Conversations that are open are driven anew, from their journals.
+        # Open conversations are driven again, from their journals.
         self._twin: Machine | None = Machine(
             Program(program.handlers, program.settings)
         )
@@ -429,7 +429,7 @@ class _Twins:
     def _others(
         self, now: Now, input: dict[str, Any], decided: list[dict[str, Any]], steps: int
     ) -> list[dict[str, Any]] | None:
-        """The twin's commands; None once it decides otherwise."""
+        """The twin's commands; None once it decides differently."""
         if self._twin is None:
             return None
         told = input_from_wire(self._twins.input(input))
@@ -458,14 +458,14 @@ def _shape(command: dict[str, Any]) -> tuple[Any, ...]:
 class _Given:
     """The objects, by their labels, whose handlers may have been given tokens.
 
-    An index shows an object to the handlers of all others.
+    An index shows an object to the handlers of all other objects.
     """
 
     def __init__(self, program: Program) -> None:
         self._has_indices = any(each.role in INDICES for each in program.handlers)
         self._all = False
         self._reached: set[str] = set()
-        # By the request's id: what its answer is for.
+        # The subject of each request, by the request's id.
         self._asked: dict[int, str] = {}
         # Requests for random bytes that are a secret.
         self.drawing: set[int] = set()
@@ -497,9 +497,9 @@ class _Given:
 
 
 def _owners(body: Any) -> Iterator[str]:
-    """The labels of an object's owners, to whose handlers it is shown."""
+    """The labels of an object's owners, because their handlers see the object."""
     for each in owners_of(Body(body)) if isinstance(body, dict) else ():
-        # One for the whole cluster has no namespace; a reference does not say so.
+        # A cluster-scoped owner has no namespace, but a reference does not say so.
         yield f"{each.namespace}/{each.name}"
         yield each.name
 

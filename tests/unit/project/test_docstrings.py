@@ -254,10 +254,8 @@ PLAIN_ROOMS = (
     "interpreters",
 )
 LATER = (
-    "interpreters/cluster/",
     "interpreters/explain/",
     "interpreters/plan/",
-    "interpreters/recording/",
 )
 
 # Clauses that have to be read twice before it is known what the subject is.
