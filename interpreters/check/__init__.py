@@ -1,1 +1,1 @@
-"""The explorer: an operator meets faults one by one, and its worlds are compared."""
+"""The explorer: it gives an operator faults one by one, and compares its worlds."""

@@ -1,1 +1,1 @@
-"""Explain the state of one object, from what can be read of it."""
+"""Explain the state of one object, from everything that can be read about it."""

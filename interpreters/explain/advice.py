@@ -1,7 +1,7 @@
 """The diagnosis: why the object is as it is, and what comes next, in a few sentences.
 
-Whatever stops everything comes first: no operator, a freeze, a state that cannot be
-read. Then what has failed, what waits, and what is to be done yet.
+Causes that stop everything come first: no operator, a freeze, a state that cannot be
+read. Then follow failures, waits, and pending work.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from fnop.interpreters.explain.surroundings import freezes, rivals
 
 __all__ = ["advice_for", "ago", "span"]
 
-# An attempt that is late by so many seconds does not come.
+# An attempt that is late by this many seconds is not expected any longer.
 _LATE_SECONDS = 30.0
 _NAMED_MAX = 5
-# The finalizers of Kubernetes' own controllers, and what they wait for.
+# The finalizers of Kubernetes' own controllers, and the events they wait for.
 _KNOWN = {
     "foregroundDeletion": "the garbage collector deletes its children first",
     "orphan": "the garbage collector takes its children from it first",
@@ -51,7 +51,7 @@ def advice_for(story: Story) -> tuple[Advice, ...]:
     return (*stopped, *found, *_stale(story))
 
 
-# -------------------------------------------------------------- nobody is at work
+# ------------------------------------------------------------ no operator at work
 
 
 def _stopped(story: Story) -> Iterator[Advice]:
@@ -165,9 +165,9 @@ def _held_by_us(story: Story, deletion: Deletion, since: str) -> Iterator[Advice
 
 
 def _is_far(child: Child, subject: Subject) -> bool:
-    """Whether nobody but the operator deletes a child with its owner.
+    """Whether only the operator deletes a child together with its owner.
 
-    Kubernetes: an owner in a namespace owns nothing outside of it.
+    Kubernetes: a namespaced owner cannot own objects outside its namespace.
     """
     is_elsewhere = child.namespace != subject.namespace
     return child.applied and bool(subject.namespace) and is_elsewhere
@@ -207,7 +207,7 @@ def _unread_state(story: Story) -> Iterator[Advice]:
 
 
 def _anew(story: Story) -> str:
-    """The way to have an object handled as a new one."""
+    """The way to make the operator handle an object as a new one."""
     subject, state = story.subject, story.state
     if state.place != "annotation" or state.handled == "no":
         return ""
@@ -241,7 +241,7 @@ _NOUNS = {
     "delete": "deletion",
     "resume": "resumption",
 }
-# The way to have handlers called once more.
+# The way to make the operator call handlers once more.
 _AGAIN = {
     "creation": "delete the object, and create it anew",
     "resumption": "and start the operator anew",
@@ -269,7 +269,7 @@ def _is_late(handler: HandlerState, wall: float) -> bool:
 
 
 def _progress(handler: HandlerState, wall: float) -> str:
-    """Where a handler stands, in a few words.
+    """The progress of a handler, in a few words.
 
     >>> _progress(HandlerState("f", "retrying", "create", 3, 0.0, 112.0, "no"), 100.0)
     'retry 3 of f in 12s (no)'
@@ -342,7 +342,7 @@ def _if_it_lasts(story: Story) -> str:
 
 def _children(story: Story) -> Iterator[Advice]:
     synced = next((e for e in story.conditions if e.type == "Synced"), None)
-    is_ours = story.operator.marked  # others have conditions of that type, too
+    is_ours = story.operator.marked  # other controllers use that condition type, too
     if synced is None or synced.status != "False" or not is_ours:
         return
     details = tuple(_LABELLED.split(synced.message))
@@ -427,7 +427,7 @@ def _child(story: Story) -> Advice:
 
 
 def _unready(story: Story) -> str:
-    """The children of which a status says that they are not ready."""
+    """The children that are not ready according to a status."""
     behind = [each for each in story.children if each.behind]
     if not behind:
         return ""
@@ -477,7 +477,7 @@ def _stale(story: Story) -> Iterator[Advice]:
 
 
 def span(seconds: float) -> str:
-    """A duration in at most two units, as kubectl has it.
+    """A duration in at most two units, as kubectl prints it.
 
     >>> span(0.4), span(12), span(95), span(7300), span(200_000), span(-5)
     ('0s', '12s', '95s', '2h', '2d7h', '0s')
@@ -499,7 +499,7 @@ def span(seconds: float) -> str:
 
 
 def ago(at: float | None, wall: float) -> str:
-    """How long ago a time is; "an unknown time" without one.
+    """The time elapsed since `at`, in words; "an unknown time" for None.
 
     >>> ago(100.0, 160.0), ago(None, 0.0), ago(200.0, 160.0)
     ('60s ago', 'an unknown time', '0s ago')

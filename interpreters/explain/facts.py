@@ -1,7 +1,7 @@
 """The facts that were read about an object, and careful reading of them.
 
-Everything here was written by others: any part may be missing, of another type, or
-meant to confuse.  What is malformed reads as absent.
+Others wrote everything here. Any part may be missing, have another type, or be meant to
+confuse. Malformed parts count as absent.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = [
     "unique",
 ]
 
-# The most characters of a text of others that are told.
+# The most characters that are shown of a text written by others.
 TEXT_LENGTH_MAX = 1024
-# Trees of managed fields are as deep as the object; no schema has so many levels.
+# Trees of managed fields are as deep as the object; no schema has this many levels.
 _DEPTH_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ChildFact:
-    """A child as it was read: its kind, and its JSON form, of a Secret the metadata.
+    """A child as it was read: its kind, and its JSON form (only metadata for a Secret).
 
-    `depth` is 0 for a child, 1 for what a child owns, and so on.
+    `depth` is 0 for a child, 1 for an object that a child owns, and so on.
     """
 
     resource: Resource
@@ -48,9 +48,10 @@ class ChildFact:
 
 @dataclass(frozen=True, slots=True)
 class HandlerFact:
-    """A handler of the object's kind: its role, and whether its filters fit.
+    """A handler of the object's kind: its role, and whether its filters match.
 
-    `fits` is None if a filter of the author's has failed. `place` is the file and line.
+    `fits` is None if one of the author's filters has failed. `place` is the file and
+    line.
     """
 
     id: str
@@ -61,9 +62,9 @@ class HandlerFact:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """How the operator lists and watches the object's kind.
+    """The way the operator lists and watches the object's kind.
 
-    `metadata_only` means that no handler looks at more than metadata.
+    `metadata_only` means that handlers look only at metadata.
     """
 
     selectors: Selectors
@@ -72,7 +73,7 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A line of a recording's story: the time (Unix seconds), who, and what."""
+    """A line of a recording's story: the time (Unix seconds), the actor, the text."""
 
     at: float
     who: str
@@ -81,13 +82,12 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that was read about one object, at `wall` (Unix seconds).
+    """Everything that was read about one object, at `wall` (Unix seconds).
 
-    `settings` are those of the operator that is asked about. `leases` and `peerings`
-    are the objects by which operators show that they are alive; `sees_operators` tells
-    whether these could be read. `handlers` and `recorded` are None where no file was
-    given, as is `requested`. `unread` has a sentence for each thing that could not be
-    read.
+    `settings` are the settings of the operator in question. `leases` and `peerings` are
+    the objects that show living operators; `sees_operators` is whether these could be
+    read. `handlers` and `recorded` are None if no file was given, as is `requested`.
+    `unread` has a sentence for each thing that could not be read.
     """
 
     resource: Resource
@@ -125,7 +125,7 @@ def items(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def line(value: Any, length: int = TEXT_LENGTH_MAX) -> str:
-    """A text of others, of bounded length; "" for what is none.
+    """A text written by others, of bounded length; "" for any other value.
 
     >>> line("abc"), line("abcdef", 4), line(7), line(None)
     ('abc', 'abc…', '7', '')
@@ -180,5 +180,5 @@ def _joined(path: str, key: str) -> str:
 
 
 def unique(texts: Iterable[str]) -> tuple[str, ...]:
-    """The texts, each once, in order."""
+    """The texts without duplicates, in order."""
     return tuple(dict.fromkeys(texts))

@@ -29,10 +29,10 @@ def handlers_for(
     settings: Settings,
     wall: float,
 ) -> tuple[HandlerFact, ...]:
-    """The handlers of an object's kind, and whether their filters fit it now.
+    """The handlers of an object's kind, and whether their filters match it now.
 
-    A function among the filters that asks for what is not known here, such as an index,
-    leaves that open.
+    The answer stays open if a filter function asks for something unknown here, such as
+    an index.
     """
     return tuple(
         HandlerFact(
@@ -48,7 +48,7 @@ def requested_for(
     resource: Resource,
     settings: Settings,
 ) -> Requested | None:
-    """How a kind is watched for its handlers and its owners; None if it is not."""
+    """The way a kind is watched for its handlers and its owners; None if it is not."""
     serving = _serving(handlers, catalogue, resource)
     owned_by = tuple(
         OwnedBy(owner, each, sees_all=False)

@@ -1,7 +1,7 @@
-"""Reading all that there is about one object, by GET and LIST alone.
+"""Read everything there is about one object, by GET and LIST alone.
 
-What may not be read is told, and stops nothing else.  Children are looked for by their
-metadata, so that the content of Secrets never leaves the API server.
+A read that the API server refuses is reported, and stops nothing else. Children are
+looked up by their metadata, so that the content of Secrets never leaves the API server.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from fnop.interpreters.runtime.requests import PARTIAL_LIST
 
 __all__ = ["CHILDREN_MAX", "Gatherer", "NotFound"]
 
-# Children that are told of, and of whose Events there are; the pages of each kind that
-# are looked through for them.
+# The most children that are reported and whose Events are read. Also the most pages of
+# each kind that are searched for children.
 CHILDREN_MAX = 30
 PAGES_MAX = 4
 CONCURRENCY = 16
 _NAMED_MAX = 5
 _EVENTS_LIMIT = "100"
 _EVENTS = Resource("", "v1", "events", "Event")
-# Their objects are told of below a child that owns them, too; so deep.
+# Objects of these kinds are reported below a child that owns them; down to this depth.
 _WORKLOADS = frozenset((("", "pods"), ("apps", "replicasets"), ("batch", "jobs")))
 _DEPTH_MAX = 3
-# They are no objects of anybody, or too many to look through.
+# These kinds belong to no owner, or have too many objects to search.
 _SKIPPED = frozenset(("events", "componentstatuses"))
 
 
 class NotFound(ReadProblem):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 class Gatherer:
     """Reads what there is about one object; `reader` sends all requests.
 
-    Methods raise `ReadProblem` where the object itself cannot be read, and
-    `Unreachable` when the server stays away.
+    Methods raise `ReadProblem` if the object itself cannot be read, and `Unreachable`
+    if the server does not answer.
     """
 
     def __init__(self, api: Api, reader: Reader | None = None) -> None:
@@ -88,7 +88,7 @@ class Gatherer:
         peering: str,
         wall: float,
     ) -> Evidence:
-        """All about an object that was read; `wall` is the time (Unix seconds)."""
+        """Everything about a read object; `wall` is the time (Unix seconds)."""
         owner = Body(body)
         (leases, peerings, sees), children = await asyncio.gather(
             self._operators(catalogue, owner, settings, peering),
@@ -160,7 +160,7 @@ class Gatherer:
         owner: str,
         refused: dict[tuple[str, bool], str],
     ) -> list[ChildFact]:
-        """The objects that are owned by this owner; of workloads those of any owner."""
+        """The objects that this owner owns; for workload kinds, those of any owner."""
         selected = (("labelSelector", labels),) if labels else ()
         is_workload = (kind.group, kind.plural) in _WORKLOADS
         found: list[ChildFact] = []
@@ -173,7 +173,7 @@ class Gatherer:
                     self._unread.append(f"{kind.label} after {PAGES_MAX} pages")
                     break
                 pages += 1
-                # A server that knows no metadata alone answers with all of it.
+                # A server that cannot return metadata alone returns the whole objects.
                 found += [
                     ChildFact(kind, {"metadata": each.meta})
                     for each in page
@@ -185,7 +185,7 @@ class Gatherer:
         return found
 
     async def _whole(self, child: ChildFact) -> ChildFact:
-        """The child with its status; of a Secret the metadata alone."""
+        """The child with its status; for a Secret only the metadata."""
         if (child.resource.group, child.resource.plural) == ("", "secrets"):
             return child
         body = Body(dict(child.body))
@@ -228,11 +228,11 @@ class Gatherer:
 def _searches(
     catalogue: Catalogue, owner: Body, settings: Settings
 ) -> Iterable[tuple[Resource, str | None, str]]:
-    """Where children are looked for: the kind, the namespace, and a label selector.
+    """The places to look for children: the kind, the namespace, and a label selector.
 
     Kubernetes allows owner references within a namespace, and to cluster-scoped owners.
-    All others carry fnop's label; such children of a namespaced owner are there only
-    where the operator's finalizer is on it.
+    All other children carry fnop's label. A namespaced owner has such children only if
+    the operator's finalizer is on it.
     """
     far = not owner.namespace or settings.marker in owner.finalizers
     for kind in catalogue.resources:
@@ -246,7 +246,7 @@ def _searches(
 
 
 def _told(refused: Mapping[tuple[str, bool], str]) -> list[str]:
-    """The kinds that could not be looked at: in the object's namespace, and beyond."""
+    """The kinds that could not be read: in the object's namespace, and beyond."""
     told = []
     for is_far in (False, True):
         whys = {label: why for (label, far), why in refused.items() if far == is_far}
@@ -264,7 +264,7 @@ def _uid(fact: ChildFact) -> str:
 
 
 def _tree(facts: Mapping[str, ChildFact], owner: str) -> list[ChildFact]:
-    """The children of an owner by name, each followed by what it owns itself."""
+    """The children of an owner by name, each followed by the objects it owns itself."""
     below: dict[str, list[tuple[str, ChildFact]]] = {}
     for uid, fact in facts.items():
         for each in owners_of(Body(dict(fact.body))):

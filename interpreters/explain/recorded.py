@@ -1,8 +1,8 @@
-"""An object's story in a recording: what was seen, asked, answered and said of it.
+"""An object's story in a recording: observations, requests, answers and log lines.
 
-The records are read as JSON, and nothing is decided again: that is what a replay does.
-Commands name their object as `namespace/name`, without its kind, so what was done about
-another object of the same name is told, too.
+The records are read as JSON. Decisions are not repeated here: a replay does that.
+Commands name their object as `namespace/name`, without its kind. The story therefore
+includes actions on another object of the same name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fnop.interpreters.explain.facts import Recorded, items, line, mapping
 
 __all__ = ["LINES_MAX", "recorded_of", "took"]
 
-# The last lines that are kept.
+# The number of last lines that are kept.
 LINES_MAX = 200
 _TEXT_LENGTH_MAX = 300
 
@@ -34,8 +34,8 @@ def recorded_of(
 ) -> tuple[Recorded, ...]:
     """The last lines of an object's story, the oldest first.
 
-    `records` are those after the header, with reviews; None ends them if the file is
-    cut off. `places` are the files and lines of handlers, by id.
+    `records` are the records after the header, with reviews; None ends them if the file
+    is cut off. `places` are the files and lines of handlers, by id.
     """
     tale = _Tale(resource, namespace, name, places)
     for record in records:
@@ -47,7 +47,7 @@ def recorded_of(
 
 @dataclass
 class _Tale:
-    """The story so far; requests without an answer by their ids."""
+    """The story so far, and the requests without an answer by their ids."""
 
     resource: Resource
     namespace: str | None
@@ -110,7 +110,7 @@ class _Tale:
                 self._say(at, f"{handler} ({place})" if place else handler, what)
 
     def _miss(self, count: Any) -> None:
-        """Steps are missing, with answers and perhaps the end of the object."""
+        """Note missing steps, with answers and perhaps the end of the object."""
         self._say(self.at, "fnop", f"steps that could not be recorded: {count}")
         self.asked.clear()
         self.last = None
@@ -136,7 +136,7 @@ class _Tale:
             self._say(at, "cluster", text)
 
     def _is_of_kind(self, body: Mapping[str, Any]) -> bool:
-        """Whether an object is of the kind; items of a listing may not name theirs."""
+        """Whether an object is of the kind; items of a listing may lack their kind."""
         return body.get("kind") in (None, self.resource.kind)
 
     def _did(self, at: float, command: Mapping[str, Any]) -> None:
@@ -178,7 +178,7 @@ class _Tale:
 
 
 def took(seconds: float) -> str:
-    """The time that an answer took, in words.
+    """The duration of an answer, in words.
 
     >>> took(0.0064), took(2.04)
     ('6 ms', '2.0 s')
@@ -187,7 +187,7 @@ def took(seconds: float) -> str:
 
 
 def _news(was: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:
-    """The news about an object; "" where nothing is that its author writes."""
+    """The news about an object; "" if nothing differs that its author writes."""
     meta = mapping(now.get("metadata"))
     generation = line(meta.get("generation"), 20)
     named = f", generation {generation}" if generation else ""
@@ -211,7 +211,7 @@ def _news(was: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:
 
 
 def _fields(effect: Mapping[str, Any]) -> str:
-    """The fields of an own write, two levels of them."""
+    """The fields of the operator's own write, down to two levels."""
     found: list[str] = []
     for name, value in mapping(effect.get("merge")).items():
         below = [key for key in mapping(value) if key != "resourceVersion"]

@@ -1,7 +1,7 @@
-"""The operator's state on an object: what was handled last, and what is under way.
+"""The operator's state on an object: the last handled change, and the work under way.
 
-Not everything is in it: a retry that comes within a minute is not
-stored (R19), nor is anything of reconcile handlers, which are called for what is there.
+Not everything is in it. fnop does not store a retry that comes within a minute (R19).
+It stores nothing about reconcile handlers, which are called for the present state.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOTHING = State("", "", "none", "unknown", (), ())
 
 
 def state_of(evidence: Evidence, body: Body) -> State:
-    """The story of the operator's state; never raises."""
+    """Describe the operator's state on an object; never raises."""
     places = evidence.settings.places
     there = [each for each in places.of_object(body) if _at(each, body)]
     mine = (e for e in there if read_stored(_at(e, body), body.uid) is not None)
@@ -112,11 +112,11 @@ def _told(
 
 
 def _observation(evidence: Evidence, stored: Stored) -> Observation:
-    """How the operator looked at the object when it wrote the state."""
+    """The view that the operator had of the object when it wrote the state."""
     ignored = tuple(map(path_at, stored.ignoring))
     own = evidence.settings.places.paths
     stored_scopes = () if stored.seen is None else map(path_at, stored.seen.digests)
-    # Entries of indices are known to the operator alone.
+    # Only the operator knows the entries of indices.
     scopes = tuple(each for each in stored_scopes if not is_of_entries(each))
     return Observation(scopes, (), ignored, own, hidden_of(ignored, own))
 
@@ -124,7 +124,7 @@ def _observation(evidence: Evidence, stored: Stored) -> Observation:
 def _changed(
     was: Seen, now: Seen, body: Body, observation: Observation
 ) -> tuple[str, ...]:
-    """The fields that differ now, by the values that were kept or else by digests."""
+    """The fields that differ now, by the stored values or else by digests."""
     found: list[str] = []
     differing = [s for s, each in now.digests.items() if was.digests.get(s) != each]
     for scope in differing:
@@ -138,13 +138,13 @@ def _changed(
             else essence_of(body, observation.hidden)
         )
         items = diff(was.values.parsed[scope], value, path)
-        # A field that is null instead of absent has another digest alone.
+        # If a field is null instead of absent, only its digest differs.
         found += [dotted(each.field) for each in items] or [dotted(path)]
     return _without_parents(unique(found))
 
 
 def _without_parents(paths: Iterable[str]) -> tuple[str, ...]:
-    """The paths, without those of which a part is named, too.
+    """The paths without the parents of other paths in the list.
 
     >>> _without_parents(["", "spec.size"]), _without_parents(["spec", "spec.size"])
     (('spec.size',), ('spec.size',))
@@ -161,7 +161,7 @@ def _without_parents(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def dotted(path: tuple[str, ...]) -> str:
-    """A path as people write it; as a JSON pointer where a key has a dot.
+    """A path as people write it; a JSON pointer if a key has a dot.
 
     >>> dotted(("spec", "size")), dotted(("metadata", "labels", "a.b/c"))
     ('spec.size', '/metadata/labels/a.b~1c')
@@ -169,16 +169,16 @@ def dotted(path: tuple[str, ...]) -> str:
     return pointer(path) if any("." in key for key in path) else ".".join(path)
 
 
-# A condition's message: each handler with what has become of it
-# (`core/memory/conditions.py`), where a failure begins with one of these.
+# A condition's message: each handler with its result (`core/memory/conditions.py`). A
+# failure begins with one of these phrases.
 _FAILED = re.compile(r"(?:^|; )(?=[^\s;:]+: (?:failed for good|has timed out))")
 
 
 def with_condition(state: State, condition: ConditionTold | None) -> State:
-    """The state, with the handlers of which the operator's condition alone tells.
+    """The state, with the handlers that appear only in the operator's condition.
 
-    A state is shortened when a change is handled; what has failed for good, or waits
-    for less than a minute, is then only in the condition.
+    The operator shortens a state once a change is handled. Handlers that failed for
+    good, or that wait for less than a minute, are then only in the condition.
     """
     if condition is None or condition.status != "False":
         return state
@@ -195,7 +195,7 @@ def with_condition(state: State, condition: ConditionTold | None) -> State:
 
 
 def _named_in(message: str, stage: str) -> Iterator[tuple[str, str]]:
-    """The handlers that a message names, each with its text.
+    """The handlers that a message names, with their texts.
 
     >>> [*_named_in("a: failed for good: no; sorry; b: has timed out", "failed")]
     [('a', 'no; sorry'), ('b', 'has timed out')]
@@ -208,7 +208,7 @@ def _named_in(message: str, stage: str) -> Iterator[tuple[str, str]]:
 
 
 def _why(message: str) -> str:
-    """The message of a failure without the verdict, which the stage has.
+    """The message of a failure without the verdict, which `stage` holds.
 
     >>> _why("failed for good: no"), _why("failed for good after 3 attempts: no")
     ('no', 'after 3 attempts: no')
@@ -219,11 +219,11 @@ def _why(message: str) -> str:
 def _handlers(
     stored: Stored, digests: frozenset[str] | None, *, is_deleting: bool
 ) -> Iterator[HandlerState]:
-    """The handlers' records; None for the digests of an object that has not changed."""
+    """The handlers' records; `digests` is None for an object that has not changed."""
     for name, each in stored.progress.items():
         reason, _, observed = each.aim.partition(":")
         if reason != Reason.DELETE.value and is_deleting:
-            continue  # a deletion has begun: no other change is handled any more
+            continue  # a deletion has begun: other changes are no longer handled
         stage = _stage(each, observed, reason, digests)
         yield HandlerState(
             line(name, 253),
@@ -244,7 +244,7 @@ def _stage(
     is_bound = reason in (Reason.CREATE.value, Reason.UPDATE.value)
     is_of_now = digests is None or observed in digests or not is_bound
     if record.finished == "success":
-        # A creation that has succeeded is never repeated (R15).
+        # fnop never repeats a creation that has succeeded (R15).
         return "done" if is_of_now or reason == Reason.CREATE.value else "again"
     if not is_of_now:
         return "again"

@@ -1,7 +1,7 @@
-"""An object's story, as a value: what is told about it, without any wording of layout.
+"""An object's story, as a value: the facts to report, without any layout.
 
-Times are Unix seconds, None where they are not known. Texts of others are as they were
-read; whoever prints them makes them harmless.
+Times are Unix seconds, None if they are not known. Texts of others are as they were
+read; the code that prints them makes them harmless.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The deletion of an object: since when, and the finalizers that hold it.
+    """The deletion of an object: its start, and the finalizers that hold it.
 
-    `own` are those of the operator, `fnop` those of other operators of fnop, `foreign`
-    all others.
+    `own` are the operator's finalizers, `fnop` those set by other operators of fnop,
+    `foreign` all others.
     """
 
     since: float | None
@@ -57,7 +57,7 @@ class OwnerTold:
 class Subject:
     """The object: its names, its age, its owners, and its deletion.
 
-    With `is_child` an operator of fnop has applied it for its owners.
+    With `is_child`, an operator of fnop has applied the object for its owners.
     """
 
     resource: str
@@ -76,7 +76,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A Lease of the operator: its holder ("": none), and whether it is held now."""
+    """A Lease of the operator: its holder (or ""), and whether it is held now."""
 
     namespace: str | None
     holder: str
@@ -86,7 +86,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Peering:
-    """A record in a peering object; `until` is when it dies if it is not renewed."""
+    """A record in a peering object; `until` is when it expires if not renewed."""
 
     place: str
     identity: str
@@ -99,13 +99,13 @@ class Peering:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The operator that is asked about, and signs of its life.
+    """The operator in question, and signs of its life.
 
-    `life` is "alive", "frozen", "dead" (its Lease has run out), "absent" (nobody is in
-    the peering object), or "unknown" where nothing can tell. `others` are the names of
-    other operators of fnop that have left marks on the object; `wrote` is when this one
-    has written it, a child or an Event last. With `sees_all` no lease or peering object
-    was refused.
+    `life` is "alive", "frozen", "dead" (its Lease has run out), "absent" (the peering
+    object has no record), or "unknown" if there is no evidence. `others` are the names
+    of other operators of fnop that have left marks on the object. `wrote` is when this
+    operator last wrote the object, a child or an Event. With `sees_all`, the API server
+    refused to show no lease and no peering object.
     """
 
     name: str
@@ -141,12 +141,12 @@ class HandlerState:
 class State:
     """The operator's state on the object.
 
-    `place` is "status", "annotation", "other", or "" where there is none. `handled` is
+    `place` is "status", "annotation", "other", or "" if there is no state. `handled` is
     "yes", "no", "creating" (its creation is under way), or "unknown". `changed` are the
-    fields that differ from what was handled last; an empty text among them is a part
-    that is known to differ, and not in which field. `signature` is "none", "good",
-    "bad", or "unchecked" where no key was given. `indices` are those whose values its
-    handlers observe, too; only the operator knows them.
+    fields that differ from the last handled change. An empty text among them is a part
+    that differs in an unknown field. `signature` is "none", "good", "bad", or
+    "unchecked" if no key was given. `indices` are the indices whose values its handlers
+    observe, too; only the operator knows them.
     """
 
     place: str
@@ -160,7 +160,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class ConditionTold:
-    """A condition; with `stale` it is about an older generation than the object's."""
+    """A condition; with `stale` it describes an older generation than the object's."""
 
     type: str
     status: str
@@ -174,7 +174,7 @@ class ConditionTold:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """Fields of a child that another manager has written after fnop's last apply."""
+    """The fields of a child that another manager wrote after fnop's last apply."""
 
     manager: str
     at: float | None
@@ -185,9 +185,9 @@ class Touch:
 class Child:
     """An object that this one owns, or that a child of it owns, at a `depth` from 0.
 
-    `applied` tells whether fnop has applied it; `lacks` are fnop's marks that it has
-    not, though it has others. `told` is what its status says, in a few words, and
-    `behind` tells that it is not ready yet.
+    `applied` is whether fnop has applied it. `lacks` are the marks of fnop that it
+    lacks although it has others. `told` summarizes its status in a few words, and
+    `behind` is whether it is not ready yet.
     """
 
     label: str
@@ -205,7 +205,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class EventTold:
-    """A Kubernetes Event, or several that say the same; `at` is the last time."""
+    """A Kubernetes Event, or several with the same content; `at` is the last time."""
 
     at: float | None
     count: int
@@ -218,7 +218,7 @@ class EventTold:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A field manager of the object, and how many fields it has."""
+    """A field manager of the object, and the number of its fields."""
 
     manager: str
     operation: str
@@ -229,7 +229,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A sentence of the diagnosis, and what there is to be done.
+    """A sentence of the diagnosis, and the action to take.
 
     `about` is a word for programs, `details` are lines below the sentence.
     """
@@ -242,7 +242,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """All that is told about an object, at a time (Unix seconds)."""
+    """The whole report about an object, at a time (Unix seconds)."""
 
     wall: float
     subject: Subject

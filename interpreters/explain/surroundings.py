@@ -49,7 +49,7 @@ __all__ = [
     "writers_of",
 ]
 
-# Annotations of fnop that are no operator's state.
+# Annotations of fnop that do not hold an operator's state.
 _MARKS = frozenset((OWNER_ANNOTATION, APPLIED_ANNOTATION, KEEP_ANNOTATION))
 _FIELDS_MAX = 20
 
@@ -124,7 +124,7 @@ def operators_on(body: Body) -> tuple[str, ...]:
 
 
 def operator_of(evidence: Evidence, body: Body) -> Operator:
-    """The operator that is asked about, and whether it is alive."""
+    """The operator in question, and whether it is alive."""
     name, marker = evidence.settings.operator, evidence.settings.marker
     leases = tuple(_seat(Body(dict(e)), evidence.wall) for e in evidence.leases)
     peerings = [Body(dict(each)) for each in evidence.peerings]
@@ -133,9 +133,9 @@ def operator_of(evidence: Evidence, body: Body) -> Operator:
     wrote = max(_signs(evidence, body, marker), default=None)
     life = _life(leases, peers, has_peering=bool(peerings))
     if wrote is not None and wrote > _silent_since(life, leases, evidence.wall):
-        life = "unknown"  # it works without
+        life = "unknown"  # the operator works without it
     if life in ("dead", "absent") and not evidence.sees_operators:
-        life = "unknown"  # it may be alive where one may not look
+        life = "unknown"  # it may be alive, but the Lease may not be read
     return Operator(
         name,
         life,
@@ -149,7 +149,7 @@ def operator_of(evidence: Evidence, body: Body) -> Operator:
     )
 
 
-# Times that others have written are in whole seconds, and by other clocks.
+# Times written by others are in whole seconds, and come from other clocks.
 _CLOCK_SECONDS = 10.0
 _FRESH_SECONDS = 60.0
 
@@ -184,7 +184,7 @@ def _seat(body: Body, wall: float) -> Seat:
     renewed = moment(body.stanza("spec").get("renewTime"))
     try:
         holder, held = parse_lease(body).holder, lease_holder(body, wall) is not None
-    except OverflowError:  # of a duration that no clock has
+    except OverflowError:  # a duration that no clock can represent
         holder, held = "", False
     return Seat(body.namespace, line(holder, 253), renewed, held)
 
@@ -221,16 +221,16 @@ def _life(
 
 
 def freezes(peers: Iterable[Peering]) -> list[Peering]:
-    """The records by which a person freezes all others (`fnop freeze`).
+    """The records of a person that freeze all operators (`fnop freeze`).
 
     Such a record has a message, or that command's priority and the identity of a person
-    instead of a process; and nobody in the peering object has a higher priority.
+    instead of a process. No record in the peering object has a higher priority.
     """
     return [each for each in _highest(peers) if _is_a_person(each)]
 
 
 def rivals(peers: Iterable[Peering]) -> list[Peering]:
-    """The operators that all freeze, for they have the same highest priority."""
+    """The operators that all freeze because they share the highest priority."""
     highest = _highest(peers)
     places = [each.place for each in highest]
     return [each for each in highest if places.count(each.place) > 1]
@@ -254,7 +254,7 @@ def _is_a_person(peer: Peering) -> bool:
 
 
 def conditions_of(evidence: Evidence, body: Body) -> tuple[ConditionTold, ...]:
-    """The object's conditions, as they are listed."""
+    """The object's conditions, in the order of its status."""
     present = body.generation
     found = []
     for each in items(body.stanza("status").get("conditions")):
@@ -302,7 +302,7 @@ def writers_of(body: Body) -> tuple[Writer, ...]:
 
 
 def _guessed(entry: Mapping[str, Any]) -> str:
-    """The status endpoint, where servers before 1.22 do not name it."""
+    """The status endpoint, which servers before 1.22 do not name."""
     return "status" if [*mapping(entry.get("fieldsV1"))] == ["f:status"] else ""
 
 
@@ -310,7 +310,7 @@ def _guessed(entry: Mapping[str, Any]) -> str:
 
 
 def child_of(evidence: Evidence, fact: ChildFact) -> Child:
-    """The story of a child."""
+    """Describe a child."""
     body = Body(dict(fact.body))
     annotations, labels = body.mapping("annotations"), body.mapping("labels")
     marks = {
@@ -318,7 +318,7 @@ def child_of(evidence: Evidence, fact: ChildFact) -> Child:
         APPLIED_ANNOTATION: APPLIED_ANNOTATION in annotations,
     }
     lacks = tuple(name for name, there in marks.items() if not there)
-    # A workload's own controller gives its ReplicaSets the annotations of it.
+    # A workload's own controller copies the workload's annotations to its ReplicaSets.
     is_copied = fact.depth > 0 and SET_LABEL in lacks
     is_applied = len(lacks) < len(marks) and not is_copied
     told, behind = _health(body)
@@ -367,7 +367,7 @@ def _touches(body: Body, marker: str) -> tuple[Touch, ...]:
 
 
 def _health(body: Body) -> tuple[str, bool]:
-    """The health of a child by its status, in a few words, and whether it is behind.
+    """The health of a child by its status, in a few words, and whether it lags.
 
     >>> _health(Body({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}))
     ('1 of 3 ready', True)
@@ -390,7 +390,7 @@ def _health(body: Body) -> tuple[str, bool]:
 
 
 def _troubles(status: Mapping[str, Any]) -> Iterator[str]:
-    """The reasons for which a pod's containers do not run."""
+    """The reasons why a pod's containers do not run."""
     for name in ("initContainerStatuses", "containerStatuses"):
         for each in items(status.get(name)):
             waiting = mapping(mapping(each.get("state")).get("waiting"))
@@ -410,7 +410,7 @@ def _troubles(status: Mapping[str, Any]) -> Iterator[str]:
 def events_of(evidence: Evidence, body: Body) -> tuple[EventTold, ...]:
     """The Events about the object and its children, the newest last.
 
-    Those that say the same are one.
+    Events with the same content are merged.
     """
     labels = {
         line(mapping(each.body.get("metadata")).get("uid")): f"{_singular(each)}/"

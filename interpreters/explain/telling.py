@@ -1,4 +1,4 @@
-"""From what was read to the story: `explain` is pure, and never raises."""
+"""Turn the evidence into the story: `explain` is pure, and never raises."""
 
 from __future__ import annotations
 

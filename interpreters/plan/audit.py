@@ -1,9 +1,10 @@
-"""The audit of a cluster: which objects would be refused or changed if written now.
+"""The audit of a cluster: objects that would be refused or changed if written now.
 
-The admission handlers are asked about an update that changes nothing, by a user. Rules
-are not ratcheted for that: a stored object counts as one that is written anew. The
-cluster is read alone, and a handler that reads another object is asked again once that
-was read. Kinds that cannot be read are reported; the others are audited.
+The auditor asks the admission handlers about a user's update that changes nothing.
+Rules are not ratcheted for that: a stored object counts as newly written. The auditor
+only reads the cluster. If a handler reads another object, the auditor reads that object
+and asks the handler again. Kinds that cannot be read are reported; the others are
+audited.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Shown = Callable[[Json | None, Json | None], tuple[Json | None, Json | None]]
 
 
 class _Lacking(Exception):
-    """A handler reads what nobody has read yet."""
+    """A handler reads an object that has not been read yet."""
 
     def __init__(self, need: Need) -> None:
         super().__init__()
@@ -61,11 +62,11 @@ class _Unanswered(Exception):
 class Auditor(Planner):
     """Asks the admission handlers of an operator about the objects of a cluster.
 
-    It is made as a `Planner` is, and raises the same.
+    It is constructed like a `Planner`, and raises the same errors.
     """
 
     async def audit(self) -> Audit:
-        """Read all objects that admission handlers are for, and ask about each."""
+        """Read all objects of the admission handlers' kinds, and ask about each."""
         base, basis = await self._restored()
         run = _Questioned(self._program, base, seed=self._seed, wall=self._wall)
         run.is_labelled(labels_namespaces(await version_by(self._api)))
@@ -90,7 +91,7 @@ class Auditor(Planner):
     async def _objects(
         self, run: _Questioned, basis: list[Known]
     ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[Unread]]:
-        """The objects of the kinds that handlers are for, and what cannot be read.
+        """The objects of the handlers' kinds, and the kinds that cannot be read.
 
         Raises `PlanProblem` if nothing can be read.
         """
@@ -99,7 +100,7 @@ class Auditor(Planner):
         every = next((e for e in basis if e.need.resource == NAMESPACES), None)
         present = [e["metadata"]["name"] for e in every.objects] if every else []
         places: list[str | None] = [None]
-        # A namespace selector of the author's own takes the place of `-n`.
+        # The author's own namespace selector takes precedence over `-n`.
         if given is not None and not any(
             each.webhook is not None and each.webhook.namespace_selector
             for each in run.machine.program.handlers
@@ -128,7 +129,7 @@ class Auditor(Planner):
     async def _asked(
         self, run: _Questioned, resource: Resource, body: dict[str, Any]
     ) -> list[Finding]:
-        """The answers about one object, once all is known that the handlers read."""
+        """The answers about one object, once everything the handlers read is known."""
         while True:
             try:
                 return run.answers(resource, body, self._masking.shown)
@@ -148,7 +149,7 @@ class Auditor(Planner):
 
 
 def _unasked(program: Program) -> Iterator[str]:
-    """A note about handlers that are asked about other requests alone."""
+    """A note about handlers that are asked only about other requests."""
     names = [
         each.id
         for each in program.handlers
@@ -161,7 +162,7 @@ def _unasked(program: Program) -> Iterator[str]:
 
 
 def _strict(handler: Handler) -> Handler:
-    """The handler as it judges a new object."""
+    """The handler with the rules that it applies to a new object."""
     assert handler.webhook is not None, "admission handlers have the options of one"
     return replace(handler, webhook=handler.webhook._replace(ratcheting=False))
 
@@ -176,7 +177,8 @@ class _Questioned(Rehearsal):
             if each.role in (*ADMISSION, *INDICES, Role.STARTUP)
         )
         super().__init__(Program(handlers, program.settings), *given, **options)
-        # Handlers that forgive, in a cluster, mistakes of the stored object.
+        # In a cluster, these handlers excuse mistakes that the stored object already
+        # has.
         self._lenient = {
             each.id
             for each in program.handlers
@@ -191,7 +193,7 @@ class _Questioned(Rehearsal):
     def kinds(self) -> list[Resource]:
         """The kinds that admission handlers are for, each in one version.
 
-        Kinds that cannot be listed, such as TokenReview, are left out.
+        Kinds that cannot be listed, such as TokenReview, are skipped.
         """
         found: dict[tuple[str, str], Resource] = {}
         catalogue = self.machine.state.survey.catalogue
@@ -205,7 +207,7 @@ class _Questioned(Rehearsal):
     def answers(
         self, resource: Resource, body: dict[str, Any], shown: Shown
     ) -> list[Finding]:
-        """The answers about an object that is written as it is.
+        """The answers about an object that is written unchanged.
 
         `shown` masks two states of it. Raises `_Lacking`.
         """
@@ -226,14 +228,14 @@ class _Questioned(Rehearsal):
         return [*witness.findings, *self._kept(path, witness)]
 
     def _kept(self, path: str, updated: _Witness) -> Iterator[Finding]:
-        """The denials of a deletion; one that is being deleted is past that."""
+        """The denials of a deletion; an object already being deleted has none."""
         witness = _Witness(self, updated.place, updated.shown)
         before, self.director = self.cluster, witness
         try:
             self.request(ApiRequest("DELETE", path))
         finally:
             self.cluster, self.director = before, None
-        # A deletion is not denied for what is wrong with the object anyway.
+        # Handlers do not deny a deletion because of faults that the object has anyway.
         forgiven = {each for each in updated.meant if each[0] in self._lenient}
         for each in witness.findings:
             told = each.source.handler, each.message
@@ -258,13 +260,13 @@ class _Questioned(Rehearsal):
 
 
 class _Witness:
-    """Asks one handler after the other, and notes what each says of an object."""
+    """Asks one handler after the other, and notes each answer about an object."""
 
     def __init__(self, run: _Questioned, place: Place, shown: Shown) -> None:
         self.run, self.place, self.shown = run, place, shown
         self.findings: list[Finding] = []
         self.changers: list[Handler] = []
-        # The denials that the authors have meant: the handlers' ids, and the messages.
+        # The denials that the authors intended: the handlers' ids, and the messages.
         self.meant: set[tuple[str, str]] = set()
 
     def choose(self, inbox: Any) -> int | None:
@@ -272,17 +274,17 @@ class _Witness:
         return None
 
     def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        """The outcome of a request, as it is."""
+        """The outcome of a request, unchanged."""
         return perform()
 
     def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request as it is."""
+        """The request, unchanged."""
         return request
 
     def reviews(
         self, request: Request, asks: frozenset[str], decide: Callable[[], Decision]
     ) -> Decision:
-        """Let it through as the mutations leave it: all handlers are to be asked."""
+        """Let the request through as the mutations leave it, to ask all handlers."""
         given = request
         for handler in self.run.machine.program.handlers:
             if handler.id not in asks:

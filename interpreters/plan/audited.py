@@ -1,4 +1,4 @@
-"""The facts of an audit: what admission handlers say of the objects that are there."""
+"""The facts of an audit: the admission handlers' answers about stored objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Answer", "Audit", "Finding"]
 
 
 class Answer(StrEnum):
-    """What a handler says of an object, the worst first."""
+    """The answer of a handler about an object, the worst first."""
 
     REFUSED = "refused"
     CHANGED = "changed"
@@ -22,10 +22,10 @@ class Answer(StrEnum):
 
 
 class Finding(NamedTuple):
-    """An answer of a handler about one object that is not simply let through.
+    """An answer of a handler about one object, other than plain admission.
 
-    `message` is the denial, the warning, or what the answer waits for, and `field` the
-    one that a denial names; `fields` are those that a mutation changes.
+    `message` is the denial, the warning, or what the answer waits for. `field` is the
+    field that a denial names; `fields` are those that a mutation changes.
     """
 
     answer: Answer
@@ -37,13 +37,13 @@ class Finding(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The message, after the field that it is about."""
+        """The message, after the field that it concerns."""
         about = f"{self.field}: " if self.field else ""
         return about + self.message.removeprefix(about)
 
 
 class Audit(NamedTuple):
-    """The findings about all objects that were asked about."""
+    """The findings about all objects in the audit."""
 
     findings: tuple[Finding, ...]
     asked: int
@@ -61,5 +61,5 @@ class Audit(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether no object would be refused or changed."""
+        """Whether all objects would be admitted without a change."""
         return not (self.count(Answer.REFUSED) or self.count(Answer.CHANGED))

@@ -1,8 +1,8 @@
-"""The notes of an operator for itself on an object, apart from handlers' changes.
+"""The operator's own notes on an object, apart from handlers' changes.
 
-It is the finalizer, the stored state and the condition (`fnop.core.memory`), the
-finalizer of a Kopf operator that this one succeeds, and on children the marks by which
-they are found again (`fnop.core.children.marks`).
+These are the finalizer, the stored state and the condition (`fnop.core.memory`). The
+finalizer of a Kopf operator that this operator succeeds counts, too. On children they
+are the marks by which fnop finds them again (`fnop.core.children.marks`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MARKS = {
 
 
 def without_notes(body: Json, settings: Settings) -> Json:
-    """The object without what the operator notes for itself.
+    """The object without the operator's own notes.
 
     >>> found = without_notes(
     ...     {"metadata": {"finalizers": ["x", "fnop.dev/a"]}}, Settings("a"))

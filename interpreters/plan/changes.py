@@ -1,4 +1,4 @@
-"""From the requests of a rehearsal to the changes of objects."""
+"""Turn the requests of a rehearsal into changes of objects."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fnop.interpreters.plan.fields import (
 __all__ = ["Shown", "changes_of", "is_planned", "notices_of"]
 
 Json = dict[str, Any]
-# From the two states of an object to those that are shown: secrets are masked, what is
-# equal stays equal, and what differs differs.
+# From the two states of an object to the states that are shown. Secrets are masked,
+# equal values stay equal, and different values stay different.
 Shown = Callable[[Json | None, Json | None], tuple[Json | None, Json | None]]
 
 
@@ -36,7 +36,7 @@ def changes_of(
     """The changes that requests make, by object and round.
 
     `others` are the requests of a second run from the same state, with other times,
-    uids and random numbers: what differs in them cannot be foreseen.
+    uids and random numbers. Values that differ between the runs cannot be foreseen.
     """
     twins = {each.identity: each for each in others}
     groups: dict[tuple[int, Place], list[Write]] = {}
@@ -94,7 +94,7 @@ def _change(
 
 
 def _actions(group: list[Write]) -> tuple[str, ...]:
-    """The fates of the object, in the order of the requests."""
+    """The things that happen to the object, in the order of the requests."""
     found: dict[str, None] = {}
     for each in group:
         if each.method == "DELETE":
@@ -102,17 +102,17 @@ def _actions(group: list[Write]) -> tuple[str, ...]:
         elif each.before is None and each.after is not None:
             found["create"] = None
         elif each.after is None and each.before is not None:
-            # The last finalizer of an object that was being deleted is gone.
+            # The last finalizer of an object under deletion is gone.
             found["delete"] = None
         elif each.before != each.after:
             found["change"] = None
     if "change" in found and len(found) > 1:
-        del found["change"]  # what was created is patched at once, as by its status
+        del found["change"]  # new objects are patched at once, as by their status
     return tuple(found)
 
 
 def _unknown(after: Json | None, twin: Json | None) -> Any:
-    """What of an object cannot be foreseen: `twin` is that of the second run."""
+    """The parts of an object that cannot be foreseen; `twin` is from the second run."""
     if after is None:
         return False
     return True if twin is None else unknown_of(after, twin)
@@ -146,7 +146,7 @@ def _shown(body: Json | None, settings: Settings, *, new: bool) -> Json | None:
 
 
 def _below(unknown: Any, shown: Any) -> Any:
-    """The unknown parts that are in what is shown: keys may have been taken off."""
+    """The unknown parts among the shown ones: keys may have been removed."""
     if not isinstance(unknown, dict) or not isinstance(shown, dict):
         return unknown if shown is not None else False
     found = {
@@ -160,8 +160,8 @@ def notices_of(
 ) -> tuple[Notice, ...]:
     """The Kubernetes Events that requests report, each once.
 
-    What is reported again, but for the time until the next attempt, is in the round of
-    the first time.
+    A repeated Event may differ in the time until the next attempt. It appears in the
+    round of its first report.
     """
     found: dict[object, Notice] = {}
     for each in writes:
@@ -187,7 +187,7 @@ def _notice(
     )
 
 
-# The wait after a failure, in the line about it: it grows with each attempt.
+# The wait after a failure, in the log line about it: it grows with each attempt.
 _AGAIN_IN = re.compile(r", again in [0-9.e+]+ s(?=:|$)")
 
 
@@ -203,10 +203,10 @@ def _reported_again(first: Notice, later: Notice) -> Notice:
 
 
 def is_planned(write: Write, twin: Write | None, sent: Mapping[str, Any]) -> bool:
-    """Whether a request that was sent is the one that was planned.
+    """Whether the operator sent the request that was planned.
 
-    `sent` has its `method`, `path`, `query`, `content_type` and `body`. What the twin
-    of the planned one has otherwise is left open.
+    `sent` has its `method`, `path`, `query`, `content_type` and `body`. Parts in which
+    the twin of the planned request differs are not compared.
 
     >>> place = Place("v1", "ConfigMap", "configmaps", "a", "b")
     >>> write = Write(1, place, "h", None, "POST", "/x", (), {"a": 1}, "json",

@@ -1,8 +1,8 @@
 """Find the breaking changes between two versions of a CustomResourceDefinition.
 
-A change breaks if it can fail stored objects or working clients: a version stops being
-served, a valid value is rejected, a field is pruned.  Every new rule counts; only
-`fnop crd --live` evaluates rules, over stored objects.
+A change breaks if it can make stored objects or working clients fail. Examples: a
+version stops being served, a valid value is rejected, a field is pruned. Every new rule
+counts; only `fnop crd --live` evaluates rules, over stored objects.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _LIST_TYPE, _LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 _LOWER = {"minimum": None, "minLength": 0, "minItems": 0, "minProperties": 0}
 _UPPER = ("maximum", "maxLength", "maxItems", "maxProperties")
 _COMBINED = ("allOf", "anyOf", "oneOf", "not")
-# Pairs of types whose second one accepts all values of the first one.
+# Pairs of types: the second type accepts all values of the first.
 _WIDER = (
     *(("integer", "number"), ("integer", "int or string")),
     ("string", "int or string"),
 )
 # Formats that accept all numbers.
 _WIDE_FORMATS = ("int64", "float", "double")
-# Fields of each object, which a definition need not describe.
+# Fields of every object, which a definition need not describe.
 _OF_ALL = ("apiVersion", "kind", "metadata")
 
 
 class BreakingChange(NamedTuple):
-    """One change: the version, "" for all of the kind, the field, and why it breaks."""
+    """One change: the version ("" for the whole kind), the field, and why it breaks."""
 
     version: str
     path: str
@@ -53,8 +53,8 @@ def breaking_changes(
 ) -> tuple[BreakingChange, ...]:
     """The changes from one CustomResourceDefinition to the next that may break.
 
-    `before` is as it was applied, or as an API server shows it; of that, versions with
-    stored objects are known (`status.storedVersions`).
+    `before` is the definition as applied, or as an API server shows it. The server's
+    form also names the versions with stored objects (`status.storedVersions`).
 
     >>> version = {"name": "v1", "served": True, "storage": True}
     >>> names = {"kind": "Claim", "plural": "claims"}
@@ -102,7 +102,7 @@ def _of_kinds(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _beside(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """The reasons beside the schema for which clients of a version may fail."""
+    """The reasons, apart from the schema, why clients of a version may fail."""
     was, now = (each.get("subresources") or {} for each in (old, new))
     for name in ("status", "scale"):
         if name in was and name not in now:
@@ -129,7 +129,7 @@ def _schema(version: Mapping[str, Any]) -> Schema:
 
 
 def _of_schemas(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
-    """The fields that reject or prune some values now, each with the reason."""
+    """The fields that now reject or prune some values, each with the reason."""
     if not old or canonical(dict(old)) == canonical(dict(new)):
         return
     yield from ((path, why) for why in _of_values(old, new))
@@ -230,7 +230,7 @@ def _type(schema: Schema) -> str:
 
 
 def _of_fields(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
-    """The fields that are required now, that are pruned, and those within them."""
+    """The fields that are now required or pruned, and those within them."""
     before, after = old.get("properties") or {}, new.get("properties") or {}
     was_required = {*(old.get("required") or ())}
     for name in sorted(new.get("required") or ()):

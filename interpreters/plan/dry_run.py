@@ -1,6 +1,6 @@
-"""The requests of a plan, tried on the server itself: it answers, and keeps nothing.
+"""Try the requests of a plan on the server itself: it answers, and stores nothing.
 
-Unlike the rest of a plan this takes the right to write.
+Unlike the rest of a plan, this needs the right to write.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ ALL = "All"
 
 
 class DryRunOnly:
-    """An API that is only asked what it would do; `tries` counts the requests."""
+    """An API that is only asked in dry runs; `tries` counts the requests."""
 
     def __init__(self, api: Asked) -> None:
         self.__api = api
         self.tries = 0
 
     async def ask(self, write: Write) -> ApiResponse:
-        """The answer to a write that is not done.
+        """The answer to a write that is not performed.
 
-        A deletion with a body has its options there, and those of the query are not
-        read (kube-apiserver: DeleteResource): so `dryRun` is in both.
+        A deletion with a body has its options there, and the API server ignores those
+        of the query (kube-apiserver: DeleteResource). So `dryRun` is in both.
         """
         body = write.body
         if write.method == "DELETE":
@@ -73,7 +73,7 @@ async def asked(api: DryRunOnly, writes: Iterable[Write]) -> Answers:
 def tried(
     answers: Answers, twins: Mapping[tuple[Any, ...], Write], masking: Masking
 ) -> tuple[Tried, ...]:
-    """The refusals of the server, and what it would store otherwise."""
+    """The refusals of the server, and the values that it would store differently."""
 
     def judged(write: Write, response: ApiResponse) -> Tried | None:
         if response.status >= 300:
@@ -88,7 +88,7 @@ def tried(
 
 
 def updates(answers: Answers) -> tuple[Write, ...]:
-    """The writes that the server stores, and that the simulated one has refused."""
+    """The writes that the server stores, but that the simulated server refused."""
     found = (
         stored_after_all(write, response.status, response.body)
         for write, response in answers
@@ -97,7 +97,7 @@ def updates(answers: Answers) -> tuple[Write, ...]:
 
 
 def untried(writes: Iterable[Write]) -> tuple[Place, ...]:
-    """The objects that could not be tried, since their namespaces are not there yet."""
+    """The objects that could not be tried because their namespaces do not exist yet."""
     every = [each for each in writes if each.round == 1 and not each.is_event]
     done = {each.place for each in tries_of(every)}
     return tuple(dict.fromkeys(e.place for e in every if e.place not in done))

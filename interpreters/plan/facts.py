@@ -1,4 +1,4 @@
-"""The facts of a plan: what a rehearsal has asked for, and the changes made of them."""
+"""The facts of a plan: the requests of a rehearsal, and the changes made of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """The object that something is about; `namespace` is "" for cluster-scoped ones.
+    """The address of an object; `namespace` is "" for cluster-scoped ones.
 
     `resource` is `plural.group`, as kubectl names kinds.
     """
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 def place_of(subject: Subject) -> Place:
-    """The place of the object that a command is about.
+    """The place of a command's object.
 
     >>> place_of(Subject("jobs.v1.batch", "a", "b", None, "Job", "batch/v1")).label
     'jobs.batch/b in a'
@@ -91,11 +91,11 @@ def sources_of(handlers: Iterable[Handler], names: str) -> tuple[Source, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A request that the operator would send, and what it changed in the rehearsal.
+    """A request that the operator would send, and the change that it made.
 
-    `before` and `after` are the object's states, None where it is not there. `status`
-    and `message` are the simulated answer's. `sequence` tells equal requests of a
-    handler for an object apart.
+    `before` and `after` are the object's states in the rehearsal, None if it does not
+    exist. `status` and `message` belong to the simulated answer. `sequence`
+    distinguishes equal requests of a handler for an object.
     """
 
     round: int
@@ -120,7 +120,7 @@ class Write:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the server refuses it, other than for a state that has changed."""
+        """Whether the server refuses it, other than because the state has changed."""
         return self.status >= 400 and self.status not in (404, 409)
 
     @property
@@ -144,7 +144,7 @@ class Unmade(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """An object that could not be read, so that what is done to it is not known."""
+    """An object that could not be read, so that the effects on it are unknown."""
 
     round: int
     place: Place
@@ -154,7 +154,7 @@ class Unread(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A Kubernetes Event that would be reported, so many `times` in all.
+    """A Kubernetes Event that would be reported this number of `times` in all.
 
     It is reported `again` in these later rounds.
     """
@@ -170,7 +170,7 @@ class Notice(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An attempt of a handler that fails; with `retried` another one follows.
+    """A failing attempt of a handler; with `retried`, another attempt follows.
 
     It fails `again` in these later rounds.
     """
@@ -184,17 +184,17 @@ class Failure(NamedTuple):
 
 
 class Stale(NamedTuple):
-    """An object that is to be changed, and that somebody has changed meanwhile."""
+    """An object to be changed, and that another client has changed meanwhile."""
 
     place: Place
     why: str
 
 
 class Tried(NamedTuple):
-    """A request that the API server, asked for a dry run, refuses or answers otherwise.
+    """A request that the API server, in a dry run, refuses or answers differently.
 
-    `refusal` are its words, or "": then `fields` are those that it would store
-    otherwise, each with the simulated value and the server's.
+    `refusal` is its message, or "". In the latter case, `fields` are the fields that it
+    would store differently, each with the simulated value and the server's value.
     """
 
     place: Place
@@ -207,9 +207,9 @@ class Change:
     """The change of one object in one round.
 
     `actions` are "create", "change" and "delete". `before` and `after` are the whole
-    objects, with secrets masked; `unknown` has True at each part of `after` that cannot
-    be foreseen, such as a uid. `own` says in words what the operator notes for
-    itself; a change that `is_own` is nothing else.
+    objects, with secrets masked. `unknown` has True at each part of `after` that cannot
+    be foreseen, such as a uid. `own` describes the operator's own notes in words; a
+    change that `is_own` consists of nothing else.
     """
 
     round: int
@@ -233,13 +233,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The things that an operator would do to a cluster, as far as can be foreseen.
+    """The changes that an operator would make to a cluster, as far as can be foreseen.
 
-    `reads` counts the requests that were sent for it, all of them GET. `again` are the
-    handlers that a Kopf operator has called already, and this one would call again,
-    with the objects; `tried` is what the server itself refuses, or answers otherwise,
-    of `tries` dry runs. Both are None unless they were asked for. `notes` are
-    sentences. `requests` are not masked. One that `is_restless` goes on for ever.
+    `reads` counts the requests that were sent for the plan, all of them GET. `again`
+    are the handlers that a Kopf operator has called already and that this one would
+    call again, with the objects. `tried` are the requests of `tries` dry runs that the
+    server itself refuses or answers differently. Both are None unless the caller asked
+    for them. `notes` are sentences. `requests` are not masked. A plan that
+    `is_restless` goes on for ever.
     """
 
     changes: tuple[Change, ...] = ()
@@ -265,18 +266,18 @@ class Plan:
 
     @property
     def failing(self) -> int:
-        """The number of handlers that fail, for each object by itself."""
+        """The number of handlers that fail, counted separately for each object."""
         return len({(each.sources, each.subject) for each in self.failures})
 
     @property
     def refused(self) -> int:
-        """The number of objects of which the server refuses a request of a dry run."""
+        """The number of objects with a request that the server refuses in a dry run."""
         return len({each.place for each in self.tried or () if each.refusal})
 
     def count(self, action: str) -> int:
         """The number of objects that are created, changed, deleted.
 
-        Those are left out in which only the operator's own notes change.
+        Objects in which only the operator's own notes change are not counted.
         """
         return len(
             {

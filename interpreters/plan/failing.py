@@ -1,4 +1,4 @@
-"""The failures of a plan: what fails is told once, however often it fails."""
+"""The failures of a plan: each is reported once, however often it repeats."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def failures_of(
 ) -> tuple[Failure, ...]:
     """The attempts that fail and the writes that are refused, each once.
 
-    A refused write is left out where an attempt fails of it, and where its handler does
-    it otherwise then: lists are set anew, an immutable child is replaced. What fails
-    again with the same words is in the round of the first time; the later rounds are in
-    `again`.
+    A refused write is skipped if an attempt fails because of it. It is also skipped if
+    its handler then takes another way: lists are set again, an immutable child is
+    replaced. A failure that repeats with the same words is in the round of its first
+    time; the later rounds are in `again`.
     """
     sent = [*writes]
     left = [
@@ -43,7 +43,7 @@ def _refusal(write: Write, handlers: Sequence[Handler]) -> Failure:
 
 
 def _tells(attempt: Failure, write: Write) -> bool:
-    """Whether an attempt fails in the words of a refused write of its own."""
+    """Whether an attempt's failure quotes a refused write of its own."""
     writers = write.handler.split(", ")
     is_same = (attempt.round, attempt.subject) == (write.round, write.subject)
     is_by_same = any(each.handler in writers for each in attempt.sources)
@@ -51,14 +51,14 @@ def _tells(attempt: Failure, write: Write) -> bool:
 
 
 def _stands_for(later: Write, refused: Write) -> bool:
-    """Whether a later write is what the handler has done about a refused one."""
+    """Whether a later write is the handler's reaction to a refused one."""
     told = refused.round, refused.subject, refused.handler, refused.place
     mine = later.round, later.subject, later.handler, later.place
     return mine == told and later.status < 400
 
 
 def _repeated(first: Failure, later: Failure) -> Failure:
-    """A failure that happens again; whether it is tried again is as it is at last.
+    """A failure that happens again; `retried` comes from the last one.
 
     >>> first = Failure(1, "no", True, (), None)
     >>> found = _repeated(_repeated(first, first._replace(round=3)), first)

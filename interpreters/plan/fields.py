@@ -16,19 +16,19 @@ __all__ = [
     "without_server_fields",
 ]
 
-# The fields that the API server counts and notes by itself.
+# The fields that the API server counts and sets by itself.
 _SERVER_FIELDS = frozenset(
     ("managedFields", "resourceVersion", "generation", "selfLink")
 )
-# Those that it gives to a new object, and those that name it.
+# The fields that the server sets on a new object, and those that name it.
 _NEW_FIELDS = _SERVER_FIELDS | {"uid", "creationTimestamp", "name", "namespace"}
 UNKNOWN = "(known once it is written)"
 
 
 class FieldChange(NamedTuple):
-    """A field that changes: its path with dots, and its values; None: it is not there.
+    """A field that changes: its path with dots, and its values (None: absent).
 
-    A value that is `unknown` is known once it was written.
+    A value that is `unknown` becomes known once it is written.
     """
 
     path: str
@@ -38,11 +38,11 @@ class FieldChange(NamedTuple):
 
 
 def unknown_of(value: Any, other: Any) -> Any:
-    """The parts of a value that another run from the same state made otherwise.
+    """The parts of a value that differ in another run from the same state.
 
-    True where the values differ, else False or, of mappings and lists, the same shape
-    with True at what differs. Mappings have only the keys of such parts. Of a list in
-    which all items differ nothing is known.
+    True if the values differ, else False. Mappings and lists keep their shape, with
+    True at the parts that differ. Mappings have only the keys of such parts. A list
+    whose items all differ is unknown as a whole.
 
     >>> unknown_of({"a": 1, "b": {"c": "x", "d": 2}}, {"a": 1, "b": {"c": "y", "d": 2}})
     {'b': {'c': True}}
@@ -85,8 +85,8 @@ def known_part(value: Any, unknown: Any) -> Any:
 def changed_fields(old: Any, new: Any, unknown: Any = False) -> tuple[FieldChange, ...]:
     """The fields that differ, in the order of their paths.
 
-    Lists of equal lengths are compared item by item. What is empty counts as absent.
-    In a new list with parts that are unknown, a text stands for these.
+    Lists of equal lengths are compared item by item. Empty values count as absent. In a
+    new list, a text stands for the parts that are unknown.
 
     >>> changed_fields({"a": {"b": 1}, "c": []}, {"a": {"b": 2}})
     (FieldChange(path='a.b', old=1, new=2, unknown=False),)
@@ -146,9 +146,9 @@ def _below(path: str, key: str) -> str:
 
 
 def without_server_fields(body: dict[str, Any], *, new: bool = False) -> dict[str, Any]:
-    """The object without what the API server counts and notes by itself.
+    """The object without the fields that the API server counts and sets by itself.
 
-    Of a `new` one also without its address, its uid and its time.
+    For a `new` object also without its address, its uid and its time.
     """
     left_out = _NEW_FIELDS if new else _SERVER_FIELDS
     metadata = body.get("metadata") or {}

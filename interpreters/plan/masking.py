@@ -1,8 +1,9 @@
 """The masking of secrets in a plan: it shows that they change, never their values.
 
-What is a secret is decided as for recordings (`fnop.interpreters.recording.redaction`).
-Their tokens tell equal values from others; here a word stands for each, so that a plan
-says nothing about a value but whether it is another one than before.
+The same rules as for recordings decide which values are secret
+(`fnop.interpreters.recording.redaction`). Their tokens distinguish equal values from
+others. Here a word stands for each, so that a plan only shows whether a value has
+changed.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ __all__ = ["CHANGED_SECRET", "SECRET", "Masking"]
 
 Json = dict[str, Any]
 SECRET, CHANGED_SECRET = "(secret)", "(another secret)"
-# Their objects are long, and hold no values.
+# These objects are long, and hold no values.
 _DEFINITION = "CustomResourceDefinition"
 
 
 class Masking:
-    """Masks secrets: what is at the place of one, and copies of what it has learned.
+    """Masks secrets: the values at secret places, and copies of the learned ones.
 
     Without a redaction everything is shown as it is.
     """
@@ -40,7 +41,7 @@ class Masking:
         self._redaction = redaction
 
     def learn(self, objects: Iterable[Json | None]) -> None:
-        """Take note of the secrets in objects: copies of them are masked everywhere."""
+        """Learn the secrets in objects: copies of them are masked everywhere."""
         if self._redaction is None:
             return
         for each in objects:
@@ -52,7 +53,7 @@ class Masking:
     ) -> tuple[Json | None, Json | None]:
         """The two states of an object, masked.
 
-        Keys and shapes stay. What is equal in both stays equal, what differs differs.
+        Keys and shapes stay. Equal values stay equal, different ones stay different.
         """
         if self._redaction is None:
             return before, after
@@ -67,8 +68,8 @@ class Masking:
     def _veiled(self, body: Json | None) -> Json | None:
         """The object with tokens for its secrets.
 
-        Also for the annotations of a Secret: kubectl, and operators, keep whole objects
-        in them.
+        The annotations of a Secret get tokens, too: kubectl, and operators, keep whole
+        objects in them.
         """
         if body is None or self._redaction is None:
             return body
@@ -82,14 +83,14 @@ class Masking:
 
 
 def _stand_in(text: str) -> str:
-    """A token for a text, of which nothing is shown either."""
+    """A token for a text that must not be shown either."""
     return MARK + hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def _pair(was: Any, now: Any, old: Any, new: Any) -> tuple[Any, Any]:
-    """Two values with words for their tokens; `was` and `now` are what they really are.
+    """Two values with words for their tokens; `was` and `now` are the real values.
 
-    A value may be at the place of a secret in one of them only, such as a variable that
+    A value may be at the place of a secret in only one of them, such as a variable that
     is renamed.
     """
     if isinstance(old, dict) and isinstance(new, dict):
@@ -134,7 +135,7 @@ def _worded(value: Any, former: Any = None) -> Any:
 
 
 def _told(text: str, former: Collection[str] = ()) -> str:
-    """A text with words for its tokens; `former` are those that were there before.
+    """A text with words for its tokens; `former` are the tokens before the change.
 
     >>> one, two = MARK + "0" * 24, MARK + "1" * 24
     >>> _told(f"a:{one}"), _told(f"a:{two}", [one]), _told(f"a:{one}", [one])

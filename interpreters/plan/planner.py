@@ -1,4 +1,4 @@
-"""From an operator and a cluster that can be read to the plan."""
+"""Plan what an operator would do to a cluster that can be read."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ CRDS = Resource(
 )
 Told = TypeVar("Told", Failure, Notice)
 Again = tuple[tuple[Source, tuple[Place, ...]], ...]
-# The second run, which shows what cannot be foreseen, is so much later.
+# The second run, which shows what cannot be foreseen, starts this much later.
 _LATER_SECONDS = 1.5
 
 
 class PlanProblem(Exception):
-    """A plan cannot be made as it was asked for; the text says why."""
+    """A plan cannot be made as requested; the text says why."""
 
 
 class Planner:
     """Plans what an operator would do to a cluster.
 
-    `wall` is the present time (Unix seconds); `seed` makes random numbers. `pause`
-    waits so many seconds, `jitter` is a number from 0 to 1. Secrets are masked: those
-    of recordings, or as `masking` does it. Raises `PlanProblem`, `ReadProblem`, and
-    `Unreachable` when the server stays away.
+    `wall` is the present time (Unix seconds); `seed` generates random numbers. `pause`
+    waits the given number of seconds, `jitter` is a number from 0 to 1. Secrets are
+    masked: the secrets of recordings, or as `masking` does it. Raises `PlanProblem`,
+    `ReadProblem`, and `Unreachable` when the server does not answer.
     """
 
     def __init__(
@@ -95,9 +95,10 @@ class Planner:
     async def plan(
         self, rounds: int = 1, *, takeover: bool = False, dry_run: bool = False
     ) -> Plan:
-        """Read the cluster, rehearse, and look again at what would be changed.
+        """Read the cluster, rehearse, and re-read the objects that would change.
 
-        With `dry_run` the requests of the first round are sent as dry runs as well.
+        With `dry_run`, the planner also sends the requests of the first round as dry
+        runs.
         """
         base, basis = await self._restored()
         self.first = self._rehearsal(base, basis, self._seed, self._wall, 0)
@@ -106,7 +107,7 @@ class Planner:
         self._masking.learn(each.after for each in self.first.writes)
         self._check_service(self.first)
         later = self._wall + _LATER_SECONDS
-        seed = f"{self._seed}-2"  # it becomes a part of the names of Events
+        seed = f"{self._seed}-2"  # it becomes a part of Events' names
         self.second = self._rehearsal(base, basis, seed, later, 1)
         await self._rehearse(self.second, rounds)
         self.notes += await self._absent(self.first, basis)
@@ -117,7 +118,7 @@ class Planner:
         return await self._tried(plan) if dry_run else plan
 
     def _check_service(self, run: Rehearsal) -> None:
-        """Refuse a plan of an operator that would do nothing, for want of anything."""
+        """Refuse a plan of an operator that lacks everything it needs to work."""
         if run.sees_nothing:
             why = "; ".join(dict.fromkeys(each.why for each in run.unread))
             raise PlanProblem(f"nothing that the operator serves can be read: {why}")
@@ -126,14 +127,14 @@ class Planner:
             raise PlanProblem(f"the operator would not serve: {why}")
 
     async def _absent(self, run: Rehearsal, basis: Iterable[Known]) -> list[str]:
-        """Sentences about selected namespaces that are not there, as far as is known.
+        """Sentences about selected namespaces that do not exist, as far as is known.
 
-        Who may not list them is perhaps allowed to get the one.
+        A user who may not list namespaces may still be allowed to get one of them.
         """
         given = run.machine.settings.namespaces or ()
         every = next((e for e in basis if e.need.resource == NAMESPACES), None)
         if every is None:
-            return []  # the server has none
+            return []  # the server has no namespaces
         names = [each for each in given if not has_patterns([each])]
         needs = [Need(NAMESPACES, "", each) for each in names]
         found = await self.source.objects(needs)
@@ -169,7 +170,7 @@ class Planner:
     # --------------------------------------------------------------- reading
 
     async def _restored(self) -> tuple[Cluster, list[Known]]:
-        """The cluster before anything is asked for: its kinds and namespaces."""
+        """The cluster before any request: its kinds and namespaces."""
         catalogue, problem = await self.source.catalogue()
         if problem is not None:
             self.notes.append(f"not all kinds of the server are known: {problem}")
@@ -210,7 +211,7 @@ class Planner:
                 rehearsal.learn(await self.source.read(needs))
         rehearsal.machine.close()
 
-    # --------------------------------------------------------------- telling
+    # ------------------------------------------------------------- reporting
 
     def _found(self, one: Rehearsal, other: Rehearsal) -> tuple[Change, ...]:
         return self._changes(one.writes, other.writes)
@@ -223,7 +224,7 @@ class Planner:
         return changes_of(writes, others, handlers, settings, self._masking.shown)
 
     async def _stale(self, changes: Iterable[Change]) -> tuple[Stale, ...]:
-        """The objects of the first round that are not as they were read."""
+        """The objects of the first round that have changed since they were read."""
         needs: dict[Need, Change] = {}
         for each in changes:
             resource, place = self._resource(each), each.place
@@ -265,7 +266,7 @@ class Planner:
         run = self.first
         assert run is not None, "it was rehearsed"
         handlers, masked = self._program.handlers, self._masked
-        # Absent namespaces are told by `_absent`, which may know more.
+        # `_absent` reports absent namespaces, and may know more.
         notes = [each for each in _notes(run) if not each.startswith(ABSENT)]
         return Plan(
             changes,
@@ -299,7 +300,7 @@ def _stored_note(place: Place) -> str:
 
 
 def _moved(change: Change, present: dict[str, Any] | None) -> str:
-    """The fate of an object meanwhile, in words, or ""."""
+    """The change that an object has had meanwhile, in words, or ""."""
     if change.before is None:
         return "" if present is None else "somebody has created it"
     if present is None:
@@ -322,16 +323,16 @@ def _is_crd(body: dict[str, Any]) -> bool:
 
 
 def _alone(settings: Settings) -> Settings:
-    """The settings of an operator that looks for no others, and waits for none."""
+    """The settings of an operator that neither looks nor waits for others."""
     return settings.replace(peering=None, election=None)
 
 
 def _split(
     handlers: Iterable[Handler],
 ) -> tuple[tuple[Handler, ...], tuple[Handler, ...]]:
-    """The impure handlers of the operator's life, which nothing may wait for; others.
+    """The impure activity handlers, which must not block the plan; the others.
 
-    They are taken to succeed.
+    The plan assumes that the impure handlers succeed.
     """
     skipped: list[Handler] = []
     kept: list[Handler] = []
@@ -350,7 +351,7 @@ def _unmade(handlers: Iterable[Handler]) -> list[Unmade]:
 
 
 def _notes(run: Rehearsal) -> list[str]:
-    """Sentences about what the plan does not show."""
+    """Sentences about the limits of the plan."""
     notes = [*run.warnings]
     if run.unsettled:
         notes.append(f"the operator does not come to rest: {run.unsettled}")

@@ -1,7 +1,7 @@
 """An operator in a simulated cluster that was restored from a real one.
 
-A request about something that nobody has read yet is held until somebody has.
-Functions that run outside are held for ever: nobody calls them.
+Requests for objects that have not been read yet are held until the planner reads them.
+Functions that run outside are held for ever: the rehearsal does not call them.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Rehearsal"]
 
-# A round goes on for so long: retries that are due later are not of it ...
+# A round lasts this long: it does not include retries that are due later ...
 PATIENCE_SECONDS = 0.1
-# ... but the operator may take so long to begin: a startup handler may fail at first.
+# ... but the operator may take this long to begin: a startup handler may fail at first.
 STARTUP_SECONDS = 60.0
-# The cluster's own controllers get so long to come to rest, between two rounds ...
+# The cluster's own controllers get this long to settle between two rounds ...
 CONTROLLERS_SECONDS = 600.0
-# ... and so many turns.
+# ... and this many turns.
 TURNS_MAX = 1_000
-# An operator that only waits is woken in a later round, if it waits no longer.
+# An operator that only waits is woken in a later round if its wait is not longer.
 WAIT_SECONDS_MAX = 24 * 3600.0
-# The versions of two variants of a cluster are so far apart.
+# The versions of two variants of a cluster are this far apart.
 _SHIFT = 7_919
 # The levels of log lines that a plan shows.
 _TOLD = ("warning", "error")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-# The kinds that controllers look at, in the namespace of an object of these.
+# The kinds that controllers read, in the namespace of an object of the kinds below.
 _PODS = (("", "pods"),)
 _SETS = (("apps", "replicasets"), *_PODS)
 _ENDPOINTS = (("", "endpoints"), ("discovery.k8s.io", "endpointslices"), *_PODS)
@@ -92,7 +92,7 @@ class Knowledge:
         self.refused: dict[Need, ApiResponse] = {}
 
     def has(self, need: Need) -> bool:
-        """Whether it has been read, or a collection that it is in."""
+        """Whether the need, or a collection that includes it, has been read."""
         group, plural = need.resource.group, need.resource.plural
         places = {None, need.namespace}
         if any((group, plural, place) in self._whole for place in places):
@@ -102,7 +102,7 @@ class Knowledge:
         return need in self._chosen
 
     def add(self, need: Need) -> None:
-        """It has been read now."""
+        """Note that the need has been read."""
         group, plural = need.resource.group, need.resource.plural
         if need.name:
             self._named.add((group, plural, need.namespace or "", need.name))
@@ -115,8 +115,8 @@ class Knowledge:
 class Rehearsal(SimulatedRun):
     """One operator in the restored cluster, round by round.
 
-    A second run with another seed, another time and another `variant` of the cluster,
-    whose versions are others, too, shows what cannot be foreseen.
+    A second run shows what cannot be foreseen. It has another seed, another time and
+    another `variant` of the cluster, with other versions, too.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Rehearsal(SimulatedRun):
         self.warnings: dict[str, None] = {}
         # The objects that were read, by kind, namespace and name.
         self.found: dict[tuple[str, str, str], dict[str, Any]] = {}
-        # Handlers that were called, with the objects.
+        # Handlers that were called, with their objects.
         self.attempts: dict[tuple[str, Place], None] = {}
         self._shift = shift
         self._knows = Knowledge()
@@ -162,7 +162,7 @@ class Rehearsal(SimulatedRun):
     # ---------------------------------------------------------------- rounds
 
     def begin_round(self) -> None:
-        """Begin the next round; before all but the first one the controllers settle."""
+        """Begin the next round; the controllers settle before all but the first one."""
         self.round += 1
         if self.round > 1:
             self._let_controllers_settle()
@@ -171,16 +171,16 @@ class Rehearsal(SimulatedRun):
         self._restless = Restlessness(self, bounded=True)
 
     def rest(self) -> tuple[Need, ...]:
-        """Let the operator go on alone, until it rests; what it needs to know first.
+        """Let the operator run alone until it rests; return the needs it waits for.
 
-        `unsettled` tells why it does not come to rest.
+        `unsettled` says why it does not settle.
         """
         while not self.unsettled and self._moves():
             self.unsettled = self._restless.reason()
         return tuple(self._needs)
 
     def _moves(self) -> bool:
-        """Take one step; False when the operator has nothing left to do by now."""
+        """Take one step; False if the operator has nothing left to do now."""
         if self.deliverable() is None:
             at, end = self._next(recurring=False), self._end_of_round
             if self._needs or at is None or at > end:
@@ -193,18 +193,18 @@ class Rehearsal(SimulatedRun):
 
     @property
     def _end_of_round(self) -> float:
-        """Until when it goes on: its time begins when the operator serves."""
+        """The end of the round: its time begins when the operator serves."""
         if self._begun_at is None:
             return self._until + STARTUP_SECONDS
         return max(self._until, self._begun_at + PATIENCE_SECONDS)
 
     @property
     def waits(self) -> bool:
-        """Whether its begin waits for a call, or for an object that nobody may read."""
+        """Whether the start waits for a call, or for an unreadable object."""
         return self._begun_at is None and bool(self.unmade or self.unread)
 
     def hindrances(self) -> tuple[str, ...]:
-        """Why the operator would not serve, in sentences, if that is known."""
+        """The reasons why the operator would not serve, in sentences, if known."""
         if self.waits:
             return ()
         if self.exit is None and not self._is_starting:
@@ -219,7 +219,7 @@ class Rehearsal(SimulatedRun):
         return self.machine.state.lifecycle.phase is Phase.STARTING
 
     def _lacking(self) -> tuple[str, ...]:
-        """Why no handler is called, for want of kinds."""
+        """The reasons why no handler is called, if kinds are missing."""
         survey, handlers = self.machine.state.survey, self.machine.program.handlers
         wanted = {each.id for each in handlers if each.selector and _acts(each)}
         served = {each.id for kind in survey.kinds.values() for each in _called(kind)}
@@ -229,7 +229,7 @@ class Rehearsal(SimulatedRun):
         return tuple(each.sentence for each in found)
 
     def controllers_due(self) -> float | None:
-        """None: they have their turn between two rounds."""
+        """None: controllers have their turn between two rounds."""
         return None
 
     def _let_controllers_settle(self) -> None:
@@ -240,7 +240,7 @@ class Rehearsal(SimulatedRun):
             planned, now = simulated.due(self.cluster), self.clock.now()
             if planned is None:
                 return
-            # The clock of the cluster is the wall's, which is not as exact: later.
+            # The cluster's clock is the less exact wall clock, so add a bit of time.
             at = now.mono + max(0.0, planned - now.wall) + 1e-6
             if at > end:
                 return
@@ -255,7 +255,7 @@ class Rehearsal(SimulatedRun):
     # ------------------------------------------------------------- knowledge
 
     def support(self) -> tuple[Need, ...]:
-        """The collections that controllers of written objects look at."""
+        """The collections that controllers of written objects read."""
         found: dict[Need, None] = {}
         kinds = {(r.group, r.plural): r for r in self._served()}
         for each in self.writes:
@@ -271,7 +271,7 @@ class Rehearsal(SimulatedRun):
         return self.machine.state.survey.catalogue.resources
 
     def learn(self, found: Iterable[Known]) -> None:
-        """Restore what was read, and go on with what has waited for it."""
+        """Restore the objects that were read, and resume the requests for them."""
         for known in found:
             self._restore(known)
         waiting, self._needs = self._needs, {}
@@ -290,7 +290,7 @@ class Rehearsal(SimulatedRun):
             metadata = each["metadata"]
             place = metadata.get("namespace", "")
             one = Need(need.resource, place, metadata["name"])
-            if not self._knows.has(one):  # else it may have been changed here since
+            if not self._knows.has(one):  # else the object may have changed here since
                 fresh.append(each)
                 self._knows.add(one)
                 self.found[need.resource.label, place, one.name] = each
@@ -301,7 +301,7 @@ class Rehearsal(SimulatedRun):
         self._knows.add(need)
 
     def _has_known(self, need: Need) -> bool:
-        """Whether it is known, by reading or since it was made here."""
+        """Whether the need is known, by reading or because the object was made here."""
         if self._knows.has(need):
             return True
         return (
@@ -317,7 +317,7 @@ class Rehearsal(SimulatedRun):
         return lookup(self.cluster, stored, (namespace, name))
 
     def _need_of(self, command: Perform) -> Need | None:
-        """The need that a request has before it can be answered, if it has one."""
+        """The need that a request has before it can be answered, if any."""
         resource = command.resource
         assert resource is not None, "only effects with an address become requests"
         if (resource.group, resource.plural) in EVENTS:
@@ -325,7 +325,8 @@ class Rehearsal(SimulatedRun):
         place = (command.namespace or "") if resource.namespaced else ""
         match command.effect:
             case List():
-                # Of a selection the rest may be asked for as well: all is read.
+                # The rest of a selection may be requested as well, so everything is
+                # read.
                 return Need(resource, command.namespace)
             case Create(manifest=manifest):
                 name = manifest.get("metadata", {}).get("name") or ""
@@ -336,7 +337,7 @@ class Rehearsal(SimulatedRun):
     # -------------------------------------------------------------- commands
 
     def perform(self, command: Command) -> None:
-        """Execute a command; there is nobody to tell that a call is to end."""
+        """Execute a command; nothing receives commands for a held call."""
         held = isinstance(command, Interrupt | Refresh) and command.id in self._outside
         if not held:
             super().perform(command)
@@ -372,7 +373,7 @@ class Rehearsal(SimulatedRun):
         return super()._performed(command)
 
     def _cannot(self, command: Perform, need: Need, refusal: ApiResponse) -> None:
-        """Hold for ever what is asked of an object that nobody may read."""
+        """Hold a request for an unreadable object for ever."""
         sources = self._sources(command.handler)
         self._leaves_out(need, refusal, sources, _about(command))
 
@@ -383,7 +384,7 @@ class Rehearsal(SimulatedRun):
         sources: tuple[Source, ...],
         about: Place | None,
     ) -> None:
-        """Note something that nobody may read."""
+        """Note an object or collection that the user may not read."""
         place = _place(need.resource, need.namespace or "", need.name or "*")
         found = Unread(self.round, place, message_of(refusal), sources, about)
         if found not in self.unread:
@@ -391,11 +392,11 @@ class Rehearsal(SimulatedRun):
 
     @property
     def sees_nothing(self) -> bool:
-        """Whether the operator may list none of its kinds."""
+        """Whether the operator may not list any of its kinds."""
         return bool(self._lists) and self._lists <= self._knows.refused.keys()
 
     def _have_namespace(self, resource: Resource | None, name: str | None) -> None:
-        """Take a namespace for granted that nobody may read: objects are asked for."""
+        """Assume that an unreadable namespace exists if a request is about it."""
         if resource is None or not resource.namespaced or not name:
             return
         if self._knows.has(Need(NAMESPACES, "", name)):
@@ -493,7 +494,7 @@ class Rehearsal(SimulatedRun):
 
 
 def _acts(handler: Handler) -> bool:
-    """Whether it may do something: others inform handlers alone."""
+    """Whether a handler may do something: others only inform handlers."""
     return handler.role not in INFORMING
 
 

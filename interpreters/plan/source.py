@@ -1,7 +1,7 @@
 """The cluster that a plan is for: it can be read, and nothing else.
 
-A `Need` of a rehearsal is a collection, or one object.  It is read once, however often
-it is asked for.
+A `Need` of a rehearsal is a collection, or one object. It is read once, however often
+the rehearsal requests it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from fnop.interpreters.runtime.reading import Expired, Reader, ReadProblem
 __all__ = ["Cluster", "GetOnly", "Known", "Need"]
 
 CONCURRENCY = 16
-# A listing that takes longer than the server remembers begins anew, so often.
+# A listing that takes longer than the server remembers starts again this often.
 _LISTINGS_MAX = 10
-# From so many objects of one kind and namespace on, one listing is less than a request
-# for each.
+# From this number of objects of one kind and namespace on, one listing is cheaper than
+# a request for each.
 _MANY = 5
 
 
 class GetOnly:
-    """An API that can be read: there is no method here by which it could be written.
+    """An API that can only be read: it has no method that could write.
 
     `reads` counts the requests.
     """
@@ -46,13 +46,13 @@ class GetOnly:
         accept: str = JSON,
         seconds: float | None = None,
     ) -> ApiResponse:
-        """Answer a GET.  Raises `Unreachable` when no answer came."""
+        """Answer a GET. Raises `Unreachable` when no answer came."""
         self.reads += 1
         request = ApiRequest("GET", path, query, accept=accept, seconds=seconds)
         return await self.__api.send(request)
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Answer a request that reads.  Raises `TypeError` for any other one."""
+        """Answer a request that reads. Raises `TypeError` for any other request."""
         if request.method != "GET" or request.body is not None:
             raise TypeError(f"a plan sends no {request.method}")
         return await self.get(
@@ -66,7 +66,7 @@ class GetOnly:
 class Need(NamedTuple):
     """A collection that has to be known, or with a `name` an object.
 
-    `namespace` is "" for objects that are in none, None for all namespaces.
+    `namespace` is "" for objects without one, None for all namespaces.
     """
 
     resource: Resource
@@ -106,8 +106,8 @@ class Known(NamedTuple):
 class Cluster:
     """A real cluster as a plan sees it.
 
-    Methods raise `ReadProblem` where the server answers with no Kubernetes API, and
-    `Unreachable` when it stays away.
+    Methods raise `ReadProblem` if the server's answer does not come from a Kubernetes
+    API, and `Unreachable` if it does not answer.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Cluster:
         return self.api.reads
 
     async def catalogue(self) -> tuple[Catalogue, str | None]:
-        """The kinds that are served, and why some could not be read."""
+        """The kinds that are served, and the reason if some could not be read."""
         return await self._reader.catalogue()
 
     async def read(self, needs: Iterable[Need]) -> list[Known]:
@@ -142,7 +142,7 @@ class Cluster:
         return list({id(each): each for each in answers if each is not None}.values())
 
     def _answer(self, need: Need) -> Known | None:
-        """The answer to a need, if it was read: by itself, or with its collection."""
+        """The answer to a need that was read by itself, or with its collection."""
         known = self._known.get(need)
         whole = self._known.get(need.collection)
         if known is None and whole is not None and whole.refusal is None:
@@ -150,7 +150,7 @@ class Cluster:
         return known
 
     def _collections(self, needs: Iterable[Need]) -> list[Need]:
-        """The collections of which many objects are needed, and that are not known."""
+        """The unknown collections with many needed objects."""
         named = Counter(each.collection for each in needs if each.name)
         return [
             each
@@ -163,9 +163,9 @@ class Cluster:
             self._known[known.need] = known
 
     async def again(self, needs: Iterable[Need]) -> dict[Need, dict[str, Any] | None]:
-        """The objects as they are by now, None where there is none any more.
+        """The objects as they are by now, None for those that no longer exist.
 
-        Those that cannot be read are left out.
+        Objects that cannot be read are skipped.
         """
         before, self._known = self._known, {}
         try:
@@ -174,7 +174,7 @@ class Cluster:
             self._known = before
 
     async def objects(self, needs: Iterable[Need]) -> dict[Need, dict[str, Any] | None]:
-        """The objects, None where there is none, without those that cannot be read."""
+        """The objects, None for missing ones, without those that cannot be read."""
         wanted = list(needs)
         await self.read(wanted)
         answers = {each: self._answer(each) for each in wanted}
@@ -206,7 +206,7 @@ class Cluster:
         raise ReadProblem(f"{label} cannot be listed: it takes longer than is kept")
 
     async def _pages(self, need: Need) -> Known:
-        """The whole collection; raises `Expired` where it has to begin again."""
+        """The whole collection; raises `Expired` if it has to begin again."""
         resource, selectors = need.resource, need.selectors
         chosen = (
             ("labelSelector", selectors.labels),

@@ -1,4 +1,4 @@
-"""Which handlers a successor of a Kopf operator would call again on live objects."""
+"""The handlers that a successor of a Kopf operator would call again on live objects."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def called_again(
 ) -> tuple[tuple[Source, tuple[Place, ...]], ...]:
     """The handlers of changes that are called for objects which Kopf has handled.
 
-    `attempts` and `calls` are those of a rehearsal; `objects` are what was there, by
-    kind, namespace and name.
+    `attempts` and `calls` come from a rehearsal; `objects` are the objects that
+    existed, by kind, namespace and name.
     """
     predecessor = settings.predecessor
     if predecessor is None:
@@ -48,9 +48,9 @@ def called_again(
 
 
 def _is_of_changes(handler: Handler) -> bool:
-    """Whether it is called for a change, once.
+    """Whether a handler is called for a change, once.
 
-    Others are called whenever an operator begins, Kopf's as well.
+    An operator calls all others whenever it starts, and so does Kopf.
     """
     reasons = handler.rule.reasons
     is_once = Reason.CREATE in reasons or Reason.UPDATE in reasons

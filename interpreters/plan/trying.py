@@ -1,4 +1,4 @@
-"""Comparison of a plan with what the API server itself answers to its requests."""
+"""Compare a plan with the API server's own answers to its requests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Json = dict[str, Any]
 
 
 def tries_of(writes: Iterable[Write]) -> tuple[Write, ...]:
-    """The requests that the server can answer as the cluster is now.
+    """The requests that the server can answer in its present state.
 
-    They are those of the first round, and of each object the first one: a later one
-    needs what the first has done. Objects in a namespace that the plan creates are left
-    out, too.
+    They are the requests of the first round, and only the first one for each object: a
+    later request needs the effect of the first. Objects in a namespace that the plan
+    creates are skipped, too.
     """
     found: dict[Any, Write] = {}
     made: set[str] = set()
@@ -40,9 +40,9 @@ def tries_of(writes: Iterable[Write]) -> tuple[Write, ...]:
 
 
 def is_foreseen(write: Write, status: int) -> bool:
-    """Whether the server answers as the simulated one, for what an object has become.
+    """Whether the server answers like the simulated one about the object's new state.
 
-    A refusal is told although it is foreseen: the server has been asked for it.
+    A refusal is reported although it is foreseen: the server was asked for it.
     """
     return write.status == status and not write.is_refused
 
@@ -50,15 +50,16 @@ def is_foreseen(write: Write, status: int) -> bool:
 def compared(
     write: Write, other: Json | None, answer: Any, shown: Shown
 ) -> Tried | None:
-    """The fields that the server would store otherwise than the simulated one has.
+    """The fields that the server would store differently from the simulated one.
 
-    `other` is the object as a second run has it: what differs there is not compared.
-    None where nothing differs, and for deletions.
+    `other` is the object in a second run: fields that differ there are not compared.
+    None if nothing differs, and for deletions.
     """
     if write.method == "DELETE" or not isinstance(answer, dict):
         return None
     after, real = shown(write.after, answer)
-    # Of a write that the simulated server refuses all would be stored otherwise.
+    # If the simulated server refuses a write, all its fields would be stored
+    # differently.
     unknown = not write.is_refused and (
         True if other is None else unknown_of(write.after, other)
     )
@@ -71,19 +72,16 @@ def compared(
 
 
 def stored_after_all(write: Write, status: int, answer: Any) -> Write | None:
-    """The write as the server has answered it, if only the simulated one refuses it.
-
-    None if both accept or both refuse the write.
-    """
+    """The write as the server has answered it, if only the simulated one refuses it."""
     if not write.is_refused or status >= 300 or not isinstance(answer, dict):
         return None
     return replace(write, after=answer, status=status, message="")
 
 
 def corrected(changes: Iterable[Change], known: Sequence[Change]) -> tuple[Change, ...]:
-    """The changes, with those that are `known` in place of the guesses for an object.
+    """The changes, with the `known` ones in place of the guesses for an object.
 
-    The guesses follow from a refusal, such as a deletion of what cannot be changed.
+    The guesses follow from a refusal, such as a deletion of an unchangeable object.
     """
     places = {each.place for each in known}
     rest = [each for each in changes if each.place not in places]

@@ -1,8 +1,7 @@
 """The answers of an API server: outcomes of effects, pages of listings, watch lines.
 
-Pure, and shared by every cluster, real or simulated: what the simulator exercises is
-what production runs.  An answer may come from something in between, so nothing in it
-is taken for granted.
+Pure, and shared by every cluster, real or simulated: production runs what the simulator
+exercises. A proxy may have sent an answer, so nothing in it is taken for granted.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ __all__ = [
     "with_kind",
 ]
 
-# The server did not act on the request, and says to try again.
+# The server did not act on the request, and asks the client to try again.
 _TRY_AGAIN = frozenset((408, 429, 503))
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
@@ -70,7 +69,7 @@ _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
 
 class ListedPage(NamedTuple):
-    """One page of a collection; with a token there are more."""
+    """One page of a collection; a token means that more pages follow."""
 
     items: tuple[dict[str, Any], ...]
     version: str
@@ -114,8 +113,8 @@ def with_kind(
 ) -> Iterator[dict[str, Any]]:
     """The items of a listing as objects (Kubernetes API conventions: lists).
 
-    A server leaves `apiVersion` and `kind` out of them, as all have the same.  Where
-    only metadata is asked for, these name that form.
+    A server omits `apiVersion` and `kind` in them, as all have the same. If only
+    metadata is requested, these name the metadata form.
 
     >>> [*with_kind([{"metadata": {"name": "a"}}], "v1", "Pod")]
     [{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'a'}}]
@@ -130,7 +129,7 @@ def with_kind(
 def page_inputs(
     command: ListPage, response: ApiResponse, *, as_bytes: bool = False
 ) -> Iterator[ListItem | ListDone | StreamEnded]:
-    """The inputs that an answer to a page of a listing comes to, one by one.
+    """The inputs that result from an answer to a page of a listing, one by one.
 
     With `as_bytes` each object is kept as JSON text, a fifth of the parsed size.
     """
@@ -153,10 +152,10 @@ def page_inputs(
 def _text_of(item: dict[str, Any]) -> bytes | None:
     """The JSON text of an object, in a copy of the exact size.
 
-    None for one that is nested deeper than the serializer goes: it is kept parsed.
+    None if it is nested deeper than the serializer supports: it is kept parsed.
     """
     try:
-        return bytes(memoryview(orjson.dumps(item)))  # serializers leave slack behind
+        return bytes(memoryview(orjson.dumps(item)))  # serializers over-allocate
     except TypeError:
         return None
 
@@ -182,14 +181,14 @@ def watch_input(
     *,
     initial: bool = False,
 ) -> StreamInput:
-    """The input that a line of a watch is: its type, its object, the object's text.
+    """The input for a line of a watch: its type, its object, the object's text.
 
-    The `initial` lines are those of a list, up to a bookmark that says so (Kubernetes:
-    streaming lists).
+    The `initial` lines are the items of a list, up to a bookmark that ends it
+    (Kubernetes: streaming lists).
 
-    A line of type ERROR carries the Status that ends the watch, with the code that an
-    answer would have had (410: the version to go on from is no longer kept).  Metadata
-    alone is told as that of the `resource`.
+    A line of type ERROR carries the Status that ends the watch. Its code is the code
+    that an answer would have had; 410 means that the server no longer keeps the version
+    to resume from. Metadata alone is reported as an object of the `resource`.
 
     >>> status = {"kind": "Status", "code": 410, "message": "too old"}
     >>> end = watch_input(1, "ERROR", status)
@@ -221,7 +220,7 @@ def _ends_initial_events(bookmark: dict[str, Any]) -> bool:
 
 
 def refused(stream: int, response: ApiResponse) -> StreamEnded:
-    """A listing or a watch that an HTTP error has answered."""
+    """The end of a listing or a watch that the server answers with an HTTP error."""
     status, advice = response.status, response.retry_after_seconds
     return StreamEnded(stream, "refused", status, message_of(response), advice)
 
@@ -230,7 +229,7 @@ def refused(stream: int, response: ApiResponse) -> StreamEnded:
 
 
 def version_of(value: Any) -> str | None:
-    """The resourceVersion of an object, a list or a bookmark; None where there is none.
+    """The resourceVersion of an object, a list or a bookmark; None without one.
 
     >>> version_of({"metadata": {"resourceVersion": "7"}}), version_of(None)
     ('7', None)
@@ -241,7 +240,7 @@ def version_of(value: Any) -> str | None:
 
 
 def is_object(value: Any) -> bool:
-    """Whether it is a Kubernetes object, which has a version and a name at least."""
+    """Whether a value is a Kubernetes object, with at least a version and a name."""
     if version_of(value) is None:
         return False
     name = value["metadata"].get("name")
@@ -256,10 +255,10 @@ def _excerpt(value: Any) -> str:
 
 
 def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
-    """The outcome that a response means; `effect` None is a fetched document."""
+    """The outcome that a response means; for a fetched document `effect` is None."""
     status, body = response.status, response.body
     if 200 <= status < 300 and not _can_answer(effect, body):
-        # Something in between has answered, or half of the server.
+        # A proxy has answered, or a part of the server.
         return Unknown(f"the answer has another form: {str(body)[:100]}")
     if 200 <= status < 300:
         return _success(effect, body)
@@ -274,14 +273,14 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
         managers = _managers_of(body) if isinstance(effect, Apply) else ()
         return Conflict(message, reason or "Conflict", managers)
     if status in _TRY_AGAIN or (status == 401 and effect is not None):
-        # 401: credentials are renewed; no handler has failed because of that.
+        # 401: credentials are renewed; no handler fails because of that.
         return Unreachable(message, response.retry_after_seconds)
     if status == 500 and any(text in message for text in _TOO_LARGE):
         return Refused(413, message, "RequestEntityTooLarge")
     if _UNCALLED in message:
-        return Unreachable(message, response.retry_after_seconds)  # nothing is written
+        return Unreachable(message, response.retry_after_seconds)  # nothing written
     if status >= 500:
-        # It may have failed before or after it wrote.
+        # The server may have failed before or after it wrote.
         return Unknown(message)
     if isinstance(effect, Patch) and effect.json and _REJECTED in message:
         steps = [f"{each.get('op')} {each.get('path')}" for each in effect.json]
@@ -289,10 +288,10 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     return Refused(status, message, reason)
 
 
-# Words of k8s.io/apiserver/pkg/admission/plugin/webhook: a webhook chooses the code and
-# the reason of its denial, and the beginning of the message is the API server's.
+# A phrase of k8s.io/apiserver/pkg/admission/plugin/webhook. A webhook chooses the code
+# and the reason of its denial; the API server writes the beginning of the message.
 _DENIAL = re.compile(r'admission webhook "[^"]*" denied the request')
-# A webhook that may not be ignored has not answered.
+# A webhook whose failure must not be ignored has not answered.
 _UNCALLED = "failed calling webhook"
 _EXEMPT = "; if the write is this operator's own, let that webhook exempt its account"
 
@@ -300,8 +299,8 @@ _EXEMPT = "; if the write is this operator's own, let that webhook exempt its ac
 def is_denial(body: Any) -> bool:
     """Whether an error is an admission webhook's denial of a write.
 
-    Its code says nothing: with 401 no credentials are wrong, with 404 nothing is
-    missing, with 409 there is no conflict, and with 500 nothing has been written.
+    Its code proves nothing. With 401 the credentials may be right, and with 404 nothing
+    is missing. With 409 there is no conflict, and with 500 nothing has been written.
 
     >>> is_denial({"code": 401, "message": 'admission webhook "x" denied the request'})
     True
@@ -335,12 +334,12 @@ def _largest(effect: Effect | None) -> str:
     return f"; the largest field is {field}, of {sizes[field]:,} bytes"
 
 
-# All that API servers say of a JSON patch that cannot be applied.
+# API servers say no more than this about a JSON patch that cannot be applied.
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
 def _names_object(body: Any) -> bool:
-    """Whether an error is about an object; that of a path that is not served is not.
+    """Whether an error is about an object, and not about a path that is not served.
 
     >>> _names_object({"details": {"name": "a", "kind": "pods"}}), _names_object("404")
     (True, False)
@@ -350,13 +349,13 @@ def _names_object(body: Any) -> bool:
 
 
 def _can_answer(effect: Effect | None, body: Any) -> bool:
-    """Whether a body is what the effect asks for, as far as can be told."""
+    """Whether a body can be an answer to the effect, as far as it shows."""
     if effect is None:
         return True
     if not isinstance(body, dict):
         return False
     if body.get("kind") == "Status" and body.get("status") == "Failure":
-        return False  # whatever the HTTP status says
+        return False  # regardless of the HTTP status
     match effect:
         case List():
             return "items" in body
@@ -378,18 +377,18 @@ def _success(effect: Effect | None, body: Any) -> Outcome:
     return Applied(body)
 
 
-# The errors of etcd, and of the server's client of it, for more than 1.5 MiB, and 2:
+# The errors of etcd, and of the server's etcd client, for more than 1.5 MiB and 2 MiB:
 # another attempt would fail, too.
 _TOO_LARGE = (
     "etcdserver: request is too large",
     "code = ResourceExhausted desc = trying to send message larger than max",
 )
-# Names in causes are quoted as Go does it.
+# Go quotes the names in causes.
 _CONFLICTING = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
 
 
 def _managers_of(body: Any) -> tuple[str, ...]:
-    """The field managers with which a server-side apply conflicts, if they are told.
+    """The field managers with which a server-side apply conflicts, if it names them.
 
     >>> cause = {"message": 'conflict with "kubectl" using v1', "field": ".data.a"}
     >>> _managers_of({"details": {"causes": [cause, cause]}})
@@ -411,10 +410,10 @@ def _managers_of(body: Any) -> tuple[str, ...]:
 
 
 def message_of(response: ApiResponse) -> str:
-    """The message of an error: its `Status`' own, or which HTTP status it is.
+    """The message of an error: the message of its `Status`, or the HTTP status.
 
-    Of a long value that the message repeats, such as the whole object (Kubernetes:
-    field.Invalid), only the beginning is left: the message is logged, and stored.
+    Long values that the message repeats, such as the whole object, are cut to their
+    beginning (Kubernetes: field.Invalid). The message is logged, and stored.
 
     >>> message_of(ApiResponse(403, {"message": "no"}))
     'no'
@@ -434,6 +433,6 @@ def _reason(body: Any) -> str:
     return str(body.get("reason") or "") if isinstance(body, dict) else ""
 
 
-# A value in quotes of Go, of more than 200 signs; what is kept are 60 of them.
+# A Go-quoted value of more than 200 characters; 60 of them are kept.
 _SIGN = r'(?:[^"\\]|\\.)'
 _LONG_VALUE = re.compile(rf'(Invalid value: "{_SIGN}{{60}}){_SIGN}{{140,}}"', re.DOTALL)

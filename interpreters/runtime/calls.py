@@ -1,6 +1,6 @@
-"""Functions that run outside: those that `fnop.call` names, and impure handlers.
+"""Functions that run outside: impure handlers, and those that `fnop.call` names.
 
-Whatever they do is answered by an outcome.
+Everything they do is answered by an outcome.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ __all__ = [
 
 
 class CallThreads:
-    """The threads of functions that are not coroutines, made when one is needed.
+    """The threads of functions that are not coroutines, created on demand.
 
-    Those of an `executor` that was given are its owner's: it is not shut down here.
+    The threads of a given `executor` belong to its owner: it is not shut down here.
     """
 
     def __init__(self, executor: Executor | None = None) -> None:
         self._given = executor
         self._pool: ThreadPoolExecutor | None = None
         self._number = 0
-        # The functions that have begun and not ended, by name.
+        # The functions that have started and not ended, by name.
         self._busy: dict[object, str] = {}
 
     def begin(
         self, number: int, name: str, work: Callable[[], Outcome]
     ) -> asyncio.Future[Outcome]:
-        """Run a function, called `name`, in one of so many threads."""
+        """Run a function called `name`, in a pool of `number` threads."""
 
         def listed() -> Outcome:
             entry = object()
@@ -68,7 +68,7 @@ class CallThreads:
         return Counter(tuple(self._busy.values()))
 
     def _of(self, number: int) -> Executor:
-        """The pool of as many threads as the settings say."""
+        """The pool with the number of threads from the settings."""
         if self._given is not None:
             return self._given
         if self._pool is None or self._number != number:
@@ -79,21 +79,21 @@ class CallThreads:
         return self._pool
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start no more functions."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class StopFlag:
-    """The argument `stopped` of an impure daemon: true once it is to stop.
+    """The argument `stopped` of an impure daemon: true once it has to stop.
 
-    Each time that the daemon reads it, the views that the daemon was given are brought
-    up to date, in the daemon's own thread or task and nowhere else.
+    Whenever the daemon reads it, fnop updates the views that the daemon was given. This
+    happens in the daemon's own thread or task and nowhere else.
     """
 
     def __init__(self) -> None:
         self.reason = ""
-        # The operator has gone on without it: it is to have no turn any more.
+        # The operator has gone on without the call: it must not run again.
         self.is_given_up = False
         self._fresh: tuple[dict[str, Any], float] | None = None
         self._show: Callable[[dict[str, Any], float], None] = lambda data, wall: None
@@ -101,17 +101,17 @@ class StopFlag:
         self._looking = threading.Lock()
 
     def set(self, reason: str) -> None:
-        """Tell it to stop."""
+        """Signal the daemon to stop."""
         self.reason = reason
 
     def refresh(self, data: dict[str, Any], wall: float) -> None:
-        """Let it know its object as it was seen at this wall time."""
+        """Pass on its object as seen at this wall time."""
         self._fresh = data, wall
 
     def serves(
         self, show: Callable[[dict[str, Any], float], None], remind: Callable[[], None]
     ) -> None:
-        """Have these called when it is looked at: the first where there is news."""
+        """Set callbacks for each look at the flag: `show` only if there is news."""
         self._show, self._remind = show, remind
 
     def is_set(self) -> bool:
@@ -134,7 +134,8 @@ class StopFlag:
 class LiveStopped(StopFlag):
     """Whether an impure daemon is to stop, in real time.
 
-    `wait(seconds)` answers it at the latest then; in a coroutine it is awaited.
+    `wait(seconds)` returns the answer after this time at the latest; a coroutine awaits
+    it.
     """
 
     def __init__(self) -> None:
@@ -143,13 +144,13 @@ class LiveStopped(StopFlag):
         self._event: asyncio.Event | None = None
 
     def on_loop(self) -> None:
-        """Let it be awaited: it is for a coroutine."""
+        """Make it awaitable, for a coroutine."""
         self._event = asyncio.Event()
         if self.reason:
             self._event.set()
 
     def set(self, reason: str) -> None:
-        """Tell it to stop, from the loop's thread."""
+        """Signal the daemon to stop, from the loop's thread."""
         super().set(reason)
         self._flag.set()
         if self._event is not None:
@@ -168,7 +169,7 @@ class LiveStopped(StopFlag):
         return self.is_set()
 
 
-# The most effects of a call that are remembered: a daemon may go on for ever.
+# The most effects of a call that are remembered: a daemon may run for ever.
 _BUILT_MAX = 1_000
 
 
@@ -184,14 +185,14 @@ class _Run:
         # Remembers the effects that the call builds; each thread or task has its own.
         self.witness = Witness(_BUILT_MAX)
         if call.as_handler:
-            flag = LiveStopped() if stopped is None else stopped  # it may be false
+            flag = LiveStopped() if stopped is None else stopped  # a flag may be false
             self.outside = Outside(call.arguments, say, flag)
             self.arguments = self.outside.arguments
             flag.serves(self.outside.shows, self._remind)
         self._say, self._has_reminded = say, False
 
     def arguments_of(self, function: Callable[..., Any]) -> Mapping[str, Any]:
-        """The arguments as the annotations of a handler ask for them."""
+        """The arguments that the annotations of a handler ask for."""
         is_of_object = self.outside is not None and self.outside.is_of_object
         reads = typed(function) if is_of_object else None
         return self.arguments if reads is None else reads.read(self.arguments)
@@ -210,7 +211,7 @@ class _Run:
                 self._say(Log("warning", text))
 
     def returned(self, value: Any) -> Outcome:
-        """The outcome of a call that has returned; a refused answer is final."""
+        """The outcome of a call that has returned; a rejected answer is final."""
         try:
             return Answer(self._answer(value))
         except Exception as problem:
@@ -246,10 +247,10 @@ def called(
     say: Callable[[Log], None] = _nobody,
     stopped: StopFlag | None = None,
 ) -> Outcome:
-    """Run a called function in its thread; what it raises is an outcome.
+    """Run a called function in its thread; turn what it raises into an outcome.
 
-    It is returned, not raised: a StopIteration cannot cross over to the loop, and
-    a SystemExit would end the operator.
+    An exception is returned, not raised: a StopIteration cannot cross over to the loop,
+    and a SystemExit would end the operator.
     """
     try:
         run = _Run(call, say, stopped)
@@ -274,12 +275,12 @@ async def called_on_loop(
     stopped: StopFlag | None = None,
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Outcome:
-    """Run a called coroutine function on the loop; what it raises is an outcome.
+    """Run a called coroutine function on the loop; turn what it raises into an outcome.
 
-    Whenever it goes on, up to its next await, it does so within a `turn`.
-    A cancellation of the task itself, as when the operator ends, goes through.
+    Each time it runs, up to its next await, it does so within a `turn`. A cancellation
+    of the task itself, as when the operator ends, is passed on.
     """
-    flag = LiveStopped() if stopped is None else stopped  # it may be false
+    flag = LiveStopped() if stopped is None else stopped  # a flag may be false
     try:
         run = _Run(call, say, flag)
     except Exception as problem:
@@ -296,7 +297,7 @@ async def called_on_loop(
         return run.failed(problem)
     except Interrupted:
         raise
-    except BaseException as problem:  # an error is an outcome, whatever it is
+    except BaseException as problem:  # every error is an outcome
         return run.failed(problem)
 
 
@@ -308,8 +309,8 @@ def _in_turns(
 ) -> Generator[Any, Any, Any]:
     """Run a coroutine with each of its turns in a context of its own.
 
-    It has none any more once it is given up: one that swallows its cancellation would
-    keep the loop, and the process, for ever.
+    Once given up, it gets no more turns. A coroutine that swallows its cancellation
+    would otherwise keep the loop, and the process, for ever.
     """
     problem: BaseException | None = None
     while True:
@@ -324,7 +325,7 @@ def _in_turns(
         problem = None
         try:
             yield awaited
-        except BaseException as found:  # a cancellation, too: it is the coroutine's
+        except BaseException as found:  # a cancellation, too: the coroutine receives it
             if stopped.is_given_up:
                 with suppress(BaseException):
                     coroutine.close()
@@ -333,7 +334,7 @@ def _in_turns(
 
 
 def raised(problem: BaseException) -> Raised:
-    """The outcome of a call that raised, as the handler gets it."""
+    """The outcome of a call that raised, in the form that the handler gets."""
     name, text = type(problem).__name__, text_of(problem)
     match problem:
         case TemporaryError():
@@ -345,9 +346,9 @@ def raised(problem: BaseException) -> Raised:
 
 
 def _kept_for_the_log(problem: BaseException) -> None:
-    """Let an exception show the author's code, and hold nothing else in memory."""
+    """Make an exception show the author's code, and hold nothing else in memory."""
     steps = problem.__traceback__
     while steps is not None and steps.tb_frame.f_globals is globals():
-        steps = steps.tb_next  # the first ones are in this module
+        steps = steps.tb_next  # the first frames are in this module
     problem.__traceback__ = steps
     traceback.clear_frames(problem.__traceback__)

@@ -1,4 +1,4 @@
-"""The only reader of the clock, and the virtual clock beside it."""
+"""The only reader of the clock, and the virtual clock."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = [
     "VirtualClock",
 ]
 
-# Where virtual time begins: a fixed day, so that two runs say the same.
+# The start of virtual time: a fixed day, so that two runs give the same texts.
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 
 
 class Clock(Protocol):
-    """Something that tells the time."""
+    """A source of the time."""
 
     def now(self) -> Now:
         """The present moment, wall and monotonic, in seconds."""
@@ -49,13 +49,13 @@ class ProcessClock:
 class ThreadClock:
     """A clock of one thread: the time that it has run, and that it has waited.
 
-    The kernel counts for how long a thread could have run while others did (Linux:
-    `schedstat`, in nanoseconds).  Where it does not tell, `waited` is None, and the
-    time on a processor is all that is known to be the thread's own.
+    The kernel counts how long a thread could have run while others did (Linux:
+    `schedstat`, in nanoseconds). If it does not, `waited` is None. Then only the time
+    on a processor is known to be the thread's own.
     """
 
     def __init__(self) -> None:
-        """The clock of the thread that makes it."""
+        """Start the clock of the thread that creates it."""
         self._path = f"/proc/self/task/{threading.get_native_id()}/schedstat"
 
     def mono(self) -> float:
@@ -67,7 +67,7 @@ class ThreadClock:
         return time.thread_time()
 
     def waited(self) -> float | None:
-        """Seconds for which the thread has waited for a processor, in all its life."""
+        """Seconds that the thread has waited for a processor, over its whole life."""
         try:
             with open(self._path, "rb") as file:
                 return int(file.read().split()[1]) / 1e9
@@ -78,9 +78,9 @@ class ThreadClock:
 class Pulse:
     """Notices that the whole process was stopped: by SIGSTOP, or with its machine.
 
-    The thread that makes it is watched; another one beats, every so many `seconds`. If
-    that one is late, and the watched one has not run meanwhile, neither could run. A
-    thread that sleeps does not stop the other.
+    The thread that creates it is watched; another thread beats at intervals of
+    `seconds`. If the beat is late, and the watched thread has not run meanwhile, then
+    neither could run. A sleeping thread does not stop the other.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -90,9 +90,9 @@ class Pulse:
         self._last = time.monotonic(), self._ran(), 0.0
 
     def beat(self) -> float:
-        """Note that this thread runs; answer the seconds of all stops so far.
+        """Note that this thread runs; return the seconds of all stops so far.
 
-        Stops are noticed with an error of twice the interval at the most.
+        Stops are measured with an error of at most twice the interval.
         """
         at, ran, stopped = self._last
         now, runs = time.monotonic(), self._ran()
@@ -111,12 +111,12 @@ class Pulse:
         """The seconds that the watched thread has been on a processor."""
         try:
             return 0.0 if self._clock is None else time.clock_gettime(self._clock)
-        except OSError:  # it has ended
+        except OSError:  # the thread has ended
             return 0.0
 
 
 class VirtualClock:
-    """A clock that moves when it is told to, and costs no waiting."""
+    """A clock that moves only on request, and costs no waiting."""
 
     def __init__(self, wall: float = EPOCH) -> None:
         self._start = wall
@@ -126,7 +126,7 @@ class VirtualClock:
         return self._now
 
     def fork(self) -> VirtualClock:
-        """A second clock that shows the same time, and goes by itself."""
+        """Return a second clock that shows the same time, and runs by itself."""
         twin = VirtualClock(self._start)
         twin._now = self._now
         return twin
@@ -137,6 +137,6 @@ class VirtualClock:
         return self._now.mono
 
     def advance_to(self, mono: float) -> None:
-        """Let it be then; the past stays the past."""
+        """Move on to this moment; the clock never moves back."""
         if mono > self._now.mono:
             self._now = Now(self._start + mono, mono)

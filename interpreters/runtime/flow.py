@@ -1,8 +1,8 @@
 """The way of objects through the work queue, and the durations of attempts.
 
-An observer for metrics alone: nobody else pays for it.  It looks at the queue as it was
-before a step and as it is after it, which are two values; what is not in the second
-any more has been served.
+This observer serves metrics only, so that other operators do not pay for it. It
+compares the queue before a step with the queue after it, which are two values. An
+object that is missing in the second has been served.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ ATTEMPT_BOUNDS = (
 
 
 class Flow:
-    """An observer (`fnop.interpreters.runtime.machine.Observer`); all is by the kind's
-    key.
+    """An observer (`fnop.interpreters.runtime.machine.Observer`); all is by kind key.
 
-    `adds` counts how often an object became due: by what was seen of it, or because its
-    time had come; it is counted once until it is served.  `waits` are the times until
-    then.  `works` and `attempts` are how long attempts of handlers took, in two scales,
-    from their beginning to their end, with all that they waited for; `retries` counts
-    those that are followed by another one.
+    `adds` counts how often an object became due, by an observation or because its time
+    had come. It counts once until the object is served. `waits` are the times until
+    then. `works` and `attempts` are the durations of handlers' attempts, in two scales.
+    A duration runs from the beginning to the end and includes every wait. `retries`
+    counts attempts that are followed by another one.
     """
 
     def __init__(self, state: Callable[[], State] = lambda: NEW) -> None:
@@ -52,7 +51,7 @@ class Flow:
         self._counted: set[Key] = set()
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        """Take one step in."""
+        """Take one step into account."""
         state, moment = self.state(), now.mono
         if isinstance(input, (WatchEvent, ListItem)):
             self._on_sight(state, input, moment)
@@ -65,7 +64,7 @@ class Flow:
     def _on_sight(
         self, state: State, input: WatchEvent | ListItem, moment: float
     ) -> None:
-        """An object was seen: it is due, unless it was already."""
+        """Note that an object was seen: it is due, unless it already was."""
         stream = state.streams.numbers.get(input.stream)
         if stream is None or stream[2] != StreamPurpose.OBJECTS.value:
             return
@@ -80,7 +79,7 @@ class Flow:
             self._has_waited(key, 0.0)
 
     def _on_served(self, state: State, moment: float) -> None:
-        """Take in the objects that were due before the step and have left the queue."""
+        """Count the objects that were due before the step and have left the queue."""
         queue, due = self._before, state.objects.queue.due
         while True:
             key, rest = queue.take(moment)

@@ -1,15 +1,15 @@
-"""The guard: it notices acts on the world by code that is only to decide.
+"""The guard: it notices actions on the world by code that should only decide.
 
-A handler that is not impure decides, and so do filters, index functions and whatever
-else of the author's is called within `step`: a simulation and a replay call them as
-often as they like.  One that connects to a server or writes a file acts each time.
-Python tells of such acts by its audit events (PEP 578); one hook for the process looks
-at those of threads that take a step at the moment.
+A handler that is not impure decides. So do filters, index functions and all other
+author's code that is called within `step`. A simulation and a replay call them as often
+as they like. Code that connects to a server or writes a file acts each time. Python
+reports such actions by its audit events (PEP 578). One hook for the process looks at
+the events of threads that currently take a step.
 
-It does not notice connections that were made before, and what a library in C does by
-itself.  It lets pass reading, printing, logging through the standard `logging`, what a
-module does while it is imported, what the garbage collector closes, and what signals
-call.
+The guard does not notice connections that were made before, and actions of a C library.
+It permits reading, printing, logging through the standard `logging`, the code of a
+module during its import, objects that the garbage collector closes, and signal
+handlers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An act on the world by a handler (its id), or else by a function (its name).
+    """An action on the world by a handler (its id), or else by a function (its name).
 
     `place` is the file and line of the function.
     """
@@ -61,12 +61,12 @@ class Act:
 
     @property
     def refusal(self) -> str:
-        """The reason why the act is refused, and the remedy."""
+        """The reason why the action is refused, and the remedy."""
         return f"{self}: {self._remedy}"
 
     @property
     def warning(self) -> str:
-        """The warning on a cluster, where the act is let pass."""
+        """The warning in a cluster, which permits the action is permitted."""
         return (
             f"{self}, which a simulation or a replay refuses, for there it would act "
             f"again: {self._remedy} (told once for each handler)"
@@ -76,9 +76,10 @@ class Act:
 class Guard:
     """Notices what the author's code does in this thread, within `with guard:`.
 
-    Where it `refuses`, the act raises `NotPure`, and the handler fails even if it
-    catches that; else it is only noted.  `is_on` is asked when something is noticed.
-    `tells` is given each deed and its frame, before it is refused.
+    If it `refuses`, the action raises `NotPure`, and the handler fails even if it
+    catches the exception. Otherwise the action is only noted. `is_on` is called when
+    something is noticed. `tells` receives each deed and its frame before the guard
+    refuses it.
     """
 
     def __init__(
@@ -107,12 +108,12 @@ class Guard:
         del GUARDED[get_ident()]
 
     def news(self) -> list[Act]:
-        """The first act of each handler or function, told once."""
+        """The first action of each handler or function, returned once."""
         acts, self._acts = self._acts, []
         return acts
 
     def saw(self, deed: str, frame: FrameType | None) -> None:
-        """Note an act that is about to happen. Raises `NotPure` where it is refused."""
+        """Note an action that is about to happen. Raises `NotPure` if it is refused."""
         frames = authors_frames(frame)
         if not frames or not self._is_on():
             return
@@ -140,18 +141,18 @@ def _act(deed: str, author: FrameType) -> Act:
     return Act(function, deed, place, handler)
 
 
-# ------------------------------------------------------------------- who does it
+# --------------------------------------------------------------------- the actor
 
-# Within these it is not the author's code that acts.
+# Actions within these functions are not the author's code.
 _LOGGING = logging.Logger.callHandlers.__code__
 _FINALIZING = weakref.finalize.__call__.__code__
 _IMPORTING = "<frozen importlib._bootstrap>"
 
 
 def _called_by_python() -> set[CodeType | None]:
-    """The functions that Python calls by itself, wherever a thread just is.
+    """The functions that Python calls by itself, at any point of a thread.
 
-    Somebody has set them for signals, and for the garbage collector.
+    They are handlers of signals, and callbacks of the garbage collector.
     """
     handlers = (signal.getsignal(each) for each in signal.valid_signals())
     return {getattr(each, "__code__", None) for each in (*gc.callbacks, *handlers)}
@@ -160,8 +161,8 @@ def _called_by_python() -> set[CodeType | None]:
 def authors_frames(frame: FrameType | None) -> list[FrameType]:
     """The frames below fnop's own, up to the function that fnop has called.
 
-    There are none where fnop itself acts, or something for which that function does
-    not answer.
+    The list is empty if fnop itself acts, or code for which that function is not
+    responsible.
     """
     found: list[FrameType] = []
     strangers = _called_by_python()
@@ -178,7 +179,7 @@ def authors_frames(frame: FrameType | None) -> list[FrameType]:
     return found
 
 
-# ------------------------------------------------------------------ what it does
+# -------------------------------------------------------------------- the action
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -214,7 +215,7 @@ def _always(deed: str) -> Callable[[tuple[Any, ...]], str]:
     return lambda args: deed
 
 
-# Audit events (Python's documentation: "Audit events table") by what they mean.
+# Audit events (Python's documentation: "Audit events table") by their meaning.
 DEEDS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "socket.connect": _about("connects to", 1),
     "socket.bind": _about("binds a socket to", 1),
@@ -254,13 +255,13 @@ DEEDS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "_thread.start_joinable_thread": _always("starts a thread"),  # Python 3.13
 }
 
-# The guards of those threads that take a step at the moment.
+# The guards of the threads that currently take a step.
 GUARDED: dict[int, Guard] = {}
 _installed = False
 
 
 def _install() -> None:
-    """Add the hook, once: Python has no way to take one away."""
+    """Add the hook, once: Python cannot remove one."""
     global _installed
     if not _installed:
         _installed = True
@@ -270,7 +271,7 @@ def _install() -> None:
 
 
 def _tell_of_threads() -> None:
-    """Let the start of a thread be told, as Python itself does from 3.12 on."""
+    """Make Python report the start of a thread, as it does itself from 3.12 on."""
     begin: Callable[..., Any] = threading._start_new_thread  # type: ignore[attr-defined]
 
     def told(function: Callable[..., Any], args: Any, *more: Any) -> Any:
@@ -283,18 +284,18 @@ def _tell_of_threads() -> None:
 def _heard(
     event: str,
     args: tuple[Any, ...],
-    # Bound here, for at the end of the process the module is empty.
+    # Bound here, because at the end of the process the module is empty.
     deeds: dict[str, Callable[[tuple[Any, ...]], str | None]] = DEEDS,
     guards: dict[int, Guard] = GUARDED,
     thread: Callable[[], int] = get_ident,
 ) -> None:
-    """All audit events of the process: hardly any is of interest."""
+    """Handle an audit event; few events of the process are of interest."""
     if guards and event in deeds:
         guard = guards.get(thread())
         if guard is not None:
             try:
                 deed = deeds[event](args)
-            except Exception:  # another Python may give other arguments
+            except Exception:  # other Python versions may pass other arguments
                 deed = f"does what Python calls {event}"
             if deed is not None:
                 guard.saw(deed, sys._getframe(1))

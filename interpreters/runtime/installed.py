@@ -1,4 +1,4 @@
-"""Code of authors, told apart from that of Python and of installed libraries."""
+"""The distinction between authors' code, Python's code and installed libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_installed(path: str) -> bool:
     """Whether a file is Python's or an installed library's."""
     try:
         return os.path.realpath(path).startswith(_folders())
-    except (OSError, ValueError):  # no path at all, or the working folder is gone
+    except (OSError, ValueError):  # the path is invalid, or the working folder is gone
         return False
 
 

@@ -1,9 +1,9 @@
-"""Ctrl-C while the author's code runs.
+"""Handle Ctrl-C while the author's code runs.
 
-Python tells of it by a KeyboardInterrupt, wherever the main thread is; and an author's
-code, or its library, may raise one, too.  The first ends the process, the second is a
-failure like others.  SIGTERM, and the alarm at the end of a time, are the same where a
-command has given them Python's handler of Ctrl-C (`signal.default_int_handler`).
+Python raises a KeyboardInterrupt for it at any point of the main thread. An author's
+code, or its library, may raise one, too. The first ends the process, the second is an
+ordinary failure. SIGTERM, and the alarm at the end of a time limit, work the same way
+if a command has given them Python's handler of Ctrl-C (`signal.default_int_handler`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Interrupted", "interruptible"]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C was pressed: no author's code has raised it."""
+    """Ctrl-C was pressed: the author's code has not raised it."""
 
 
 # Windows has no alarm.
@@ -27,7 +27,7 @@ _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, nam
 
 
 def _interrupts(number: int) -> bool:
-    """Whether a signal is told by a KeyboardInterrupt; one in the background is not."""
+    """Whether a signal raises a KeyboardInterrupt; in the background it does not."""
     return signal.getsignal(number) is signal.default_int_handler
 
 
@@ -43,18 +43,18 @@ class _Ear:
         raise self.pressed
 
 
-# The ear of the main thread: no other gets signals.
+# The ear of the main thread: other threads get no signals.
 _ear: _Ear | None = None
 
 
 class interruptible:
-    """Raise `Interrupted` at the end of a block in which Ctrl-C was pressed.
+    """Raise `Interrupted` at the end of a block if Ctrl-C was pressed within it.
 
-    Within the block it is raised, too, so that a handler which does not return is left;
-    there it may be taken for an error of the handler.  Where SIGINT has another
-    meaning than Python's own, as in a served operator, or in another thread, to which
-    Python sends no signal, nothing changes.  A block within another costs nearly
-    nothing: a run of thousands of steps opens one around them all.
+    It is also raised within the block, so that a handler which does not return is left.
+    There it may be taken for an error of the handler. Nothing changes if SIGINT has
+    another meaning than Python's own, as in a served operator. Nothing changes in other
+    threads either, because Python sends them no signals. A block within another costs
+    nearly nothing: a run of thousands of steps opens one around them all.
     """
 
     __slots__ = ("_is_outermost",)
@@ -88,4 +88,4 @@ class interruptible:
                 if signal.getsignal(number) is ear:
                     signal.signal(number, signal.default_int_handler)
         if ear.pressed is not None:
-            raise ear.pressed  # with its traceback: that is where it was pressed
+            raise ear.pressed  # with its traceback, which shows where it was pressed

@@ -17,9 +17,10 @@ __all__ = [
     "reader_of",
 ]
 
-# An event of several lines is complete if nothing more comes for so long.
+# An event of several lines is complete if nothing more comes for this long.
 QUIET_SECONDS = 1.0
-# The progress of a log is told once in this time, though nobody wants its lines.
+# The operator learns a log's progress once in this time, even if no handler wants its
+# lines.
 MARK_SECONDS = 60.0
 
 
@@ -40,19 +41,19 @@ def reader_of(command: FollowLog, program: Program) -> LogReader:
 
 
 def lines_input(stream: int, batch: Batch) -> LogLines:
-    """The input that a batch of lines is."""
+    """The input for a batch of lines."""
     return LogLines(stream, *batch)
 
 
 def mark_input(stream: int, reader: LogReader) -> LogLines:
-    """The input that tells how far a log was read."""
+    """The input that reports how far a log was read."""
     return LogLines(stream, (), reader.mark)
 
 
 def last_inputs(
     end: StreamEnded, reader: LogReader, now: float
 ) -> tuple[LogLines, StreamEnded]:
-    """The inputs at the end of a stream: how far it was read, and why it has ended."""
+    """The inputs at the end of a stream: the last position, and why it has ended."""
     reason = "elsewhere" if reader.is_elsewhere else end.reason
     read, place, rest = mark_input(end.stream, reader), reader.place, reader.rest(now)
     message = end.message or reader.remark

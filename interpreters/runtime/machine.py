@@ -1,4 +1,4 @@
-"""The operator as something that is fed: the one place where `step` is called."""
+"""The operator as a machine that takes inputs: the only place that calls `step`."""
 
 from __future__ import annotations
 
@@ -37,52 +37,52 @@ Json = dict[str, Any]
 
 
 class Observer(Protocol):
-    """Sees every step: a recorder, a log, a meter.  It changes nothing."""
+    """Observes every step: a recorder, a log, a meter. It changes nothing."""
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        """One step has been taken; its commands are not performed yet."""
+        """Observe a step that was taken; its commands are not performed yet."""
         ...
 
 
 @runtime_checkable
 class Onlooker(Protocol):
-    """An observer that sees reviews, too, which are beside the steps.
+    """An observer that also sees reviews, which happen outside the steps.
 
     A review is `behind` by the steps that were taken since it began.
     """
 
     def reviewed(self, now: Now, review: Json, decision: Json) -> None:
-        """A review has been decided; both are JSON (`fnop.core.admission.wire`)."""
+        """Observe a decided review; both are JSON (`fnop.core.admission.wire`)."""
         ...
 
 
 class Eye(Protocol):
-    """Watches what the author's code does within steps, in the thread of the step."""
+    """Watches the actions of the author's code within steps, in the step's thread."""
 
     def open(self) -> None:
-        """A step begins."""
+        """Note that a step begins."""
         ...
 
     def shut(self) -> None:
-        """It has ended."""
+        """Note that the step has ended."""
         ...
 
     def acted(self, deed: str, frame: FrameType | None) -> None:
-        """The guard has noticed an act, which it may refuse."""
+        """Note an action that the guard has noticed and may refuse."""
         ...
 
     def drove(self, situation: Situation, journal: Journal) -> None:
-        """A handler is driven to the end of its journal."""
+        """Note that a handler is driven to the end of its journal."""
         ...
 
 
 class Machine:
     """A program with its present state.
 
-    `refuses` forbids the author's code to act on the world within a step; else it is
-    only noticed.  Where the settings want no guard, it is neither.  An `eye` watches it
-    in other respects, as `fnop check` does (`fnop.interpreters.check.inputs.purity`);
-    it can be set between two steps.
+    `refuses` forbids the author's code to act on the world within a step; otherwise
+    fnop only notices it. If the settings turn the guard off, it does neither. An `eye`
+    watches the code in other respects, as `fnop check` does
+    (`fnop.interpreters.check.inputs.purity`); it can be set between two steps.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Machine:
         watch_coroutines()
         self.program = program
         self.state: State = NEW
-        # Conversations that wait for an answer: a cache, and no part of the state.
+        # Conversations that wait for an answer: a cache, not a part of the state.
         self.live = LiveCache()
         self._observers = tuple(observers)
         self._steps = 0
@@ -109,7 +109,7 @@ class Machine:
     def fork(self) -> Machine:
         """A second machine in the same state, without observers and without an eye.
 
-        Its conversations are driven anew from their journals where they go on.
+        Conversations that continue are driven again from their journals.
         """
         twin = Machine.__new__(Machine)
         twin.program, twin.state = self.program, self.state
@@ -126,10 +126,10 @@ class Machine:
         return settings_of(self.program, self.state.lifecycle)
 
     def feed(self, now: Now, input: Input) -> tuple[Command, ...]:
-        """Take one input in; the commands to perform.
+        """Take one input; return the commands to perform.
 
-        Handlers are driven where no event loop is visible, so that starting a
-        task in one fails the same way everywhere.
+        Handlers run with no event loop visible, so that starting a task in one fails
+        the same way everywhere.
         """
         eye = self.eye
         self._steps += 1
@@ -144,7 +144,7 @@ class Machine:
         return commands
 
     def _lay_aside(self, input: ListItem | WatchEvent) -> None:
-        """Keep the text of an object alone, after all who look at it at once."""
+        """Keep only the text of an object, once all immediate readers are done."""
         records, body = self.state.objects.records, input.body
         stream = self.state.streams.numbers.get(input.stream)
         if stream is None or len(records) <= PLAIN_MAX or not body.has_text:
@@ -156,7 +156,7 @@ class Machine:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """A turn of the author's code: no event loop is visible, acts are noticed."""
+        """Run a turn of the author's code: hide the event loop, notice actions."""
         loop, thread = asyncio._get_running_loop(), get_ident()
         asyncio._set_running_loop(None)
         outer = GUARDED.get(thread)
@@ -177,7 +177,7 @@ class Machine:
             asyncio._set_running_loop(loop)
 
     def reviews(self, request: Request) -> bool:
-        """Whether an admission handler is about the kind of a request."""
+        """Whether an admission handler covers the kind of a request."""
         reviewer = reviewer_of(self.program, self.state)
         return any(
             reviewer.is_about(each, request)
@@ -188,9 +188,9 @@ class Machine:
     def review(
         self, now: Now, request: Request, asks: Collection[str] = (), account: str = ""
     ) -> Review:
-        """Decide about a write, beside all steps, from the present state.
+        """Decide about a write, outside all steps, from the present state.
 
-        A conversation as `fnop.core.admission.reviewing.review` is one.
+        This is a conversation, like `fnop.core.admission.reviewing.review`.
         """
         reviewer = reviewer_of(self.program, self.state, account)
         conversation = review(reviewer, request, now, asks)
@@ -217,7 +217,7 @@ class Machine:
             answers.append(outcome)
 
     def acts(self) -> list[Act]:
-        """The acts of the author's code on the world since the last call."""
+        """The actions of the author's code on the world since the last call."""
         return [] if self._guard is None else self._guard.news()
 
     def close(self) -> None:
@@ -238,8 +238,8 @@ class Machine:
 def _guard_of(machine: Machine, *, refuses: bool) -> Guard:
     """The guard of a machine: on as long as the settings in force want one.
 
-    It holds no machine in memory, so that one which nobody has any more is freed at
-    once, with all its states.
+    It keeps no reference to the machine, so that an unused machine is freed at once,
+    with all its states.
     """
     found = weakref.ref(machine)
 

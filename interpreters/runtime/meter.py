@@ -1,10 +1,10 @@
-"""The figures of an operator seen from outside: of its steps, its API, its reviews.
+"""The figures of an operator as seen from outside: its steps, its API, its reviews.
 
-`Meter` sees what every observer sees, and keeps what the state forgets: when a stream
-was last heard, since when a command awaits its answer, how attempts have ended.  It
-reads no clock, so a meter that is fed a recording counts what the run has counted.
-`MeteredApi` counts requests, where they are sent, `MeteredReviews` what the operator's
-webhooks are asked.
+`Meter` sees what every observer sees, and keeps what the state forgets. That is the
+last sign of each stream, the start of each wait for an answer, and the results of
+attempts. It reads no clock, so a meter that is fed a recording counts the same as in
+the run. `MeteredApi` counts the requests of an API client, `MeteredReviews` the reviews
+of the operator's webhooks.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ __all__ = ["Histogram", "Meter", "MeteredApi", "MeteredReviews", "counted_as"]
 
 Counted = Literal["success", "error", "requeue"]
 
-# Seconds: of requests as client-go has them, of calls up to the hour, of reviews as
-# long as an API server waits.
+# Seconds. For requests the bounds of client-go, for calls up to the hour, for reviews
+# as long as an API server waits.
 REQUEST_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 CALL_BOUNDS = (0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 REVIEW_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0)
@@ -57,7 +57,7 @@ _HEARD = (WatchEvent, Bookmark, ListItem, ListDone)
 
 
 class Histogram:
-    """The counts of values up to each of some bounds.
+    """The counts of values up to each bound.
 
     >>> times = Histogram((1.0, 5.0))
     >>> times.add(1.0)
@@ -88,9 +88,9 @@ class Meter:
     """An observer (`fnop.interpreters.runtime.machine.Observer`).
 
     `attempts` counts by the object's resource, the handler and `success`, `error` or
-    `requeue`; `events` by their type; `ends` by why streams ended; `calls` are the
-    durations of calls by handler. `lines` of logs are counted by handler, and so are
-    those `dropped` by its rate.
+    `requeue`. `events` counts by their type, and `ends` by the reason why streams
+    ended. `calls` are the durations of calls by handler. `lines` of logs are counted by
+    handler, as are the lines `dropped` by its rate.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Meter:
         self.dropped: Counter[str] = Counter()
         self.calls: dict[str, Histogram] = {}
         self._heard: dict[int, float] = {}
-        # Those of them that are listings of pages.
+        # The numbers among them that are listings of pages.
         self._pages: set[int] = set()
         self._logs: set[int] = set()
         self._asked: dict[int, float] = {}
@@ -111,11 +111,11 @@ class Meter:
 
     @property
     def seen(self) -> Timings:
-        """When what happened that the state does not tell."""
+        """The times of events that the state does not keep."""
         return Timings(self._heard, self._asked, self._answered, self._reached)
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        """Take one step in."""
+        """Take one step into account."""
         moment = now.mono
         if self._reached is None or self._is_of_server(input):
             self._reached = moment
@@ -135,7 +135,7 @@ class Meter:
             self._on_command(command, moment)
 
     def _is_of_server(self, input: Input) -> bool:
-        """Whether an input is a word of the API server, and not the lack of one."""
+        """Whether an input comes from the API server, and not from its absence."""
         match input:
             case StreamEnded(reason="unreachable" | "silent"):
                 return False
@@ -153,7 +153,7 @@ class Meter:
         is_last = isinstance(input, ListDone) and input.continue_token is None
         if is_last and input.stream in self._pages:
             self._close(input.stream)
-        elif input.stream in self._heard:  # a closed one is heard no more
+        elif input.stream in self._heard:  # a closed one is not heard again
             self._heard[input.stream] = moment
 
     def _close(self, stream: int) -> None:
@@ -199,7 +199,7 @@ class Meter:
 
 
 def counted_as(say: Say) -> Counted | None:
-    """The result of an attempt, by the line of its end; None for other lines.
+    """The result of an attempt, from the log line at its end; None for other lines.
 
     >>> from fnop.core.seam.commands import AttemptEnded
     >>> counted_as(Say("info", "in any words", ended=AttemptEnded("success")))
@@ -212,8 +212,8 @@ def counted_as(say: Say) -> Counted | None:
         case "success" | "error" | "requeue" as result:
             return result
         case "timeout":
-            # An attempt that fails then; not one that asks to go on, nor a success
-            # whose write is refused then.
+            # This attempt has failed. An attempt that asks to continue has not, nor has
+            # a success whose write is then refused.
             has_failed = say.error is not None and say.took is not None
             return "error" if has_failed else None
         case "delegated" | "cancelled":
@@ -221,10 +221,10 @@ def counted_as(say: Say) -> Counted | None:
 
 
 class MeteredApi:
-    """An `Api` that counts what goes through it, for another one.
+    """An `Api` that counts the requests it forwards to another one.
 
-    `answers` counts by method and status; a request without an answer has `<error>`,
-    as in client-go.  `times` are the durations by method.
+    `answers` counts by method and status; a request without an answer has `<error>`, as
+    in client-go. `times` are the durations by method.
     """
 
     def __init__(self, api: Api, clock: Clock | None = None) -> None:
@@ -234,7 +234,7 @@ class MeteredApi:
         self._clock = clock or SystemClock()
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Answer one request.  Raises `Unreachable` when no answer came."""
+        """Answer one request. Raises `Unreachable` when no answer came."""
         began = self._clock.now().mono
         code = "<error>"
         try:
@@ -249,7 +249,7 @@ class MeteredApi:
     def watch(
         self, request: ApiRequest, *, silence_seconds: float
     ) -> AsyncGenerator[WatchLine, None]:
-        """Follow one watch, as the other does."""
+        """Follow one watch, as the wrapped API does."""
         return self._api.watch(request, silence_seconds=silence_seconds)
 
     async def close(self) -> None:
@@ -258,12 +258,12 @@ class MeteredApi:
 
 
 class MeteredReviews:
-    """Decides as another one does (`Runner.review`), and counts.
+    """Decides as another function does (`Runner.review`), and counts.
 
     `answers` counts by webhook and HTTP status, `results` by handler and `allowed`,
-    `denied` or `error`; `times` are the durations by webhook. What is asked of no
-    webhook has the webhook "". A review for an unknown webhook is not counted, as it is
-    asked again without a webhook (`fnop.adapters.webhooks.answering`).
+    `denied` or `error`. `times` are the durations by webhook. Reviews that name no
+    webhook have the webhook "". A review for an unknown webhook is not counted, because
+    it is then asked again without a webhook (`fnop.adapters.webhooks.answering`).
     """
 
     def __init__(
@@ -278,9 +278,9 @@ class MeteredReviews:
     async def __call__(
         self, body: Any, *, webhook: str | None = None, **given: Any
     ) -> Decision:
-        """Decide about a review; raises what the other one raises."""
+        """Decide about a review; raises what the wrapped function raises."""
         began = self._clock.now().mono
-        # A caller may name anything: only webhooks that there are get a label.
+        # A caller may send any name: only existing webhooks get a label.
         label, code = "", "500"
         try:
             decision = await self._review(body, webhook=webhook, **given)

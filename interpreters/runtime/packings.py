@@ -8,15 +8,15 @@ from fnop.core.values.packing import Packing
 
 __all__ = ["PLAIN_MAX", "Packings"]
 
-# Fewer objects are kept as they came: packing a text takes as long as parsing it ten
-# times.
+# Up to this number, objects are kept as they came: packing a text takes as long as
+# parsing it ten times.
 PLAIN_MAX = 1000
 
 
 class Packings:
     """The packing of each kind, made with the texts of its first objects.
 
-    It is a cache, and no part of the state: bodies are equal, packed or not.
+    It is a cache, not a part of the state: bodies are equal, packed or not.
     """
 
     __slots__ = ("_first", "_known")
@@ -39,8 +39,8 @@ class Packings:
     def _packing_of(self, kind: str, body: Body) -> Packing | None:
         """The packing of a kind; None until two of its objects are known.
 
-        Two show what differs from one to the next, and more add little: the window of
-        the compressor holds some of them only, and takes longer to search.
+        Two objects show the differences from one to the next, and more add little. The
+        window of the compressor holds only some of them, and takes longer to search.
         """
         packing = self._known.get(kind)
         if packing is not None:

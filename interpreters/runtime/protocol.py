@@ -1,8 +1,8 @@
 """The protocol of a Kubernetes API for interpreters: send a request, follow a watch.
 
-Two things speak this protocol: the client of a real cluster
-(`fnop.adapters.kubernetes.client`) and the simulated cluster behind any of its
-doors.  It is deliberately small: paths and JSON, no kinds, no models.
+Two parts speak this protocol: the client of a real cluster
+(`fnop.adapters.kubernetes.client`) and the simulated cluster behind any of its doors.
+It is deliberately small: paths and JSON, no kinds, no models.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The sender of a request, as authentication found out."""
+    """The sender of a request, as identified by authentication."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -49,8 +49,9 @@ class User:
 class MalformedBody:
     """A body that could not be parsed, and why: it is refused with 400.
 
-    `excerpt` is how a server shows its beginning.  `number` is one in it that is JSON,
-    and none that a computer has: a server comes to that later than to the syntax.
+    `excerpt` is its beginning as a server shows it. `number` is a number in it that is
+    valid JSON, but too large for a computer. A server reports it only after it has
+    checked the syntax.
     """
 
     message: str
@@ -62,13 +63,15 @@ class MalformedBody:
 class ApiRequest:
     """One HTTP request to the API server, as data.
 
-    `path` is the absolute path without the server, `query` ordered pairs,
-    `body` a parsed JSON value that nobody changes afterwards, None, or
-    `MalformedBody`.  `accept` and `agent` are the headers Accept and User-Agent.
-    Without a `user` nobody is asked for permission.  What has not begun `before` a
-    monotonic time must not begin any more, however long it had to wait for its turn.
-    An `urgent` one waits for no turn, and not beyond that time for its answer.  What is
-    not answered in full within so many `seconds` is given up, if not before.
+    `path` is the absolute path without the server, `query` ordered pairs. `body` is a
+    parsed JSON value that must not change afterwards, None, or `MalformedBody`.
+    `accept` and `agent` are the headers Accept and User-Agent. Without a `user`, no
+    permission is checked.
+
+    A request that has not begun `before` a monotonic time must not begin later, however
+    long it waited for its turn. An `urgent` request does not wait for a turn, and waits
+    for its answer only until that time. The client gives up a request that is not
+    answered in full within `seconds`, if not before.
     """
 
     method: str
@@ -101,9 +104,9 @@ class ApiResponse:
 class WatchLine:
     """One line of a watch: its type, the parsed object, and the object's bytes.
 
-    `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR (the object is then a
-    Status).  `raw` is the exact JSON text of the object where the transport has
-    it: what is kept for long is kept as bytes (a fifth of the parsed size).
+    `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR (the object is then a Status).
+    `raw` is the exact JSON text of the object if the transport has it. Objects that are
+    kept for long are kept as bytes (a fifth of the parsed size).
     """
 
     type: str
@@ -112,7 +115,7 @@ class WatchLine:
 
 
 class Unreachable(Exception):
-    """Raised where no answer came; `sent` tells whether the server may have acted."""
+    """Raised when no answer came; `sent` is whether the server may have acted."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -120,7 +123,7 @@ class Unreachable(Exception):
 
 
 class StreamRefused(Exception):
-    """The watch was answered by an HTTP error before its first line."""
+    """The server answered the watch with an HTTP error before its first line."""
 
     def __init__(
         self, status: int, message: str, retry_after_seconds: float | None = None
@@ -131,7 +134,7 @@ class StreamRefused(Exception):
 
 
 class StreamSilent(Exception):
-    """Raised where no byte came for longer than the caller is ready to wait."""
+    """Raised when no byte came for longer than the caller is willing to wait."""
 
 
 class StreamUndecodable(Exception):
@@ -139,10 +142,10 @@ class StreamUndecodable(Exception):
 
 
 class Asked(Protocol):
-    """Something that answers requests: all that a reader needs of an API."""
+    """An API that answers requests: all that a reader needs of it."""
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Answer one request.  Raises `Unreachable` when no answer came."""
+        """Answer one request. Raises `Unreachable` when no answer came."""
         ...
 
 
@@ -150,7 +153,7 @@ class Api(Protocol):
     """A Kubernetes API, real or simulated."""
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Answer one request.  Raises `Unreachable` when no answer came."""
+        """Answer one request. Raises `Unreachable` when no answer came."""
         ...
 
     def watch(
@@ -170,7 +173,7 @@ class Api(Protocol):
 
 @runtime_checkable
 class Logs(Protocol):
-    """An API that shows the logs of pods, too."""
+    """An API that also shows the logs of pods."""
 
     def follow(
         self, request: ApiRequest, *, silence_seconds: float

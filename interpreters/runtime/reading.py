@@ -1,7 +1,7 @@
-"""Reading a cluster for a person: kinds, collections, and signs of operators.
+"""Read a cluster for a person: kinds, collections, and signs of operators.
 
-Requests that fail for now are sent again, after a while.  Collections are read page by
-page, so what is remembered does not grow with the cluster.
+Requests that fail temporarily are sent again, after a while. Collections are read page
+by page, so that memory does not grow with the cluster.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from fnop.interpreters.runtime.protocol import (
 __all__ = ["PAGE_LIMIT", "Expired", "ReadProblem", "Reader"]
 
 PAGE_LIMIT = 500
-# Requests that fail for now: half a minute altogether.
+# Attempts at a request that fails temporarily: half a minute altogether.
 _TRIES_MAX = 8
-# An aggregated API that is down must not hold everything up.
+# An aggregated API that is down must not delay everything.
 _DISCOVERY_TRIES_MAX = 3
 
 _TRY_AGAIN = frozenset((408, 429))
 
 
 class ReadProblem(Exception):
-    """Something cannot be looked at; the text says what and why."""
+    """Something cannot be read; the text says what and why."""
 
 
 class Expired(Exception):
@@ -57,9 +57,9 @@ class Expired(Exception):
 class Reader:
     """Reads from an API server.
 
-    `pause` waits so many seconds, `jitter` is a number from 0 to 1; a request is sent
-    `tries_max` times at most.  Methods raise `ReadProblem`, and `Unreachable` when the
-    server stays away.
+    `pause` waits the given number of seconds, `jitter` is a number from 0 to 1. A
+    request is sent at most `tries_max` times. Methods raise `ReadProblem`, and
+    `Unreachable` when the server does not answer.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Reader:
         self._tries_max = tries_max
 
     async def catalogue(self) -> tuple[Catalogue, str | None]:
-        """The kinds that are served, and why some could not be read."""
+        """The kinds that are served, and the reason why some could not be read."""
         number, pages = 0, [discovering.Document(path) for path in discovering.ROOTS]
         found: Discovery = discovering.begun({})
         patience = discovering.patience_seconds(0)
@@ -107,7 +107,7 @@ class Reader:
         selected: tuple[tuple[str, str], ...] = (),
         accept: str = JSON,
     ) -> AsyncIterator[tuple[Body, ...]]:
-        """The objects of a collection; raises `Expired` where it has to begin again.
+        """The objects of a collection; raises `Expired` if it must begin again.
 
         `selected` are parameters such as a label selector.
         """
@@ -133,7 +133,7 @@ class Reader:
     ) -> ListedPage | ApiResponse:
         """One page of a collection, or the refusal to show it; "" begins it.
 
-        Raises `Expired` where the collection has to begin again.
+        Raises `Expired` if the collection has to begin again.
         """
         more = (("continue", token),) if token else ()
         query = (("limit", str(PAGE_LIMIT)), *selected, *more)
@@ -149,9 +149,9 @@ class Reader:
         namespaces: tuple[str, ...] | None,
         name: str,
     ) -> tuple[list[Body], str]:
-        """The leases of a name: in the whole cluster, or where one may look.
+        """The leases of a name: in the whole cluster, or in the readable namespaces.
 
-        Also why some could not be looked at, or "".
+        Also the reason why some could not be read, or "".
         """
         resource = _of_key(catalogue, LEASES)
         if resource is None:
@@ -181,7 +181,7 @@ class Reader:
     ) -> tuple[list[Body], str]:
         """The peering objects of a name: of the cluster, or of these namespaces.
 
-        Also why some could not be looked at, or "".
+        Also the reason why some could not be read, or "".
         """
         found = []
         problem = ""
@@ -200,9 +200,9 @@ class Reader:
     async def ask(
         self, request: ApiRequest, tries_max: int | None = None
     ) -> ApiResponse:
-        """The answer; a server in trouble is asked again, after a while.
+        """Return the answer; a server in trouble is asked again, after a while.
 
-        A write that may have arrived is sent again as well: bind it to a version.
+        A write that may have arrived is also sent again: bind it to a version.
         """
         for tries in range(1, tries_max or self._tries_max):
             advice: float | None = None

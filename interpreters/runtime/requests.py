@@ -1,7 +1,7 @@
 """Translation of commands to API requests; `answers` reads the responses.
 
-Pure, and shared by every cluster, real or simulated: what the simulator
-exercises is what production runs.
+Pure, and shared by every cluster, real or simulated: production runs what the simulator
+exercises.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ __all__ = [
 ]
 
 PODS = Resource("", "v1", "pods", "Pod")
-# The metadata of objects; whole objects from a server that does not know it.
+# The metadata of objects; a server that does not support it sends whole objects.
 _META = "g=meta.k8s.io;v=v1"
 PARTIAL = f"{JSON};as=PartialObjectMetadata;{_META},{JSON}"
 PARTIAL_LIST = f"{JSON};as=PartialObjectMetadataList;{_META},{JSON}"
 
 
 def request_for(command: Perform, manager: str) -> ApiRequest:
-    """The request of an effect that speaks to the API server.
+    """The request of an effect that addresses the API server.
 
     `manager` is the operator's name in managed fields.
     """
@@ -146,12 +146,12 @@ def watch_request(command: Watch) -> ApiRequest:
     return ApiRequest("GET", path, query, accept=accept)
 
 
-# Of no version: what there is now, read as consistently as a list.
+# Without a version: the present objects, read as consistently as a list.
 _INITIAL = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"))
 
 
 def log_request(command: FollowLog) -> ApiRequest:
-    """The request of a log, in which each line has its time."""
+    """The request of a log; each line of the log has its time."""
     query = [("container", command.container), ("timestamps", "true")]
     if command.follows:
         query.append(("follow", "true"))
@@ -159,7 +159,7 @@ def log_request(command: FollowLog) -> ApiRequest:
         query.append(("previous", "true"))
     if command.tail is not None:
         query.append(("tailLines", str(command.tail)))
-    # The API server passes whole seconds on.
+    # The API server only passes whole seconds on.
     if command.after is not None:
         since = command.after.second * NANOS
         query.append(("sinceTime", text_of_time(since)))

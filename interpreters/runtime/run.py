@@ -1,7 +1,7 @@
-"""The only loop: inputs in, `step`, commands out, for anything that is an `Api`.
+"""The only loop: inputs in, `step`, commands out, for any `Api`.
 
-It holds no decisions.  Each request is a task whose answer comes back as an
-input; each stream is a task that turns lines into inputs.
+It makes no decisions. Each request is a task whose answer comes back as an input; each
+stream is a task that turns lines into inputs.
 """
 
 from __future__ import annotations
@@ -108,16 +108,16 @@ __all__ = ["Companion", "Runner"]
 
 # The most inputs that are taken before the transport gets a turn.
 _BATCH = 32
-# The number of inputs that wait at which watches are read no further.
+# Watches are not read further once this number of inputs wait.
 _INBOX_MAX = 256
-# The seconds that coroutines which are cancelled at the end have to tidy up.
+# The seconds that coroutines cancelled at the end have to tidy up.
 TIDY_SECONDS = 5.0
-# The seconds that given-up ones have to be gone.
+# The seconds within which given-up ones have to be gone.
 _UNWINDING_SECONDS = 1.0
 
 
 class _Outside:
-    """A call: what tells it to stop, and its end, once it was asked for.
+    """A call under way, with its stop flag and a requested cancellation.
 
     It `has_begun` if it does not wait for a thread.
     """
@@ -132,7 +132,7 @@ class _Outside:
 
 
 class Companion(Protocol):
-    """Something beside the runner that needs it until its own end."""
+    """A part that needs the runner until its own end."""
 
     async def end(self) -> None:
         """End; the runner still answers meanwhile."""
@@ -169,31 +169,32 @@ class Runner:
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams: dict[int, asyncio.Task[None]] = {}
-        # Set when the lines of a log that were given out are taken in.
+        # Set when the delivered lines of a log are taken in.
         self._more: dict[int, asyncio.Event] = {}
-        # Calls that are asked for and have not ended.
+        # Calls that were requested and have not ended.
         self._outside: dict[int, _Outside] = {}
         # Called functions have threads of their own: slow ones stop nothing else.
         self._threads = CallThreads(executor)
-        # Reviews have a deadline, and so they do not wait for calls of handlers.
+        # Reviews have a deadline, so they do not wait for calls of handlers.
         self._review_threads = CallThreads(executor)
         self._watchdog: Watchdog | None = None
         self._exit: Exit | None = None
         self.ready = asyncio.Event()
-        # The user as whom the operator writes, where that is known.
+        # The user that the operator writes as, if known.
         self.account = ""
         # Ends before the runner does.
         self.companion: Companion | None = None
         self._groups = groups_of(program.handlers)
         # The number of the last call for a review.
         self._reviews = 0
-        # When its end was first asked for (monotonic); and that it was once more.
+        # The time (monotonic) of the first request to end; `_hurry` is set by a
+        # repeated one.
         self._asked: float | None = None
         self._hurry = asyncio.Event()
 
     @property
     def state(self) -> State:
-        """All that the operator knows at this moment."""
+        """Everything that the operator knows at this moment."""
         return self._machine.state
 
     def stop(self, reason: str) -> None:
@@ -206,7 +207,7 @@ class Runner:
         self._put(StopRequested(reason))
 
     async def run(self) -> Exit:
-        """Run until the operator ends; answers why it did."""
+        """Run until the operator ends; return the reason."""
         self._put(Started(self._seed))
         watchdog = self._watchdog = Watchdog(self._warn)
         try:
@@ -223,7 +224,7 @@ class Runner:
         return self._exit
 
     async def _end_companion(self) -> None:
-        """Let the companion end; asked to end once more, wait for it no longer."""
+        """Let the companion end; after a repeated stop request, do not wait for it."""
         if self.companion is None:
             return
         both = (
@@ -246,12 +247,12 @@ class Runner:
         sslpeer: Mapping[str, Any] | None = None,
         seconds: float = TIMEOUT_SECONDS,
     ) -> Decision:
-        """Decide about the write in an AdmissionReview, beside all that is under way.
+        """Decide about the write in an AdmissionReview, next to the work under way.
 
         `webhook` is the name of a group of handlers, or the id of one; without it all
-        are asked. What a handler waits for after so many `seconds` is given up: then
-        its failure policy decides. Raises `MalformedReview`, and `UnknownWebhook`
-        for a webhook that is none.
+        are asked. What a handler still waits for after `seconds` is given up: then its
+        failure policy decides. Raises `MalformedReview`, and `UnknownWebhook` for a
+        webhook that does not exist.
         """
         request = request_in(body, headers or {}, sslpeer or {})
         asks = asked_by(self._groups, webhook) if webhook is not None else frozenset()
@@ -276,14 +277,14 @@ class Runner:
         return decision
 
     async def _in_time(self, command: Perform, end: float, seconds: float) -> Outcome:
-        """The outcome of a command; after the `end` it is given up."""
+        """The outcome of a command, which is given up after the `end`."""
         left = end - self._clock.now().mono
         too_late = outcomes.Unreachable(late(command.handler, seconds))
         if left <= 0:
             return too_late
         effect, outside = command.effect, None
         if isinstance(effect, Call):
-            # Numbers below zero are of no step.
+            # Numbers below zero do not belong to a step.
             self._reviews -= 1
             command = replace(command, id=self._reviews)
             outside = _Outside(effect.function, self._review_threads)
@@ -323,16 +324,16 @@ class Runner:
 
     @contextmanager
     def _turn(self, command: Perform) -> Iterator[None]:
-        """One turn of an author's coroutine; no other coroutine runs meanwhile."""
+        """Run one turn of an author's coroutine; other coroutines wait meanwhile."""
         about = "" if command.subject is None else f" of {command.subject.label}"
         with self._watched(f"{command.handler}{about}"):
             yield
 
     @contextmanager
     def _watched(self, who: str, remedy: str = AWAIT) -> Iterator[None]:
-        """A turn of the author's code, which is named if it blocks the operator."""
+        """Run a turn of the author's code, and name it if it blocks the operator."""
         watchdog = self._watchdog
-        if watchdog is None:  # nobody runs it: a test takes its steps one by one
+        if watchdog is None:  # a test takes its steps one by one, without a loop
             yield
             return
         watchdog.begin(who)
@@ -371,7 +372,7 @@ class Runner:
             case Exit():
                 self._exit = command
             case Trace():
-                pass  # for whoever records it
+                pass  # for recorders
 
     def _set_alarm(self, at: float) -> None:
         if self._alarm is not None:
@@ -423,7 +424,7 @@ class Runner:
         self._put(Answered(command.id, outcome))
 
     async def _answer(self, command: Perform) -> Outcome:
-        """Exactly one outcome for each effect, whatever happens on the way."""
+        """Return exactly one outcome for each effect, whatever happens on the way."""
         effect = command.effect
         try:
             match effect:
@@ -475,7 +476,8 @@ class Runner:
         outside.running = running
         if outside.cancelled:
             running.cancel()
-        # Awaited itself, one that swallows its cancellation would keep this task, too.
+        # If awaited itself, a task that swallows its cancellation would keep this one,
+        # too.
         await asyncio.wait((running,))
         if running.cancelled():
             return outcomes.Raised("Cancelled", "it was told to stop, and did not")
@@ -509,7 +511,7 @@ class Runner:
         self._on_say(replace(say, exception=line.exception))
 
     def _tell(self, command: Interrupt | Refresh) -> None:
-        """Let a call know something while it is under way, or about to begin."""
+        """Pass a command on to a call that is under way, or about to begin."""
         outside = self._outside.get(command.id)
         if outside is None:
             return
@@ -585,7 +587,7 @@ class Runner:
     async def _read_parts(
         self, stream: int, reader: LogReader, parts: AsyncGenerator[bytes, None]
     ) -> None:
-        """Read a log, part by part, and no further than its lines are taken in."""
+        """Read a log part by part, only as far as its lines are taken in."""
         told = self._clock.now().mono
         async for data in parts:
             reader.feed(data)
@@ -641,7 +643,7 @@ class Runner:
     async def _let_go(self, under_way: Iterable[_Outside]) -> None:
         """Let cancelled coroutines tidy up, and give up those that do not end.
 
-        Who swallows its cancellation would keep the process for ever.
+        A coroutine that swallows its cancellation would keep the process for ever.
         """
         running = {each.running: each for each in under_way if each.running is not None}
         left: set[asyncio.Future[Any]] = {each for each in running if not each.done()}

@@ -1,10 +1,10 @@
-"""Coroutines that a handler has made and dropped: what they would have done is lost.
+"""Coroutines that a handler has created and dropped: their work is lost.
 
-Python tells of a coroutine that nobody has awaited when it lets go of it, by a warning
-on standard error.  A handler that forgets an `await` before a helper of its own would
-succeed with nothing done, as one that drops an effect would (R3): the core is told, and
-fails the attempt.  The moment is the same in each run and replay, since Python counts
-references: what only its garbage collector has found belongs to no drive.
+When Python frees a coroutine that was never awaited, it prints a warning on standard
+error. A handler that forgets an `await` before a helper of its own would succeed with
+nothing done, like one that drops an effect (R3). The core is informed, and fails the
+attempt. The moment is the same in each run and replay, since Python counts references.
+A coroutine that only the garbage collector has found does not belong to any drive.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _installed = False
 def watch_coroutines() -> None:
     """Let the witness of a drive see the coroutines that are dropped in it.
 
-    All others are warned of by Python as ever.  It is done once for the process.
-    Python calls the function of this name for each such coroutine; filters and
+    Python warns of all others as usual. It is done once for the process. Python calls
+    the function of this name for each such coroutine. Filters and
     `warnings.showwarning` come after it, and would let only the first one through.
     """
     global _installed
@@ -40,7 +40,7 @@ def watch_coroutines() -> None:
 def _telling(otherwise: _Told) -> _Told:
     def tell(
         coroutine: CoroutineType[Any, Any, Any],
-        # Bound here, for at the end of the process the module is empty.
+        # Bound here, because at the end of the process the module is empty.
         witnesses: Any = Witness.current,
         is_garbage: Callable[[Any], bool] = gc.is_finalized,
     ) -> None:

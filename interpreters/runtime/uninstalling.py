@@ -1,8 +1,8 @@
-"""Taking an operator's marks off all objects of a cluster.
+"""Remove an operator's marks from all objects of a cluster.
 
-Collections are read page by page, and worked on page by page: what is remembered does
-not grow with the cluster.  Each step may be repeated, so whoever is interrupted begins
-again and finds less to do.
+Collections are read and processed page by page, so that memory does not grow with the
+cluster. Each step may be repeated: after an interruption, a user starts again and finds
+less to do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fnop.interpreters.runtime.reading import Expired, Reader, ReadProblem
 __all__ = ["Configuration", "Uninstaller"]
 
 CONCURRENCY = 16
-# An object that somebody else writes, too, is decided anew this often.
+# If another client writes an object, too, its change is decided again this often.
 _ROUNDS_MAX = 20
 _LISTINGS_MAX = 10
 
@@ -56,11 +56,11 @@ class Configuration(NamedTuple):
 
 
 class Uninstaller:
-    """An operator's marks in a cluster: counted, and taken off.
+    """An operator's marks in a cluster: counts and removes them.
 
-    `settings` are the operator's; `reader`, which has `pause` and `jitter`, sends all
-    requests.  Methods raise `ReadProblem`, and `Unreachable` when the server stays
-    away.
+    `settings` are the operator's settings; `reader`, which has `pause` and `jitter`,
+    sends all requests. Methods raise `ReadProblem`, and `Unreachable` when the server
+    does not answer.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Uninstaller:
     # ---------------------------------------------------------- what there is
 
     async def namespaces(self, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """The namespaces that are meant; None: all."""
+        """The namespaces to process; None: all."""
         if given is None or not has_patterns(given):
             return given
         resource = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -97,7 +97,7 @@ class Uninstaller:
     ) -> list[str]:
         """Signs of operators that still run, one sentence each (`wall`: Unix time).
 
-        What cannot be looked at tells nothing.
+        Objects that cannot be read give no sign.
         """
         signs = []
         leases, _ = await self.reader.leases(catalogue, namespaces, lease)
@@ -138,7 +138,7 @@ class Uninstaller:
         raise _never_listed(resource)
 
     async def unregister(self, configuration: Configuration) -> str | None:
-        """Delete a webhook configuration; returns why that failed, or None.
+        """Delete a webhook configuration; return the reason of a failure, or None.
 
         A configuration that was created again under the same name stays.
         """
@@ -178,10 +178,10 @@ class Uninstaller:
         namespaces: tuple[str, ...] | None,
         progress: Callable[[int], None] = lambda done: None,
     ) -> tuple[int, dict[str, str]]:
-        """Take the marks off all objects of a kind.
+        """Remove the marks from all objects of a kind.
 
-        Answers how many objects are without them now, and why others are not, by name.
-        `progress` is told the first after each page.
+        Returns the number of objects that are now without them, and why others are not,
+        by name. `progress` gets that number after each page.
         """
         done: set[str] = set()
         failed: dict[str, str] = {}
@@ -218,11 +218,11 @@ class Uninstaller:
                     if marks.any and _title(body) not in failed:
                         group.create_task(strip(body))
         except BaseExceptionGroup as problems:
-            # The others were cancelled: what one of them meets, all of them meet.
+            # The others were cancelled: they all meet the same problem.
             raise problems.exceptions[0] from None
 
     async def _strip(self, resource: Resource, body: Body) -> str | None:
-        """Take the marks off one object; why that is not possible, or None."""
+        """Remove the marks from one object; return the reason of a failure, or None."""
         namespace, name = body.namespace, body.name
         refused: dict[str, str] = {}
         for _ in range(_ROUNDS_MAX):
@@ -238,7 +238,7 @@ class Uninstaller:
                 read = ApiRequest("GET", path_of(resource, namespace, name))
                 response = await self.reader.ask(read)
             if response.status == 404:
-                return None  # it is gone, and its marks with it
+                return None  # the object is gone, and its marks with it
             if response.status < 300 and is_object(response.body):
                 body = Body(response.body)
             else:
@@ -249,7 +249,7 @@ class Uninstaller:
 def _places(
     resource: Resource, namespaces: tuple[str, ...] | None
 ) -> tuple[str | None, ...]:
-    """The paths of a kind's listings: the whole cluster's, or some namespaces'."""
+    """The paths of a kind's listings: for the whole cluster, or for namespaces."""
     if namespaces is None or not resource.namespaced:
         return (None,)
     return namespaces

@@ -1,12 +1,13 @@
-"""Names a handler that does not come back, or takes its time.
+"""Names a handler that does not return, or takes long.
 
-A handler is driven on the loop's own thread, and so are coroutines of impure handlers:
-one that blocks, or runs in a circle, holds up everything.  Nobody can end it; but a
-thread beside can tell where it is.  In a simulation it is the thread of the simulation.
+A handler runs on the loop's own thread, and so do coroutines of impure handlers: one
+that blocks, or loops for ever, holds up everything. Nothing can end it, but a second
+thread can show its place. In a simulation the handler runs on the thread of the
+simulation.
 
-What counts is the step's own time.  On a machine that has too much to do, a thread
-that could run waits for a processor, and no handler is to be blamed for that; nor for a
-process that was stopped, as by SIGSTOP: then the thread beside did not run, either.
+The step's own time counts. On an overloaded machine, a runnable thread waits for a
+processor, and handlers are not to blame for that. The same holds for a process that was
+stopped, as by SIGSTOP: then the second thread did not run, either.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ __all__ = [
     "slow_step",
 ]
 
-# A handler that blocks the others for longer is named when it comes back.
+# A handler that blocks the others for longer is named when it returns.
 SLOW_STEP_SECONDS = 0.5
 
-# The seconds after which a step that is not over is named; and again after as many.
+# A step that is not over after these seconds is named, and again after as many.
 PATIENCE_SECONDS = 5.0
 # The advice for a coroutine that blocks the event loop.
 AWAIT = (
@@ -44,15 +45,15 @@ AWAIT = (
 OUTSIDE = "let an admission handler that takes time run in a thread, by impure=True"
 # The interval at which a thread's wait for a processor is read; it costs some 10 us.
 _READ_SECONDS = 0.1
-# The looks at a thread in the time after which it is named.
+# The looks at a thread within its patience.
 _LOOKS = 5
-# The interval of the thread beside, by which stops of the process are noticed: the
-# error is less than what makes a step a slow one.
+# The interval at which the second thread beats, to notice stops of the process. The
+# error is less than the time that makes a step slow.
 _PULSE_SECONDS = 0.2
 
 
 class Times(Protocol):
-    """The clock of the thread that is watched: see `ThreadClock`."""
+    """The clock of the watched thread: see `ThreadClock`."""
 
     def mono(self) -> float: ...
 
@@ -62,7 +63,7 @@ class Times(Protocol):
 
 
 class Watchdog:
-    """Watches the thread that makes it, from `begin` to `end` of each step."""
+    """Watches the thread that creates it, from `begin` to `end` of each step."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class Watchdog:
         self._pulse = Pulse(_PULSE_SECONDS) if times is None else None
         self._stopped = 0.0  # the stops before the present step
         self._thread = threading.get_ident()
-        self._step = 0  # odd while one is under way
+        self._step = 0  # odd while a step is under way
         self._coroutine = ""
         self._began, self._busy = self._times.mono(), self._times.busy()
         self._waited, self._read = self._times.waited(), self._began
@@ -85,9 +86,10 @@ class Watchdog:
         watch.start()
 
     def begin(self, coroutine: str = "") -> None:
-        """A step begins: one of the operator, or of a `coroutine` of an author's.
+        """Begin a step: of the operator, or of a `coroutine` of an author's.
 
-        Such a one goes on until it awaits something, and may never come to that.
+        A coroutine's step lasts until the coroutine awaits something, which may never
+        happen.
         """
         times, self._coroutine = self._times, coroutine
         self._began = times.mono()
@@ -100,9 +102,9 @@ class Watchdog:
         self._step += 1
 
     def end(self, least: float = 0.0) -> float:
-        """End a step; answers its own seconds if they are at least `least`.
+        """End a step; return its own seconds if they are at least `least`.
 
-        Less than these are answered roughly: they cost no look at the processors.
+        Shorter times are returned roughly, which saves a look at the processors.
         """
         self._step += 1
         took = self._times.mono() - self._began
@@ -112,7 +114,7 @@ class Watchdog:
         return self._times.busy() - self._busy if own is None else own
 
     def _own(self, took: float) -> float | None:
-        """The time that the thread has run itself; None where it is unknown."""
+        """The time that the thread has run itself; None if it is unknown."""
         before, now = self._waited, self._times.waited()
         if before is None or now is None:
             return None
@@ -153,11 +155,11 @@ class Watchdog:
 
 
 class Onlooker:
-    """Names steps that take too long by looks at a thread's stack alone.
+    """Names steps that take too long only by looking at a thread's stack.
 
-    Nothing tells it that steps begin and end, so that they cost no time for it: a call
-    of `step` that one look after another finds on the stack of the thread that makes
-    the onlooker has not come to its end in between.
+    It does not learn when steps begin and end, so they cost no time for it. It looks at
+    the thread that creates it. A call of `step` that is on the stack in two successive
+    looks has not ended in between.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class Onlooker:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._looking.join()  # a process with threads is not to be forked
+        self._looking.join()  # a process with threads must not fork
 
     def _watch(self) -> None:
         seen: FrameType | None = None
@@ -205,13 +207,13 @@ class Onlooker:
         return next((each for each in calls if each.f_code is self._code), None)
 
     def _own_time(self) -> float:
-        """The seconds so far in which the thread was not kept from running."""
+        """The seconds so far that the thread was not kept from running."""
         stopped = 0.0 if self._pulse is None else self._pulse.beat()
         return self._times.mono() - (self._times.waited() or 0.0) - stopped
 
 
 def slow_step(seconds: float, commands: Iterable[Command]) -> str:
-    """The warning about a slow step; the step's commands tell whose it was."""
+    """The warning about a slow step; the step's commands show its handlers."""
     names = {
         command.handler
         for command in commands
@@ -250,7 +252,7 @@ def _innermost(frame: FrameType | None) -> str:
 
 
 def _is_of_python(frame: FrameType) -> bool:
-    """Whether it is in the standard library, or made by it without any file."""
+    """Whether it is in the standard library, or generated by it without a file."""
     name = frame.f_code.co_filename.replace("\\", "/")
     return "/lib/python" in name or name.startswith("<")
 

@@ -1,6 +1,6 @@
-"""Keeping the configurations of webhooks in a cluster, as the core decides.
+"""Keep the configurations of webhooks in a cluster, as the core decides.
 
-`fnop.core.admission.keeping` decides; here the configurations are read and written.
+`fnop.core.admission.keeping` decides; this module reads and writes the configurations.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ __all__ = [
     "version_by",
 ]
 
-# A request that has no answer by then is made again, by the next look.
+# A request without an answer by then is made again, by the next look.
 ANSWER_SECONDS = 10.0
-# A conflict is resolved by another look; several writers may meet.
+# A conflict is resolved by another look; several writers may collide.
 TRIES_MAX = 5
 _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
 
 
 class KeepingProblem(Exception):
-    """Why a configuration cannot be read or written, in one sentence."""
+    """The reason why a configuration cannot be read or written, in one sentence."""
 
 
 class Kept(NamedTuple):
     """The result of a look, with all configurations together.
 
-    `written` are those that were written, and `mended` says what somebody had done to
-    them, if that was undone. `problems` say why no webhook leads to this
-    operator, `notes` why they are not as it wants them; they are as wanted if they
+    `written` are those that were written. `mended` says what another client had done to
+    them, if fnop undid it. `problems` say why no webhook leads to this operator,
+    `notes` why the configurations are not as it wants them. They are as wanted if they
     `agree`. It has `failed` if one could not be read or written.
     """
 
@@ -63,7 +63,7 @@ class Kept(NamedTuple):
     failed: bool = False
 
     def with_move(self, label: str, move: Move) -> Kept:
-        """The result with the move about one more of them."""
+        """The result with the move about one more configuration."""
         return self._replace(
             written=_with(self.written, label if _is_new(move) else ""),
             mended=_with(self.mended, move.mended),
@@ -73,7 +73,7 @@ class Kept(NamedTuple):
         )
 
     def with_failure(self, problem: KeepingProblem) -> Kept:
-        """The result with one more of them that could not be read or written."""
+        """The result with one more configuration that could not be read or written."""
         problems = _with(self.problems, str(problem))
         return self._replace(problems=problems, agree=False, failed=True)
 
@@ -85,8 +85,8 @@ def _is_new(move: Move) -> bool:
 class Left(NamedTuple):
     """The result of the moves of a process that ends.
 
-    `unregistered` are configurations, and `stays` webhooks; nothing is left to do if it
-    is `done`. The `notes` say why the webhooks stay, or what is waited for.
+    `unregistered` are configurations, and `stays` webhooks. If it is `done`, nothing is
+    left to do. The `notes` say why the webhooks stay, or what the process waits for.
     """
 
     done: bool = True
@@ -115,10 +115,10 @@ def _with(texts: tuple[str, ...], text: str) -> tuple[str, ...]:
 
 
 class Configurations:
-    """The configurations that one process keeps, which have one name.
+    """The configurations that one process keeps, all under one name.
 
-    Those of roles without webhooks are not created. `answers` says whether the webhooks
-    at the address of a client configuration are served.
+    Configurations of roles without webhooks are not created. `answers` says whether the
+    webhooks at the address of a client configuration are served.
     """
 
     def __init__(
@@ -139,10 +139,10 @@ class Configurations:
         }
 
     async def look(self, wanted: Mapping[Role, Mapping[str, Any]], now: float) -> Kept:
-        """Make them as wanted: at first both, or none of them.
+        """Make the configurations as wanted: at first both, or neither.
 
-        A process that is not ready is asked for nothing behind a Service, and the
-        failure policy of a half that is registered would refuse every write.
+        A process that is not ready gets no requests behind a Service. The failure
+        policy of a half that is registered would therefore refuse every write.
         """
         kept = Kept() if self.has_written else await self._tried(wanted, now)
         if kept.problems:
@@ -164,7 +164,7 @@ class Configurations:
     async def _tried(
         self, wanted: Mapping[Role, Mapping[str, Any]], now: float
     ) -> Kept:
-        """The problems of a look, which is not made: its writes are dry runs."""
+        """The problems of a look, whose writes are dry runs."""
         kept = Kept()
         for role, manifest in wanted.items():
             try:
@@ -181,7 +181,7 @@ class Configurations:
         return kept
 
     async def _made(self, role: Role, wanted: Mapping[str, Any], now: float) -> Move:
-        """The move that was made."""
+        """Make a move, and return it."""
         for _ in range(TRIES_MAX):
             stored = await self._read(CONFIGURATIONS[role])
             keeper = self._keepers[role]
@@ -211,7 +211,7 @@ class Configurations:
         return await self._all(lambda keeper, stored: keeper.clear(stored, now))
 
     async def _all(self, move_of: Callable[[Keeper, Any], Move]) -> Left:
-        """Make a move about each."""
+        """Make a move about each configuration."""
         left, problem = Left(), None
         for role, keeper in self._keepers.items():
             try:
@@ -253,7 +253,7 @@ class Configurations:
             dry_run=dry_run,
         )
         found: Mapping[str, Any] = response.body
-        # Created, changed or deleted meanwhile.
+        # Another client has created, changed or deleted it meanwhile.
         return None if response.status in (404, 409) else found
 
     async def _sent(
@@ -266,7 +266,7 @@ class Configurations:
             response = await self._api.send(request)
         except Unreachable as problem:
             raise KeepingProblem(text_of(problem)) from None
-        # Of a collection, 404 means that the kind is not served.
+        # For a collection, 404 means that the kind is not served.
         is_gone = response.status == 404 and request.method != "POST"
         if response.status < 300 or response.status == 409 or is_gone:
             return response
@@ -303,7 +303,7 @@ class Configurations:
 
 
 async def version_by(api: Asked) -> Any:
-    """The version of the API server, as it tells it; None where it does not."""
+    """The version of the API server, as it reports it; None if it does not."""
     try:
         response = await api.send(ApiRequest("GET", "/version"))
     except Unreachable:
@@ -312,7 +312,7 @@ async def version_by(api: Asked) -> Any:
 
 
 async def configurations_by(api: Asked, name: str) -> list[Mapping[str, Any]]:
-    """The configurations of a name, as far as they are there and may be read."""
+    """The configurations of a name that exist and may be read."""
     found: list[Mapping[str, Any]] = []
     for resource in CONFIGURATIONS.values():
         effect = Get(Target(resource.plural, name))
@@ -326,12 +326,12 @@ async def configurations_by(api: Asked, name: str) -> list[Mapping[str, Any]]:
     return found
 
 
-# SelfSubjectReview is there from 1.26 on, and by default from 1.27 on.
+# SelfSubjectReview exists from 1.26 on, and by default from 1.27 on.
 _VERSIONS = ("v1", "v1beta1", "v1alpha1")
 
 
 async def account_by(api: Asked) -> str:
-    """The user as whom the API server knows us; "" if it does not tell."""
+    """The user that the API server takes the operator for; "" if it does not say."""
     for version in _VERSIONS:
         api_version = f"authentication.k8s.io/{version}"
         request = ApiRequest(

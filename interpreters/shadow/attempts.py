@@ -1,13 +1,14 @@
-"""Asking every recorded attempt again, of other handlers than those that decided it.
+"""Ask every recorded attempt again, with other handlers than those that decided it.
 
-Nothing can act: what the author's code tries to do to the world is refused, and impure
-handlers are not asked.
+Nothing can act: the guard refuses what the author's code tries to do to the world, and
+impure handlers are not asked.
 
-Where the recording has tokens in place of secrets, an attempt that decides otherwise is
-asked once more, with other tokens.  What differs between the two depends on a secret:
-there the recorded decision cannot be compared, and the present one is taken for it.
-Code that looks at the secret itself treats all tokens alike, so it is also asked with
-other texts in their places, such as the constants of the code (`guesses`).
+The recording may have tokens in place of secrets. An attempt that then decides
+otherwise is asked once more, with other tokens. A difference between the two decisions
+depends on a secret. The recorded decision cannot be compared there, so the present one
+replaces it. Code that looks at the secret itself treats all tokens alike. It is
+therefore also asked with other texts in their places, such as the constants of the code
+(`guesses`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ __all__ = ["Judged", "Shadow", "shadow"]
 
 
 class Judged(NamedTuple):
-    """An attempt with the decision that is another one now."""
+    """An attempt with its decision, which differs from the recorded one."""
 
     attempt: Attempt
     handler: Handler
@@ -68,19 +69,21 @@ class Judged(NamedTuple):
 
 @dataclass
 class Shadow:
-    """The verdict on a recording: how many decisions there are, and which change.
+    """The verdict on a recording: the number of decisions, and those that change.
 
-    `untold` counts the attempts that could not be asked again, by the reason;
-    `concealed` are those that differ in what depends on secrets, and in nothing else.
-    `indexed` counts the values of objects in indices, and `reindexed` are those that
-    change.  `missing` counts the decisions of handlers that are none now, and
-    `unindexed` the values of such indices; `new` are handlers that the recorded
-    operator had not.  `lost` are steps that the recording lacks, and `acts` is what the
-    author's code was forbidden to do.  `writes` counts the recorded writes that
-    admission handlers are asked about; `reviewed` are those that would have been denied
-    or changed, and `unreviewed` counts those that cannot be asked about, by the reason.
-    `reviews` counts the recorded reviews; `redecided` are those whose decision changes,
-    and `undecided` counts those that cannot be compared, by the reason.
+    `untold` counts the attempts that could not be asked again, by the reason.
+    `concealed` are the attempts that differ only in parts that depend on secrets.
+    `indexed` counts the values of objects in indices, and `reindexed` are the values
+    that change. `missing` counts the decisions of handlers that no longer exist, and
+    `unindexed` the values of such indices. `new` are handlers that the recorded
+    operator did not have. `lost` are steps that the recording lacks, and `acts` are the
+    actions that the guard refused to the author's code.
+
+    `writes` counts the recorded writes that admission handlers are asked about.
+    `reviewed` are the writes that would have been denied or changed. `unreviewed`
+    counts the writes that cannot be asked about, by the reason. `reviews` counts the
+    recorded reviews. `redecided` are the reviews whose decision changes, and
+    `undecided` counts those that cannot be compared, by the reason.
     """
 
     attempts: int = 0
@@ -132,7 +135,7 @@ def shadow(
 
 
 class _Shadow:
-    """A recording that is read, and its verdict so far."""
+    """A recording that is being read, and its verdict so far."""
 
     def __init__(self, program: Program) -> None:
         self.attempts = Attempts()
@@ -142,13 +145,13 @@ class _Shadow:
         self._settings = program.settings
         self._empty = empty_indices(program)
         self._guard = Guard(refuses=True) if program.settings.guard else None
-        # Attempts of sub-handlers that end before the one that declares them.
+        # Attempts of sub-handlers that end before the attempt that declares them.
         self._waiting: dict[str, list[Attempt]] = {}
         self._writes = ShadowedWrites(program)
         self._reviews = ShadowedReviews(program, self._guard)
-        # From the first record with a token on.
+        # Set at the first record with a token.
         self._secrets: _Secrets | None = None
-        # The requests for random bytes that are a secret.
+        # The requests for random bytes that serve as a secret.
         self._drawing: set[int] = set()
         # The last version of each object, by its apiVersion, kind and names.
         self._bodies: dict[tuple[str, ...], Body] = {}
@@ -176,7 +179,7 @@ class _Shadow:
                 self._index(command, now)
 
     def _draw(self, record: dict[str, Any]) -> None:
-        """Take note of random bytes that are a secret."""
+        """Note random bytes that serve as a secret."""
         input = record["input"]
         if input["in"] == "Started":
             self._drawing.clear()
@@ -209,14 +212,14 @@ class _Shadow:
 
     @property
     def _ways(self) -> Secrets | None:
-        """The ways to tell tokens, if there were any."""
+        """The ways to render tokens, if there were any."""
         secrets = self._secrets
         if secrets is None:
             return None
         return Secrets(secrets.tell, secrets.vary, secrets.guess)
 
     def _compare(self, names: Any) -> None:
-        """Find out which handlers are new, and which have gone without a decision."""
+        """Find new handlers, and handlers that are gone although they decided."""
         if not isinstance(names, list):
             return
         known = set(map(str, names))
@@ -254,7 +257,7 @@ class _Shadow:
         return verdict
 
     def _declare(self, parts: tuple[Handler, ...]) -> None:
-        """Know sub-handlers, and ask those of their attempts that have ended."""
+        """Register sub-handlers, and ask those of their attempts that have ended."""
         for each in parts:
             self._handlers[each.id] = each
             for attempt in self._waiting.pop(each.id, ()):
@@ -263,9 +266,9 @@ class _Shadow:
     def _verdict(
         self, attempt: Attempt, handler: Handler
     ) -> tuple[Attempt, Verdict, Changed | None]:
-        """The attempt as it was told, the verdict, and what only depends on secrets.
+        """The rendered attempt, the verdict, and the change due only to secrets.
 
-        The last is the first difference of that kind.
+        The last item is the first difference of that kind.
         """
         secrets = self._secrets
         if secrets is None:
@@ -299,7 +302,7 @@ class _Shadow:
         changed: Changed,
         concealed: Changed | None,
     ) -> tuple[Attempt, Verdict, Changed | None]:
-        """The same for a change that other tokens do not explain: other texts may."""
+        """The same for a change that other texts explain, not tokens."""
         assert self._secrets is not None
         if not _has_tokens(attempt):
             return told, changed, concealed
@@ -372,7 +375,7 @@ class _Shadow:
         names = ("", "") if kind is None else (kind.api_version, kind.kind)
         body = self._bodies.get((*names, namespace, of))
         if body is None and not trace.get("values"):
-            return  # the object is gone: no function was asked
+            return  # the object is deleted: the operator asked no function
         self.found.indexed += 1
         if body is None:
             self.found.untold["the object of an index is not in the recording"] += 1
@@ -401,13 +404,13 @@ class _Secrets:
         self._program = program
 
     def guess(self, text: str) -> Tell:
-        """A function that tells a value with this text in the place of each token."""
+        """A function that renders a value with this text in the place of each token."""
         guessed = Retold(self._program, lambda token: replaced_token(token, text))
         guessed.texts = self._told.texts
         return lambda value: _retold(value, guessed)
 
     def tell(self, value: Any) -> Any:
-        """A recorded value, with the texts that handlers make now of their tokens."""
+        """A recorded value, with the texts that handlers now make of their tokens."""
         return _retold(value, self._told)
 
     def vary(self, value: Any) -> Any:
@@ -415,9 +418,9 @@ class _Secrets:
         return _retold(value, self._twin)
 
     def draw(self, input: dict[str, Any]) -> None:
-        """Take note of random bytes: with the other tokens there are others, too.
+        """Note random bytes: with the other tokens, there are other bytes, too.
 
-        Their text is often encoded once more, as in the data of a Secret.
+        Handlers often encode their text once more, as in the data of a Secret.
         """
         told = self._twin.input(input)
         drawn, others = (each["outcome"].get("value") for each in (input, told))
@@ -426,9 +429,10 @@ class _Secrets:
                 self._twin.texts.add(text, instead)
 
     def likened(self, recorded: Any, now: Any, other: Any) -> Any:
-        """The recorded decision, with what depends on secrets as it is now.
+        """The recorded decision, with its secret-dependent parts as they are now.
 
-        `now` and `other` are decided with the one and with the other tokens.
+        `now` and `other` are the decisions with the one set of tokens and with the
+        other.
         """
         named = map(by_name, (recorded, now, other))
         return in_order(self._likened(*named))
@@ -455,7 +459,7 @@ class _Secrets:
                 return now if self._depends(recorded, now, other) else recorded
 
     def _depends(self, recorded: Any, now: Any, other: Any) -> bool:
-        """Whether a text or a number differs by a secret alone."""
+        """Whether a text or a number differs only because of a secret."""
         if recorded is MISSING or now is MISSING:
             return (now is MISSING) != (other is MISSING)
         if same_json(recorded, now):
@@ -465,7 +469,7 @@ class _Secrets:
 
 
 def _retold(value: Any, retold: Retold) -> Any:
-    """A value as a replay tells it: with known texts, then with its tokens."""
+    """A value as a replay renders it: with known texts, then with its tokens."""
     told = _known(value, retold)
     if has_token(canonical(told)):
         told = _known(rewritten(told, retold.text, TOKEN_LENGTH), retold)
@@ -479,7 +483,7 @@ def _known(value: Any, retold: Retold) -> Any:
 
 
 def _has_tokens(attempt: Attempt) -> bool:
-    """Whether a handler was shown a token in the attempt."""
+    """Whether a handler got a token in the attempt."""
     found = False
 
     def look(value: Any) -> Any:
@@ -500,7 +504,7 @@ def _names_of(attempt: Attempt) -> tuple[str, ...]:
 
 
 def _independent(recorded: Any, now: Any, other: Any) -> Any:
-    """The recorded decision, with the present one where that depends on a secret.
+    """The recorded decision, with the present one for parts that depend on a secret.
 
     `other` is decided with another text in the secret's place.
     """
@@ -522,7 +526,7 @@ def _independent(recorded: Any, now: Any, other: Any) -> Any:
 
 
 def _shape(decision: dict[str, Any]) -> tuple[Any, ...]:
-    """The kind of a decision: of which effect, or of which end."""
+    """The kind of a decision: its effect, or the way it ends."""
     return decision.get("is"), "failure" in decision
 
 

@@ -1,9 +1,9 @@
-"""Texts that a secret may have been, as far as the code that looks at it can tell.
+"""Texts that a secret may have been, as far as the code that looks at it shows.
 
-A recording has a token in the place of a secret.  Code that decides by the secret
-itself (`mode == "strict"`, `ns, name = reference.split("/")`) decides by the token in a
-replay.  Another text in its place shows that: one of a usual form, or a constant of the
-code.
+A recording has a token in the place of a secret. Code that decides by the secret itself
+(`mode == "strict"`, `ns, name = reference.split("/")`) decides by the token in a
+replay. Another text in its place reveals such code: a text of a usual form, or a
+constant of the code.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _USUAL = (
     *("{}", "[]", "https://a:b@c.d/e", "2000-01-01T00:00:00Z", "YQ==", "x" * 300),
 )
 _MOST = 60
-# Closures of closures are looked into so far.
+# The search follows closures of closures down to this depth.
 _DEPTH_MAX = 4
 
 
 def guesses(function: Callable[..., Any], names: Iterable[str]) -> list[str]:
-    """Texts to try in the place of secrets; `names` are those of objects at hand.
+    """Texts to try in the place of secrets; `names` are the names of objects at hand.
 
     >>> text = "strict"
     >>> found = guesses(lambda mode: mode == text or mode == "lax", ["orders"])
@@ -41,7 +41,7 @@ def guesses(function: Callable[..., Any], names: Iterable[str]) -> list[str]:
 
 
 def _constants(function: Any, depth: int = 0) -> Iterator[Any]:
-    """The constants of a function, and of what it has from around it."""
+    """The constants of a function, and of its closures and globals."""
     code = code_of(function)
     yield from () if code is None else constants_in(code)
     for cell in getattr(function, "__closure__", None) or ():

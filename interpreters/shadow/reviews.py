@@ -55,7 +55,7 @@ class Redecided(NamedTuple):
 
     @property
     def is_denied_anew(self) -> bool:
-        """Whether it was admitted, and would be denied."""
+        """Whether the review was admitted, and would now be denied."""
         return (self.was, self.answer) == ("admitted", "denied")
 
 
@@ -80,7 +80,10 @@ class ShadowedReviews:
         settings: Settings,
         secrets: Secrets | None,
     ) -> None:
-        """Ask about a recorded review. Raises `ValueError` and the like for none."""
+        """Ask about a recorded review.
+
+        Raises `ValueError` and similar errors if the record does not hold a review.
+        """
         self.asked += 1
         now = Now(record["wall"], record["mono"])
         (was,) = record["commands"]
@@ -124,7 +127,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 class _Asking(NamedTuple):
-    """The facts for a review that a recording has."""
+    """The facts about a review that a recording has."""
 
     handlers: Mapping[str, Handler]
     catalogue: Catalogue
@@ -133,7 +136,7 @@ class _Asking(NamedTuple):
     now: Now
 
     def those_of(self, told: Review) -> tuple[Handler, ...]:
-        """The present handlers of a review; all if it names none."""
+        """The present handlers of a review; all handlers if the review names none."""
         known = self.handlers.values()
         return tuple(e for e in known if not told.asks or e.id in told.asks)
 
@@ -255,7 +258,7 @@ def _is_same(told: Review, was: Json, decision: Decision, *, exact: bool) -> boo
 
 
 def _is_alike(other: Decision | str, decision: Decision) -> bool:
-    """Whether other tokens lead to the same decision, except for its texts."""
+    """Whether other tokens lead to the same decision, apart from its texts."""
     if isinstance(other, str):
         return False
     return _shape_of(other) == _shape_of(decision)

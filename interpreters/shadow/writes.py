@@ -1,10 +1,10 @@
-"""Asking admission handlers about the writes that a recording shows.
+"""Ask admission handlers about the writes that a recording shows.
 
-A recording holds each version of the objects that the operator has watched, so it shows
-what was written: an object before and after, by the operator and by others. Each write
-is asked about as it would have come to the API server, of handlers that need not have
-been there. Nothing can act, and nothing is read: what a handler decides by more than
-the request is not told.
+A recording holds each version of the objects that the operator has watched. It
+therefore shows each write, by the operator and by others: an object before and after.
+Handlers are asked about each write as it would have come to the API server. These
+handlers need not have existed then. Nothing can act, and nothing is read: a decision
+that depends on more than the request is not reported.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Reviewed(NamedTuple):
 
 
 class Secrets(NamedTuple):
-    """Three ways to tell a value with tokens: as it is, with others, with a text."""
+    """Three ways to render a value with tokens: as it is, with others, with a text."""
 
     tell: Tell
     vary: Tell
@@ -64,8 +64,8 @@ class Secrets(NamedTuple):
 class ShadowedWrites:
     """The writes of a recording, and the answers of a program's handlers to them.
 
-    `asked` counts the writes that any handler was asked about, `untold` the answers
-    that cannot be told, by the reason.
+    `asked` counts the writes that any handler was asked about. `untold` counts the
+    answers that cannot be known, by the reason.
     """
 
     def __init__(self, program: Program) -> None:
@@ -88,7 +88,8 @@ class ShadowedWrites:
     ) -> None:
         """Ask about the write that lies between two versions of an object.
 
-        `type` is that of a watch event; of the answer to a request it is "MODIFIED".
+        `type` is the type of a watch event; for the answer to a request it is
+        "MODIFIED".
         """
         if not self._handlers:
             return
@@ -110,14 +111,14 @@ class ShadowedWrites:
         now: Now,
         secrets: Secrets | None,
     ) -> bool:
-        """Ask one handler, and note its answer; whether it is asked about the write."""
+        """Ask one handler, and note its answer; whether the write concerns it."""
         told = request if secrets is None else _retold(request, secrets.tell)
         webhook, settings = handler.webhook, reviewer.settings
         assert webhook is not None, "admission handlers have the options of a webhook"
         about = Registration(settings.domain, {}, namespaces=settings.namespaces)
         is_selected = is_asked(webhook, about, told)
         if is_selected is not is_asked(webhook, about._replace(labelled=False), told):
-            is_selected = None  # the recording does not tell the server's version
+            is_selected = None  # the recording does not show the server's version
         if is_selected is False:
             return False
         decision = self._decided(reviewer, handler, told, now)
@@ -145,7 +146,7 @@ class ShadowedWrites:
     def _decided(
         self, reviewer: Reviewer, handler: Handler, request: Request, now: Now
     ) -> Decision | None:
-        """The decision of one handler; None where it asks for something else."""
+        """The decision of one handler; None if it asks for something else."""
         conversation = review(reviewer, request, now, (handler.id,))
         with self._guard or nullcontext():
             try:
@@ -171,9 +172,10 @@ def _request(
     catalogue: Catalogue,
     settings: Settings,
 ) -> Request | None:
-    """The request by which an object has become what it is; None where there is none.
+    """The request that made an object what it is; None if there was no request.
 
-    A deletion is asked for when the object gets its time of deletion, or goes at once.
+    A deletion is requested when the object gets its time of deletion, or is gone at
+    once.
     """
     resource = catalogue.of_manifest(seen.data)
     if resource is None:
@@ -216,7 +218,7 @@ def _request(
 
 
 def _is_of_status(resource: Resource, before: Json | None, after: Json | None) -> bool:
-    """Whether a write is one of the status, which has a subresource of its own."""
+    """Whether a write changes the status, which has a subresource of its own."""
     if not resource.has_status or before is None or after is None:
         return False
     old, new = map(without_server_fields, (before, after))
@@ -244,7 +246,7 @@ def _reviewed(
 
 
 def _shape(decision: Decision) -> tuple[Any, ...]:
-    """All of a decision that does not name values: texts may quote a secret."""
+    """The parts of a decision that do not name values: texts may quote a secret."""
     states = (decision.request.object or {}, decision.object or {})
     fields = changed_fields(*map(without_server_fields, states))
     return decision.allowed, tuple(each.path for each in fields)
@@ -255,6 +257,6 @@ def _retold(request: Request, tell: Tell) -> Request:
 
 
 def _ways(handler: Handler, secrets: Secrets) -> Iterator[Tell]:
-    """The other ways to tell tokens: a secret may be anything that the code knows."""
+    """The other ways to render tokens: a secret may be anything that the code knows."""
     yield secrets.vary
     yield from map(secrets.guess, guesses(handler.fn, ()))

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-# A field that the kind does not have is refused, as by kubectl's own requests.
+# The server refuses a field that the kind does not have, as for kubectl's own requests.
 _STRICT = (("fieldValidation", "Strict"),)
 
 
@@ -92,7 +92,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let so many virtual seconds pass."""
+    """Let this number of virtual seconds pass."""
 
     seconds: float
 
@@ -123,7 +123,7 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Let the API server not answer the operator for so many virtual seconds."""
+    """Make the API server not answer the operator for some virtual seconds."""
 
     seconds: float
 
@@ -133,7 +133,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class WriteLog:
-    """Let a container write lines to its log; None stands for the only container."""
+    """Make a container write lines to its log; None stands for the only container."""
 
     where: str
     text: str
@@ -150,12 +150,12 @@ Action = Apply | Edit | Delete | Wait | SetPace | Upgrade | Outage | WriteLog
 
 
 def apply(manifest: Mapping[str, Any]) -> Apply:
-    """A user applies a manifest: creates the object, or merges it into its present one.
+    """A user applies a manifest: creates the object, or merges into the existing one.
 
     >>> print(apply({"kind": "Claim", "metadata": {"name": "c"}}))
     apply Claim c
 
-    Raises TypeError for what is not one manifest.
+    Raises TypeError for anything but one manifest.
     """
     if not isinstance(manifest, Mapping):
         kind = type(manifest).__name__
@@ -166,7 +166,7 @@ def apply(manifest: Mapping[str, Any]) -> Apply:
 def edit(where: str, *, namespace: str | None = None, **changes: Any) -> Edit:
     """A user merges changes into an object; None removes a field.
 
-    `where` is kind/name, `namespace` by default that of the scenario, and `changes`
+    `where` is kind/name, `namespace` by default the scenario's namespace, and `changes`
     are top-level stanzas.
 
     >>> print(edit("claims/c", spec={"size": 2}))
@@ -180,8 +180,8 @@ def delete(
 ) -> Delete:
     """A user deletes an object.
 
-    `where` is kind/name, `namespace` by default that of the scenario, and `propagation`
-    is "Background", "Foreground" or "Orphan".
+    `where` is kind/name, `namespace` by default the scenario's namespace, and
+    `propagation` is "Background", "Foreground" or "Orphan".
 
     >>> print(delete("claims/c", propagation="Foreground"))
     delete claims/c (foreground)
@@ -195,7 +195,7 @@ def wait(seconds: float) -> Wait:
     >>> print(wait(90))
     wait 90 s
 
-    Raises ValueError for a time that has passed.
+    Raises ValueError for a time in the past.
     """
     if not seconds >= 0:
         raise ValueError(f"wait({seconds!r}): no time goes back; seconds are >= 0")
@@ -213,7 +213,7 @@ def pace(controller: str, pace: Pace) -> SetPace:
 
 
 def upgrade(release: str) -> Upgrade:
-    """Somebody upgrades the API server to a `release`, which restarts it.
+    """A user upgrades the API server to a `release`, which restarts it.
 
     >>> print(upgrade("1.37"))
     upgrade the API server to 1.37
@@ -246,8 +246,8 @@ def log_line(
 ) -> WriteLog:
     """A container of the pod in `where` writes `text`, one or more lines, to its log.
 
-    `container` may be left out if there is only one, `namespace` is by default that of
-    the scenario.
+    `container` may be omitted if the pod has only one, `namespace` is by default the
+    scenario's namespace.
 
     >>> print(log_line("pods/web-0", "loss=0.3"))
     pods/web-0 logs 'loss=0.3'
@@ -267,10 +267,10 @@ def _leaves(changes: Mapping[str, Any], path: str = "") -> list[str]:
 
 
 def act(run: SimulatedRun, action: Action, namespace: str = "default") -> Any:
-    """Do what the user does; the object after it, if there is one.
+    """Perform the user's action; return the object after it, if any.
 
-    `namespace` is that of objects without one. Raises `ActionRefused` where the cluster
-    refuses it, or knows no such kind. `Wait` is nothing but a request to whoever turns
+    `namespace` applies to objects without one. Raises `ActionRefused` if the cluster
+    refuses the action, or does not know the kind. `Wait` only asks the caller to turn
     the clock: nothing is done here.
     """
     match action:
@@ -376,7 +376,7 @@ def address_of(run: SimulatedRun, where: str) -> tuple[Resource, str]:
 def _send(run: SimulatedRun, request: ApiRequest) -> Any:
     response: ApiResponse = run.request(request)
     if response.status >= 300:
-        # The refusal of a patch shows the whole object before it comes to the point.
+        # The refusal of a patch shows the whole object before the actual errors.
         _, strict, fields = message_of(response).rpartition("strict decoding error: ")
         raise ActionRefused(
             f"{request.method} {request.path} is refused: {strict}{fields}",

@@ -1,7 +1,7 @@
 """A simulated operator's admission handlers, which its cluster asks directly.
 
-Nothing is registered: the webhooks are those that the operator would keep in a cluster,
-for the kinds that this one serves.
+Nothing is registered. The webhooks are those that the operator would keep in a cluster,
+for the kinds that the simulated cluster serves.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fnop.interpreters.runtime.protocol import User
 
 __all__ = ["ACCOUNT", "OwnWebhooks", "has_admission"]
 
-# The user as whom a simulated operator with admission handlers writes.
+# The user that a simulated operator with admission handlers writes as.
 ACCOUNT = User(
     "system:serviceaccount:fnop:operator",
     (
@@ -69,9 +69,9 @@ class _Known(NamedTuple):
 class OwnWebhooks:
     """The webhooks of one operator in a simulated cluster.
 
-    `decide` asks its handlers about the request of a question, and returns None where
-    they cannot be reached; `catalogue` tells the kinds of a cluster; `settings` are
-    those in force.
+    `decide` asks its handlers about the request of a question, and returns None if they
+    cannot be reached. `catalogue` returns the kinds of a cluster; `settings` are those
+    in force.
     """
 
     def __init__(
@@ -124,10 +124,10 @@ class OwnWebhooks:
         )
 
     def _asked(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A webhook with the author's match conditions alone.
+        """A webhook with only the author's match conditions.
 
-        The others save requests, and the handlers decide the same: no library for CEL
-        is needed for them here.
+        The other conditions save requests, and the handlers decide the same without
+        them: no library for CEL is needed for them here.
         """
         group = self._groups[spec["name"].partition(".")[0]]
         own = dict(group.webhook.match_conditions)

@@ -1,4 +1,4 @@
-"""Definitions of kinds that somebody else's cluster serves, for a simulated one."""
+"""Definitions of kinds that a foreign cluster serves, for a simulated one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["assumed_definitions"]
 def assumed_definitions(
     catalogue: Catalogue, cluster: Cluster, definitions: Iterable[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Definitions of the kinds that are served, and not known by anything else.
+    """Definitions of the kinds that are served, and that no other definition covers.
 
-    They are those of aggregated APIs, of other versions of Kubernetes, and of
-    definitions that may not be read: any field is allowed.
+    They are kinds of aggregated APIs, of other versions of Kubernetes, and of
+    definitions that may not be read. They allow any field.
     """
     known = {(kind.group, kind.plural) for kind in cluster.registry.by_path.values()}
     known |= {(e["spec"]["group"], e["spec"]["names"]["plural"]) for e in definitions}

@@ -1,7 +1,8 @@
 """Documents of discovery from a simulated API server, which makes each of them once.
 
-The server answers with the same object as long as it serves the same kinds.  Read-only,
-and the same object again, it lets the core know it, and what it has read in it.
+The server answers with the same object as long as it serves the same kinds. As the
+object is read-only and identical, the core recognizes it, and reuses its earlier
+reading.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 
 __all__ = ["discovered", "fetched"]
 
-# The most documents that are kept: an operator asks for two, if nothing is amiss.
+# The most documents that are kept: normally an operator requests two.
 _KEPT_MAX = 16
 _kept: dict[int, tuple[Any, Any]] = {}
 
 
 def fetched(path: str, response: ApiResponse) -> Outcome:
-    """The outcome that an answer to a request for a document means.
+    """The outcome of a request for a document.
 
     >>> body = {"kind": "APIVersions"}
     >>> one, other = (fetched("/api", ApiResponse(200, body)) for _ in range(2))
@@ -40,13 +41,13 @@ def fetched(path: str, response: ApiResponse) -> Outcome:
     if known is None:
         if len(_kept) >= _KEPT_MAX:
             _kept.clear()
-        # Kept with the body, so that no other one can have its identity.
+        # Stored with the body, so that another body cannot get its identity.
         known = _kept[id(body)] = body, read_only(trimmed(path, body))
     return Applied(known[1])
 
 
 def discovered(ask: Callable[[ApiRequest], ApiResponse]) -> Catalogue:
-    """The kinds that a server serves, where each request is answered at once."""
+    """The kinds that a server serves, if each request is answered at once."""
     pages = dict(enumerate(map(Document, discovery.ROOTS)))
     found = discovery.begun(pages)
     while found.pending:

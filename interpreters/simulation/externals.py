@@ -1,12 +1,12 @@
 """Models of external systems, which answer `fnop.call` in a test and in `fnop check`.
 
-A model is a value: it can be forked, so that what happens after a fault happens to a
-copy, and digested, so that two ends can be compared.  Its methods are what the operator
-calls.  They raise what a client of the real system would: `LookupError` for a thing
-that is not there, `ConnectionError` for a system that is down.
+A model is a value. It can be forked, so that events after a fault happen to a copy. It
+can be digested, so that two ends can be compared. Its methods are the functions that
+the operator calls. They raise what a client of the real system would: `LookupError` for
+a missing thing, `ConnectionError` for a system that is down.
 
-A call that times out though it was done needs no part of a model: whoever runs the
-operator calls the model and drops the answer.
+A call that times out although it was done needs no support by a model. The code that
+runs the operator calls the model and drops the answer.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _Listed = list[dict[str, Any]]
 class External:
     """A model of a system outside of the cluster, whose methods an operator calls.
 
-    A model of your own keeps its state in attributes, counts what it creates by
-    `created(key)`, and has methods with the arguments of the functions that they stand
-    for. They stand in `calls=` of a `Simulation`, and in `CALLS` for `fnop check`:
+    Your own model keeps its state in attributes and counts its creations by
+    `created(key)`. Its methods have the arguments of the functions that they replace.
+    List them in `calls=` of a `Simulation`, and in `CALLS` for `fnop check`:
 
         class Mail(External):
             keeps_records = True
@@ -62,10 +62,10 @@ class External:
         MAIL = Mail()
         CALLS = {"send_mail": MAIL.send}
 
-    `now` is the virtual wall time in seconds; it is set before each call. Where `down`
-    is set to True, the reference models refuse every call with a `ConnectionError`.
-    A class that `keeps_records` has nothing that is to be taken away again, such as
-    letters that were sent, and jobs that were done.
+    `now` is the virtual wall time in seconds; it is set before each call. If `down` is
+    set to True, the reference models refuse every call with a `ConnectionError`. A
+    class that `keeps_records` has nothing that must be removed again, such as letters
+    that were sent, and jobs that were done.
     """
 
     now: float = 0.0
@@ -75,13 +75,13 @@ class External:
     _creations: dict[str, int]
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
-        """Make one that counts, also where its class forgets `super().__init__()`."""
+        """Make one that counts, even if its class omits `super().__init__()`."""
         made = super().__new__(cls)
         made._creations = {}
         return made
 
     def fork(self) -> Self:
-        """The same system, apart: what happens to one does not happen to the other.
+        """A separate copy of the system: changes to one do not affect the other.
 
         >>> a = PutService()
         >>> b = a.fork()
@@ -90,23 +90,23 @@ class External:
         ([], ['x'])
         """
         made = object.__new__(type(self))
-        # A method of its own that it holds is one of the fork's there.
+        # A bound method that the model stores belongs to the fork there.
         made.__dict__.update(copy.deepcopy(self.__dict__, {id(self): made}))
         return made
 
     def at_rest(self) -> External:
-        """The same system when all that it does by itself has come to its end.
+        """The same system once everything that it does by itself has ended.
 
-        It is this one, unless a class says otherwise. Nothing changes in this one.
+        It is this one, unless a class says otherwise. This one does not change.
         """
         return self
 
     def digest(self) -> Any:
-        """The state as plain JSON, equal for two systems that do the same henceforth.
+        """The state as plain JSON, equal for two systems that behave alike from now on.
 
         Times are relative to `now`, and generated ids are replaced (`aliases`). The
-        state of a model of your own is its attributes without `now`, which have to be
-        JSON values; another one overrides this. Raises `TypeError` where they are not.
+        state of your own model is its attributes without `now`, which have to be JSON
+        values; any other model overrides this. Raises `TypeError` if they are not JSON.
         """
         state = {
             name: value
@@ -124,22 +124,22 @@ class External:
     def visible(self) -> Any:
         """The part of the state that a client can read, as plain JSON.
 
-        Two ends are compared by it; by default it is the `digest`. What is only
-        remembered, such as the first request of a token, is no part of it.
+        fnop compares two ends by it; by default it is the `digest`. It leaves out what
+        is only remembered, such as the first request of a token.
         """
         return self.digest()
 
     def creations(self) -> dict[str, int]:
-        """The number of creations of each thing, ever, by what it is meant to be.
+        """The number of all creations so far, by the thing that is meant.
 
         Two entries of one thing under two ids count as two creations of one.
         """
         return dict(sorted(self._creations.items()))
 
     def aliases(self) -> dict[str, str]:
-        """Generated ids, each with a text that says what it stands for.
+        """Generated ids, each with a text for the thing that it stands for.
 
-        Two runs in which ids were drawn in another order have other ids and equal
+        If two runs draw ids in different orders, they have different ids and equal
         aliases.
         """
         return {}
@@ -149,28 +149,28 @@ class External:
         self._creations[key] = self._creations.get(key, 0) + 1
 
     def reached(self) -> None:
-        """Raise `ConnectionError` where the system is down."""
+        """Raise `ConnectionError` if the system is down."""
         if self.down:
             raise ConnectionError(f"{type(self).__name__} is down")
 
 
-# ------------------------------------------------------------------- what is stored
+# -------------------------------------------------------------------- stored things
 
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """An entry of a service; its body is JSON text, so that nobody changes it."""
+    """An entry of a service; its body is JSON text, so that it never changes."""
 
     id: str
     body: bytes
     at: float  # virtual wall seconds
     tags: tuple[tuple[str, str], ...] = ()
     token: str | None = None
-    sent: bytes = b""  # the body with which the token came
+    sent: bytes = b""  # the body that came with the token
 
 
 def _text(body: Any) -> bytes:
-    """A body as JSON text. Raises `TypeError` for what no client could send.
+    """A body as JSON text. Raises `TypeError` for a value that is not JSON.
 
     >>> _text({"b": 1, "a": [2]})
     b'{"a":[2],"b":1}'
@@ -179,15 +179,16 @@ def _text(body: Any) -> bytes:
 
 
 class _Service(External):
-    """A service that holds things by their ids."""
+    """A service that stores things by their ids."""
 
     def __init__(self) -> None:
         self._things: dict[str, _Thing] = {}
 
     def fork(self) -> Self:
-        """The same system, apart. It costs a copy of what an attribute holds directly.
+        """A separate copy of the system, which shares what never changes.
 
-        An attribute that a subclass adds may hold JSON values, also nested ones.
+        It costs a copy of the values that an attribute holds directly. An attribute
+        that a subclass adds may hold JSON values, also nested ones.
         """
         made = object.__new__(type(self))
         mine, memo = made.__dict__, {id(self): made}
@@ -208,7 +209,7 @@ class _Service(External):
 
 
 _ATOMS = frozenset((str, int, float, bool, bytes, type(None), FunctionType))
-# The attributes of this module's own, whose values nobody changes.
+# The attributes of this module's classes, whose values never change.
 _SHALLOW = frozenset(("_things", "_creations", "_meanings", "_cancelled"))
 
 
@@ -220,7 +221,7 @@ class PutService(_Service):
 
     `put(key, body)` creates or replaces, `get(key)` reads, `delete(key)` removes, and
     `keys()` lists. It is the model of DNS records, of users of a database, of buckets:
-    nothing is lost where an answer is lost.
+    nothing is lost if an answer is lost.
 
     >>> dns = PutService()
     >>> dns.put("www", {"address": "10.0.0.1"})
@@ -230,7 +231,7 @@ class PutService(_Service):
     """
 
     def put(self, key: str, body: Any = None) -> Any:
-        """Let the thing of this `key` have this `body`, of JSON values; answers it."""
+        """Let the thing of this `key` have this `body`, of JSON values; return it."""
         self.reached()
         text, found = _text(body), self._things.get(key)
         if found is None:
@@ -240,11 +241,11 @@ class PutService(_Service):
         return orjson.loads(text)
 
     def get(self, key: str) -> Any:
-        """Read a body. Raises `LookupError` where there is none."""
+        """Read a body. Raises `LookupError` for a missing thing."""
         return orjson.loads(self._thing(key).body)
 
     def delete(self, key: str) -> None:
-        """Remove a thing. Raises `LookupError` where there is none."""
+        """Remove a thing. Raises `LookupError` for a missing thing."""
         del self._things[self._thing(key).id]
 
     def keys(self) -> list[str]:
@@ -257,14 +258,14 @@ class PutService(_Service):
         return {key: orjson.loads(each.body) for key, each in self._things.items()}
 
     def visible(self) -> Any:
-        """The digest, where what has no body is there, and not null as what is not.
+        """The digest, with {} instead of null for a thing without a body.
 
         >>> users = PutService()
         >>> users.put("ann"), users.visible()
         (None, {'ann': {}})
         """
         found = self.digest()
-        if not isinstance(found, dict):  # a subclass has its own
+        if not isinstance(found, dict):  # a subclass has its own form
             return found
         return {key: {} if body is None else body for key, body in found.items()}
 
@@ -273,13 +274,13 @@ class PutService(_Service):
 
 
 class _Numbered(_Service):
-    """A service that makes the ids of its things from a counter."""
+    """A service that generates the ids of its things from a counter."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
         self.prefix = prefix
-        # The meaning of each id, and a text that tells things of one meaning apart,
-        # also of those that are gone.
+        # The meaning of each id, and a text that distinguishes things of one meaning,
+        # including removed ones.
         self._meanings: dict[str, tuple[str, str]] = {}
 
     def _made(
@@ -289,10 +290,10 @@ class _Numbered(_Service):
         tags: Mapping[str, str] | None,
         key: Callable[[], str],
     ) -> _Thing:
-        """A new thing, or the one that this token has made.
+        """A new thing, or the one that this token has created.
 
-        Raises `ValueError` where the token was used for another request, as services
-        do that know tokens.
+        Raises `ValueError` if the token was used for another request, like services
+        that support tokens.
         """
         self.reached()
         text, marks = _text(body), tuple(sorted((tags or {}).items()))
@@ -313,7 +314,7 @@ class _Numbered(_Service):
         return re.compile(rf"\b{re.escape(self.prefix)}-[0-9a-f]{{8}}\b")
 
     def aliases(self) -> dict[str, str]:
-        """Generated ids, each with what it was made for; those of the gone say so.
+        """Generated ids, each with its purpose; removed things are marked.
 
         >>> cloud = PostService("vpc")
         >>> cloud.aliases(), cloud.create({}, tags={"owner": "u-1"})["id"]
@@ -331,12 +332,12 @@ class _Numbered(_Service):
         return found
 
     def visible(self) -> Any:
-        """The digest without what no client is told: the tokens, and what was sent.
+        """The digest without what clients never see: the tokens, and the sent bodies.
 
-        What was updated since is the same thing as one that was so from the beginning.
+        A thing that was updated equals one that had the new body from the beginning.
         """
         found = self.digest()
-        if not isinstance(found, list):  # a subclass has its own
+        if not isinstance(found, list):  # a subclass has its own form
             return found
         return [
             {name: value for name, value in each.items() if name not in _REMEMBERED}
@@ -346,7 +347,7 @@ class _Numbered(_Service):
         ]
 
     def _digested(self, facts: Callable[[_Thing], dict[str, Any]]) -> list[Any]:
-        """The things with their facts, in an order that does not tell of their ids.
+        """The things with their facts, in an order that does not depend on their ids.
 
         Bodies may name the ids of others; they are replaced by their aliases.
         """
@@ -357,7 +358,7 @@ class _Numbered(_Service):
                 "body": orjson.loads(each.body),
                 "tags": dict(each.tags),
                 "token": each.token,
-                # The body decides on what a repeated token is answered.
+                # The body decides how a repeated token is answered.
                 "sent": None if each.token is None else orjson.loads(each.sent),
                 **facts(each),
             }
@@ -366,13 +367,13 @@ class _Numbered(_Service):
         text = orjson.dumps(
             sorted(shown, key=lambda each: each["id"]), option=orjson.OPT_SORT_KEYS
         ).decode()
-        # An alias holds the author's own texts: it is spelled as JSON does.
+        # An alias holds the author's own texts, so it is escaped as in JSON.
         spelled = {id: _inner(alias) for id, alias in aliases.items()}
         found = self._ids.sub(lambda each: spelled.get(each[0], each[0]), text)
         return list(orjson.loads(found))
 
 
-# The facts of a thing on which only a repeated token depends.
+# The facts of a thing that matter only for a repeated token.
 _REMEMBERED = frozenset(("token", "sent"))
 
 
@@ -382,18 +383,18 @@ def _inner(text: str) -> str:
 
 
 class PostService(_Numbered):
-    """A REST service that makes the ids: to post twice is to create two things.
+    """A REST service that generates the ids: to post twice is to create two things.
 
-    `create(body, token=, tags=)` answers the thing, `{"id", "body", "tags"}`; `get(id)`
-    reads it, `find(tag=value)` lists those with these tags, `list()` lists all,
+    `create(body, token=, tags=)` returns the thing, `{"id", "body", "tags"}`. `get(id)`
+    reads it, `find(tag=value)` lists those with these tags, `list()` lists all.
     `update(id, body)` replaces a body, and `delete(id)` removes one. A `token` makes a
     repeated request harmless while the thing lives; the same token with another body is
     a `ValueError`.
 
-    `prefix` begins all ids. `lag` is for how many seconds of `now` a new thing is not
-    listed, nor found by its tags, while `get` reads it at once. `identity` names the
-    tags, or else the fields of the body, that tell what a thing is meant to be; by
-    default all its tags do, else its token, else its body. `creations` counts by it.
+    `prefix` begins all ids. For `lag` seconds of `now`, a new thing is neither listed
+    nor found by its tags, while `get` reads it at once. `identity` names the tags, or
+    else the fields of the body, that identify a thing. By default all its tags do, else
+    its token, else its body. `creations` counts by this identity.
 
     >>> cloud = PostService("vpc", lag=5)
     >>> vpc = cloud.create({"cidr": "10.0.0.0/16"}, tags={"owner": "u-1"})
@@ -420,9 +421,9 @@ class PostService(_Numbered):
         token: str | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Create a thing with this `body`; answers it with its id.
+        """Create a thing with this `body`; return it with its id.
 
-        With a `token` that a living thing was created with, that one is answered.
+        If a living thing was created with the same `token`, that one is returned.
         `tags` are texts by which it is found.
         """
         return _shown(
@@ -432,9 +433,9 @@ class PostService(_Numbered):
     def meaning(
         self, body: Any, token: str | None, tags: Mapping[str, str] | None
     ) -> str:
-        """Tell what a thing is meant to be: its logical key.
+        """Return the logical key of a thing: the identity that is meant.
 
-        It is told by the `body`, the `token` and the `tags` of its creation.
+        It follows from the `body`, the `token` and the `tags` of its creation.
 
         >>> PostService().meaning({"size": 1}, None, None)
         '{"size":1}'
@@ -450,45 +451,45 @@ class PostService(_Numbered):
         return token if token is not None else _text(body).decode()
 
     def get(self, id: str) -> dict[str, Any]:
-        """Read a thing. Raises `LookupError` where there is none."""
+        """Read a thing. Raises `LookupError` for a missing thing."""
         return _shown(self._thing(id))
 
     def update(self, id: str, body: Any) -> dict[str, Any]:
         """Let the thing of this `id` have this `body`.
 
-        Raises `LookupError` where there is none.
+        Raises `LookupError` for a missing thing.
         """
         made = self._things[id] = replace(self._thing(id), body=_text(body))
         return _shown(made)
 
     def delete(self, id: str) -> None:
-        """Remove a thing. Raises `LookupError` where there is none."""
+        """Remove a thing. Raises `LookupError` for a missing thing."""
         del self._things[self._thing(id).id]
 
     def list(self) -> _Listed:
-        """List the things, but for those that are too new, in the order of creation."""
+        """List the things in the order of creation, without those that are too new."""
         self.reached()
         return [_shown(each) for each in self._things.values() if not self._hides(each)]
 
     def find(self, **tags: str) -> _Listed:
-        """List the things that have these `tags`, but for those that are too new."""
+        """List the things that have these `tags`, without those that are too new."""
         wanted = tags.items()
         return [each for each in self.list() if wanted <= each["tags"].items()]
 
     def _hides(self, thing: _Thing) -> float:
-        """For how many seconds it is not listed yet."""
+        """The number of seconds until it is listed."""
         return max(0.0, thing.at + self.lag - self.now)
 
     def at_rest(self) -> PostService:
-        """The same one when it lists all its things."""
+        """The same service once it lists all its things."""
         made = self.fork()
         made.now += max(map(self._hides, self._things.values()), default=0.0)
         return made
 
     def digest(self) -> Any:
-        """The things, with aliases for ids, and for how long they are not listed yet.
+        """The things, with aliases for ids, and the seconds until they are listed.
 
-        Nothing is told of a thing that is gone.
+        Removed things leave no trace in it.
         """
         return self._digested(lambda each: {"hidden_for": round(self._hides(each), 6)})
 
@@ -502,20 +503,20 @@ def _shown(thing: _Thing) -> dict[str, Any]:
 
 
 def _no_result(request: Any) -> None:
-    """Answer nothing, as work does that is only to be done."""
+    """Return None, for work without a result."""
 
 
 class JobService(_Numbered):
-    """A service whose work takes time: it is submitted, and asked about until it ends.
+    """A service whose work takes time: clients submit it, and poll it until it ends.
 
-    `submit(request, token=)` answers an id. `poll(id)` answers `{"id", "state",
-    "result", "error"}`: for `pending` seconds of `now` the state is "pending", for
+    `submit(request, token=)` returns an id. `poll(id)` returns `{"id", "state",
+    "result", "error"}`. For `pending` seconds of `now` the state is "pending", for
     `running` seconds more "running", then "succeeded" or "failed". `cancel(id)` makes
-    an unfinished job "cancelled", and answers what `poll` does. `jobs()` lists the ids.
+    an unfinished job "cancelled", and returns what `poll` does. `jobs()` lists the ids.
     A `token` makes a repeated request harmless.
 
-    `work` computes the result, of JSON values, from the request; where it raises, the
-    job fails with the text of that error. `prefix` begins all ids.
+    `work` computes the result, of JSON values, from the request; if it raises, the job
+    fails with the text of that error. `prefix` begins all ids.
 
     >>> backups = JobService("backup", work=lambda request: request["volume"] + ".tar")
     >>> id = backups.submit({"volume": "v"}, token="u-1/1")
@@ -542,16 +543,16 @@ class JobService(_Numbered):
         self._cancelled: set[str] = set()
 
     def submit(self, request: Any = None, *, token: str | None = None) -> str:
-        """Begin the work that a `request` asks for; answers its id.
+        """Begin the work of a `request`; return its id.
 
-        With a `token` that another request has, it is a `ValueError`; with that of an
-        equal request, the answer is that one's id.
+        If another request has this `token`, it is a `ValueError`. If an equal request
+        has it, the result is the id of that one.
         """
         text = _text(request).decode()
         return self._made(request, token, None, lambda: token or text).id
 
     def poll(self, id: str) -> dict[str, Any]:
-        """Tell how a job is. Raises `LookupError` where there is none."""
+        """Return the state of a job. Raises `LookupError` for a missing job."""
         job = self._thing(id)
         state, result, error = self._state(job), None, None
         if state == "succeeded":
@@ -562,9 +563,9 @@ class JobService(_Numbered):
         return {"id": id, "state": state, "result": result, "error": error}
 
     def cancel(self, id: str) -> dict[str, Any]:
-        """End a job that has not ended; one that has stays as it is.
+        """End a job that has not ended; an ended one stays as it is.
 
-        Raises `LookupError` where there is none.
+        Raises `LookupError` for a missing job.
         """
         if self._left(self._thing(id)) > 0:
             self._cancelled.add(id)
@@ -588,7 +589,7 @@ class JobService(_Numbered):
         return "pending" if left > self.running else "running"
 
     def at_rest(self) -> JobService:
-        """The same one when all its jobs have ended.
+        """The same service once all its jobs have ended.
 
         >>> jobs = JobService()
         >>> id = jobs.submit()
@@ -600,7 +601,7 @@ class JobService(_Numbered):
         return made
 
     def digest(self) -> Any:
-        """The jobs, with aliases for ids, and for how long they still go on."""
+        """The jobs, with aliases for ids, and the seconds that they still run."""
 
         def facts(job: _Thing) -> dict[str, Any]:
             gone = job.id in self._cancelled
@@ -614,12 +615,12 @@ class JobService(_Numbered):
 
 
 def _others_of(calls: Mapping[Any, Function]) -> dict[str, Function] | None:
-    """The functions that a mapping finds besides its own, as that of a file does."""
+    """The functions that a mapping finds next to its own, as a file's mapping does."""
     return getattr(calls, "others", None)
 
 
 def _external_in(function: Any) -> External | None:
-    """The model that a function of a mapping is a method of."""
+    """The model whose method a function of a mapping is."""
     while isinstance(function, partial):
         function = function.func
     owner = getattr(function, "__self__", None)
@@ -627,10 +628,10 @@ def _external_in(function: Any) -> External | None:
 
 
 def externals_of(calls: Mapping[Any, Function]) -> list[External]:
-    """The models behind a mapping of `calls`, each once, as they come first.
+    """The models behind a mapping of `calls`, each once, in the order of `calls`.
 
-    Raises `TypeError` for a function that uses a model without being a method of it,
-    and for a model that holds another one: a fork would share what it uses.
+    Raises `TypeError` for a function that uses a model without being its method, and
+    for a model that holds another one. A fork would share the model that it uses.
 
     >>> cloud, mail = PostService(), PutService()
     >>> calls = {"a": mail.put, "b": cloud.create, "c": mail.get, "d": len}
@@ -647,10 +648,10 @@ def externals_of(calls: Mapping[Any, Function]) -> list[External]:
 
 
 def model_of(calls: Mapping[Any, Function], name: str) -> Any:
-    """The model that answers the function `name`, or `module:name`, of a mapping.
+    """The model that answers the function `name`, or `module:name`, in a mapping.
 
     It is the `External` whose method answers, or the function itself. Raises `KeyError`
-    where there is none.
+    if the mapping has none.
 
     >>> cloud = PutService()
     >>> model_of({"billing:charge": cloud.put}, "charge") is cloud
@@ -702,7 +703,7 @@ def _seen_by(function: FunctionType) -> Iterable[tuple[str, Any]]:
 def forked(calls: Mapping[Any, Function]) -> dict[Any, Function]:
     """A mapping of `calls` whose models are forks, each forked once.
 
-    Functions that are no methods of a model are the same ones. Raises `TypeError` as
+    Functions that are not methods of a model stay the same. Raises `TypeError` as
     `externals_of` does.
 
     >>> cloud = PostService()
@@ -738,7 +739,7 @@ def _rebound(function: Any, forks: Mapping[int, External]) -> Any:
 
 
 def set_now(function: Function, now: float) -> None:
-    """Let the model that a function is a method of know the virtual wall time."""
+    """Set the virtual wall time on the model whose method a function is."""
     external = _external_in(function)
     if external is not None:
         external.now = now
@@ -750,11 +751,11 @@ _UID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 class Recorded(External):
     """The answers that a function gave in a recorded run.
 
-    `answers` are pairs of the keyword arguments and of what was answered: a value, or
-    an exception that is raised. Several for equal arguments are given in their order,
-    and the last one stays. `answer` is the model; it takes any uids for equal, for an
-    object that is made anew has another one, and any text for that of a secret, of
-    which the recording has a token. Raises `LookupError` for other arguments.
+    `answers` are pairs of the keyword arguments and the answer: a value, or an
+    exception to raise. Several answers for equal arguments are given in their order,
+    and the last one stays. `answer` is the model. It treats all uids as equal, because
+    an object that is created again has another one. It accepts any text for a secret
+    that the recording replaced by a token. Raises `LookupError` for other arguments.
 
     >>> size_of = Recorded([({"name": "a"}, 1), ({"name": "a"}, 2)])
     >>> [size_of.answer(name="a") for _ in range(3)]
@@ -765,9 +766,9 @@ class Recorded(External):
         self, answers: Iterable[tuple[Mapping[str, Any], Any | BaseException]]
     ) -> None:
         self._answers: dict[bytes, list[Any]] = {}
-        # Objects that are made anew have other uids.
+        # Objects that are created again have other uids.
         self._alike: dict[bytes, list[Any]] = {}
-        # The number of those given, where there are several.
+        # The number of answers given so far, for arguments with several answers.
         self._given: dict[bytes, int] = {}
         answers = [*answers]
         for arguments, found in answers:
@@ -781,17 +782,17 @@ class Recorded(External):
         ]
 
     def fork(self) -> Self:
-        """The same answers, of which as many were given."""
+        """The same answers, with the same number of them given."""
         made = copy.copy(self)
         made._given, made._creations = dict(self._given), dict(self._creations)
         return made
 
     def digest(self) -> Any:
-        """The number of answers that were given, where there are several."""
+        """The number of answers given so far, for arguments with several answers."""
         return {text.decode(): given for text, given in sorted(self._given.items())}
 
     def visible(self) -> Any:
-        """No part of it: nobody reads how often it was asked."""
+        """None: clients cannot see the number of questions."""
         return None
 
     def answer(self, **arguments: Any) -> Any:

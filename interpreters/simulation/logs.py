@@ -1,6 +1,6 @@
 """Log streams of an operator in the simulated cluster.
 
-They are read as on a real one: no further than the operator takes the lines in.
+They are read as on a real one: only as far as the operator takes the lines in.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fnop.interpreters.runtime.requests import log_request
 
 __all__ = ["LOG_OF", "SimulatedLogs", "source_of"]
 
-# The beginning of the sources of logs.
+# The prefix of the sources of logs.
 LOG_OF = "the log of "
 
 Arrives = Callable[[LogLines | StreamEnded, str], None]
@@ -49,14 +49,15 @@ class _Open:
     followed: LogFollowed
     waits: bool = False
     is_over: bool = False
-    # When it was told last how far it was read (monotonic).
+    # The last time (monotonic) at which the operator learned the position.
     told: float = 0.0
-    # When an event of several lines is complete, if nothing more comes (monotonic).
+    # The time (monotonic) at which an event of several lines is complete, if nothing
+    # more comes.
     quiet_at: float | None = None
 
 
 class SimulatedLogs:
-    """The open log streams; `arrives` is given their inputs, each with its source."""
+    """The open log streams; `arrives` gets their inputs, each with its source."""
 
     def __init__(self, arrives: Arrives) -> None:
         self._arrives = arrives
@@ -65,7 +66,7 @@ class SimulatedLogs:
         self._cuts: set[str] = set()
 
     def fork(self, arrives: Arrives) -> SimulatedLogs:
-        """A copy that goes on apart from this one."""
+        """A copy that continues independently of this one."""
         twin = SimulatedLogs(arrives)
         twin._open = {number: deepcopy(each) for number, each in self._open.items()}
         twin._cuts = {*self._cuts}
@@ -76,7 +77,7 @@ class SimulatedLogs:
 
     @property
     def next_at(self) -> float | None:
-        """When an event of several lines is complete (monotonic), if one waits."""
+        """The time (monotonic) at which a waiting multi-line event is complete."""
         found = (e.quiet_at for e in self._open.values() if not e.waits)
         return min((each for each in found if each is not None), default=None)
 
@@ -96,19 +97,19 @@ class SimulatedLogs:
         self._tell(stream, now)
 
     def go_on(self, stream: int, now: Now) -> None:
-        """The last lines are taken in: the next ones follow."""
+        """Continue with the next lines, since the last ones are taken in."""
         if stream in self._open:
             self._open[stream].waits = False
             self._tell(stream, now)
 
     def feed(self, cluster: Cluster, now: Now) -> None:
-        """Take in that containers may have written something, or have ended."""
+        """Note that containers may have written something, or have ended."""
         for stream in tuple(self._open):
             self._feed(stream, cluster)
             self._tell(stream, now)
 
     def pass_time(self, now: Now) -> None:
-        """Tell the events of several lines that are complete by now."""
+        """Pass on the events of several lines that are complete by now."""
         for stream, each in tuple(self._open.items()):
             if each.quiet_at is not None and each.quiet_at <= now.mono:
                 self._tell(stream, now)
@@ -118,7 +119,7 @@ class SimulatedLogs:
         self._open.pop(stream, None)
 
     def clear(self) -> None:
-        """Forget all: nobody reads them any more."""
+        """Forget all streams: no operator reads them any longer."""
         self._open.clear()
 
     def breaks(self, now: Now, source: str | None = None) -> None:
@@ -128,9 +129,9 @@ class SimulatedLogs:
                 self._end(stream, "unreachable", now)
 
     def cut(self, source: str) -> None:
-        """Cut the next bytes of a log off in the middle, and end it in order.
+        """Cut off a log in the middle of its next bytes, and end it in order.
 
-        So does the API server if its connection to kubelet breaks.
+        The API server does the same if its connection to kubelet breaks.
         """
         self._cuts.add(source)
 
@@ -149,7 +150,7 @@ class SimulatedLogs:
         each.quiet_at = None
 
     def _tell(self, stream: int, now: Now) -> None:
-        """Give out the next lines, or the end."""
+        """Emit the next lines, or the end."""
         each = self._open[stream]
         if each.waits:
             return

@@ -1,4 +1,4 @@
-"""Putting objects into a simulated cluster, and taking them out at the end."""
+"""Put objects into a simulated cluster, and take them out at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _CRD = "CustomResourceDefinition"
-# Objects that a cluster has, or makes in every namespace, by itself: not results.
+# Objects that a cluster has, or creates in every namespace, by itself: not results.
 _OWN = frozenset(
     (
         ("Namespace", "default"),
@@ -65,7 +65,7 @@ def apply_manifests(
     """Create the objects: definitions first, then namespaces, then the rest.
 
     With `begins` an operator with admission handlers starts after the definitions and
-    namespaces, so that it is asked about the rest with all that it knows.
+    namespaces. It then knows all it needs when it is asked about the rest.
 
     Returns the API server's warnings, such as `Database db: unknown field "spec.x"`.
     Raises `ApplyProblem` with the API server's reason for what it refuses.
@@ -100,11 +100,11 @@ def create(sim: SimulatedRun, manifest: dict[str, Any]) -> tuple[str, ...]:
 
 
 def restore(sim: SimulatedRun, objects: Iterable[Mapping[str, Any]]) -> None:
-    """Put objects there as another cluster has them: with uids, versions and status.
+    """Create objects as another cluster has them: with uids, versions and status.
 
-    Namespaces that they are in are made. No watch tells of them: it is for the time
-    before the operator begins. Raises `ApplyProblem` for an object of an unknown kind,
-    and for one that has no uid.
+    Their namespaces are created. Watches do not report the objects: this is for the
+    time before the operator begins. Raises `ApplyProblem` for an object of an unknown
+    kind, and for an object without a uid.
     """
     for each in objects:
         resource, meta = _kind_of(sim, each), each.get("metadata") or {}
@@ -147,14 +147,14 @@ def _namespace(name: str) -> dict[str, Any]:
 
 
 def objects_of(sim: SimulatedRun, resource: Resource) -> list[dict[str, Any]]:
-    """All objects of a kind, as a listing has them, with their kind."""
+    """All objects of a kind, as a listing returns them, with their kind."""
     response = sim.request(ApiRequest("GET", path_of(resource, None)))
     items = response.body.get("items") or [] if response.status == 200 else []
     return [*with_kind(items, resource.api_version, resource.kind)]
 
 
 def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
-    """Everything in the cluster but definitions and what it began with.
+    """All objects except definitions and those that the cluster began with.
 
     Without `managedFields`, as kubectl shows objects.
     """

@@ -1,9 +1,9 @@
-"""Detection of whether a simulated run comes to rest, and if not, what prevents it.
+"""Detection of whether a simulated run settles, and if not, what prevents it.
 
 A run has settled when nothing is due. Some runs never settle: a timer counts, a handler
-fails for ever, or it changes what it is called for. Each is recognized from outside: by
-the number of its turns, by its writes, and by whether time passes or the cluster
-changes meanwhile.
+fails for ever, or it changes the object that triggers it. Each is recognized from
+outside: by the number of its turns, by its writes, and by whether time passes or the
+cluster changes meanwhile.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ class Run(Protocol):
     def strands(self) -> Strands: ...
 
 
-# The number of changes after which timers and daemons, or the handlers of one object,
-# are taken to go on for ever.
+# After this number of changes, timers and daemons, or the handlers of one object, are
+# assumed to continue for ever.
 ROUNDS_MAX = 200
-# The number of equal errors in a row by which a handler is taken to fail for ever ...
+# After this number of equal errors in a row, a handler is assumed to fail for ever ...
 REPEATS_MAX = 20
-# ... and the number of those that the author foresees.
+# ... and after this number of errors that the author foresees.
 WAITS_MAX = 500
-# The number of steps at once, or without a change in the cluster, that is taken for a
-# circle: at the least, and for each object.  A conversation may ask 2,000 questions.
+# This number of steps at once, or without a change in the cluster, counts as a circle:
+# the minimum, and the number per object. A conversation may ask 2,000 questions.
 STEPS_MAX, STEPS_EACH = 6_000, 200
 # The number of steps that each second of virtual time allows for.
 RATE_MAX, RATE_EACH = 200, 50
-# The multiple of STEPS_MAX and STEPS_EACH that is too many in any case.
+# This multiple of STEPS_MAX and STEPS_EACH is too many in any case.
 STEPS_FACTOR = 10
-# The number of first and of last writes whose changed fields are looked at.
+# The number of first and of last writes whose changed fields are recorded.
 LOOKS = 10
 # The most handlers and fields that a sentence names.
 NAMES_SHOWN = FIELDS_SHOWN = 3
-# The number of last turns by which the busiest handler is found: others may be done.
+# The number of last turns that decide which handler is busiest: others may be done.
 TURNS_SEEN = 1_000
 
 # The metadata that changes with every write, or by the operator itself.
@@ -77,11 +77,11 @@ _OWN_FIELDS = frozenset(("resourceVersion", "generation", "managedFields"))
 
 
 class Calm:
-    """Whether daemons and timers, which never end, have come to change nothing (R36).
+    """Whether daemons and timers, which never end, no longer change anything (R36).
 
-    The cluster is as it was when the last of them was yet to have its turn.  Some, such
-    as a timer that counts, always change something: `rounds` is how often all have had
-    a turn.
+    The cluster is as it was when the last of them had not yet had its turn. Some, such
+    as a timer that counts, always change something: `rounds` counts the times that all
+    have had a turn.
     """
 
     def __init__(self) -> None:
@@ -90,15 +90,15 @@ class Calm:
         self.rounds = 0
 
     def lasts(self, run: Run) -> bool:
-        """Whether all have had a turn since the last look, and nothing was written."""
+        """Whether all have had a turn since the last look without a write."""
         if run.looks_again:
             return False
         if self.until is not None and run.clock.elapsed < self.until:
             return False
         if simulated.due(run.cluster) is not None:
-            return False  # the cluster's own controllers have yet to have their turn
+            return False  # the cluster's own controllers have not had their turn
         if not run.state.streams.are_at_rest:
-            return False  # what has changed meanwhile is yet to be seen
+            return False  # the operator has not seen all changes yet
         horizon = background_horizon(run.state, run.clock.now(), run.strands.wakes)
         if horizon is None:
             return False
@@ -114,7 +114,7 @@ class Calm:
 
 
 class _Failing(NamedTuple):
-    """The last error of a handler, and how often it came in a row."""
+    """The last error of a handler, and the number of its repetitions in a row."""
 
     error: str
     times: int
@@ -122,10 +122,10 @@ class _Failing(NamedTuple):
 
 
 class Despair:
-    """Whether all that is left to do fails again and again, with the same error.
+    """Whether all remaining work fails again and again, with the same error.
 
-    What an author foresees, `TemporaryError` and `again`, may well come to an end; a
-    `NameError` hardly does, nor does what the API server refuses.
+    Errors that an author foresees, `TemporaryError` and `again`, may well end. A
+    `NameError` hardly does, nor does a refusal by the API server.
     """
 
     def __init__(self, repeats: int = REPEATS_MAX, waits: int = WAITS_MAX) -> None:
@@ -133,15 +133,15 @@ class Despair:
         self._repeats, self._waits = repeats, waits
 
     def fork(self) -> Despair:
-        """The same errors, for a run that goes on apart."""
+        """The same errors, for a run that continues independently."""
         twin = Despair(self._repeats, self._waits)
         twin.errors = {**self.errors}
         return twin
 
     def hear(self, say: Say) -> None:
-        """Take in a line of the log."""
+        """Take a log line into account."""
         if say.handler is None or (say.ended is None and not say.error):
-            return  # a line of the author's, or of an attempt that goes on
+            return  # a line of the author's, or of a continuing attempt
         key = ACTIVITY if say.subject is None else _key_of(say.subject)
         last = self.errors.pop((key, say.handler), None)
         if say.error:
@@ -151,7 +151,7 @@ class Despair:
             self.errors[key, say.handler] = _Failing(say.error, times, not unforeseen)
 
     def reason(self, state: State) -> str:
-        """Name a handler that fails for ever, where only such are due; or ""."""
+        """Name a handler that fails for ever, if only such handlers are due; or ""."""
         if not self.errors:
             return ""
         failing: defaultdict[Key, set[str]] = defaultdict(set)
@@ -182,7 +182,7 @@ class Despair:
         )
 
     def is_foreseen(self, state: State) -> bool:
-        """Whether no handler is left whose error its author does not foresee."""
+        """Whether the authors foresee the errors of all remaining handlers."""
         return all(
             found.foreseen
             for (key, handler), found in self.errors.items()
@@ -218,7 +218,7 @@ def _is_background(state: State, key: Key, handler: str) -> bool:
 
 
 def _others(number: int) -> str:
-    """The end of a sentence: how many others the same is true of.
+    """The end of a sentence, with the number of other handlers that do the same.
 
     >>> _others(0), _others(1), _others(2)
     ('', ', and so does 1 other', ', and so do 2 others')
@@ -236,13 +236,13 @@ def label_of(key: Key) -> str:
     if key == ACTIVITY:
         return "the operator itself"
     if not key.resource:
-        return key.name  # a path: it is no object that the operator can name
+        return key.name  # a path: the operator has no other name for it
     kind = key.resource.partition(".")[0]
     return f"{kind}/{key.name}" + (f" in {key.namespace}" if key.namespace else "")
 
 
 def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
-    """Whether an object waits for these handlers, or parts, and for no others."""
+    """Whether an object waits only for these handlers, or parts."""
     if record is None:
         return False
     work = record.work or IDLE
@@ -272,7 +272,8 @@ def _unfinished(record: ObjectRecord) -> set[str]:
 def is_left(record: ObjectRecord | None, handler: str) -> bool:
     """Whether a handler, or the one of this sub-handler, is not done with an object.
 
-    One that has failed for good is, and so is one that was given up with its change.
+    A handler that failed for good is done, and so is one that was given up with its
+    change.
     """
     if record is None:
         return False
@@ -288,7 +289,7 @@ def is_left(record: ObjectRecord | None, handler: str) -> bool:
 
 
 def left_of(state: State, now: float) -> str:
-    """Name the handler that is due next, and when, in a sentence; or ""."""
+    """Name the handler that is due next, and its time, in a sentence; or ""."""
     for key, due in state.due:
         record = state.record(key)
         if record is None:
@@ -324,17 +325,17 @@ class _Writes:
 class Restlessness:
     """The operator's turns and writes within one `settle` or `wait`, to find circles.
 
-    Memory is bounded: of each object that is written counts are kept, and fields only
-    of its first and last writes.
+    Memory is bounded: each written object has counts, and fields only of its first and
+    last writes.
     """
 
     def __init__(self, run: Run, *, bounded: bool) -> None:
-        # A run has this, and is freed at once where nobody else has the run.
+        # A run owns this object, and is freed at once when its last user drops it.
         self._run: Run = weakref.proxy(run)
-        # With a bound in time, only circles that let no time pass have to be found.
+        # With a time limit, only circles that let no time pass have to be found.
         self._bounded = bounded
         self._roles = run.machine.program.roles
-        # By the writer and the path: a thousand objects may write one object.
+        # By the writer and the path: a thousand objects may write the same object.
         self._writes: dict[tuple[Key, str], _Writes] = {}
         self._ended: defaultdict[Key, int] = defaultdict(int)
         self._busy: deque[tuple[Key, str]] = deque(maxlen=TURNS_SEEN)
@@ -342,24 +343,24 @@ class Restlessness:
         self._now = self._began_at = run.clock.elapsed
         self._version = run.cluster.version
         self._begun = self._changed = self._steps = run.steps
-        self._excess = 0.0  # steps beyond what time has let pass
+        self._excess = 0.0  # steps beyond the number that time allows
 
     # ----------------------------------------------------------------- seeing
 
     def hear(self, say: Say) -> None:
-        """Take in the end of an attempt: later writes are of another attempt."""
+        """Note the end of an attempt: later writes belong to another attempt."""
         if say.took is not None and say.subject is not None:
             key = _key_of(say.subject)
             self._ended[key] += 1
             self._busy.append((key, say.handler or ""))
 
     def asks(self, command: Perform) -> None:
-        """Take in a request of a handler, or of the operator itself."""
+        """Note a request of a handler, or of the operator itself."""
         if command.subject is not None and command.handler:
             self._busy.append((_key_of(command.subject), command.handler))
 
     def looks_at(self, command: Perform, request: ApiRequest) -> bool:
-        """Whether the object is to be given to `wrote` as it was before the write."""
+        """Whether `wrote` needs the object as it was before the write."""
         found = self._writes.get((_writer(command), request.path))
         if found is None or not _changes(command):
             return False
@@ -368,7 +369,7 @@ class Restlessness:
     def wrote(
         self, command: Perform, request: ApiRequest, before: Any, after: Any
     ) -> None:
-        """A handler has changed an object; `before` if it was asked for."""
+        """Note that a handler has changed an object; `before` if it was requested."""
         if not _changes(command):
             return
         key = _writer(command)
@@ -397,7 +398,7 @@ class Restlessness:
     # ---------------------------------------------------------------- judging
 
     def reason(self) -> str:
-        """Why the run is not going to come to rest, in a sentence; or ""."""
+        """The reason why the run will not settle, in a sentence; or ""."""
         run = self._run
         if run.clock.elapsed >= self._now + 1.0:
             self._pass_time(run.clock.elapsed - self._now)
@@ -406,7 +407,7 @@ class Restlessness:
         if self._looped is not None:
             return self._loop(self._looped)
         if run.steps - self._begun <= STEPS_MAX:
-            return ""  # too few for any circle: the way of nearly all runs
+            return ""  # too few for a circle, as in nearly all runs
         if self._is_over(self._excess + run.steps - self._steps):
             return f"hardly any time passes: {self._busiest()}"
         if self._bounded:
@@ -437,15 +438,16 @@ class Restlessness:
         )
 
     def circling(self) -> str:
-        """Name the handlers that change an object over and over, in a sentence; or
-        "".
+        """Name the handlers that change an object over and over, in a sentence.
+
+        The result is "" if no handlers do.
         """
         going = [each for each in self._writes.values() if self._goes_on(each)]
         found = max(going, key=lambda each: each.times, default=None)
         return "" if found is None or found.times < LOOKS else self._loop(found)
 
     def _goes_on(self, found: _Writes) -> bool:
-        """Whether an object is still being changed; one at rest is in no circle."""
+        """Whether an object is still changing; a resting object is not in a circle."""
         pace, now = self._pace_of(found), self._run.clock.now().mono
         return pace is None or not is_quiet(pace, now)
 
@@ -454,7 +456,7 @@ class Restlessness:
         return None if record is None else record.backoff.pace
 
     def tending(self) -> str:
-        """Name the fields that timers and daemons write on and on, in a sentence."""
+        """Name the fields that timers and daemons keep writing, in a sentence."""
         found = max(self._writes.values(), key=lambda each: each.times, default=None)
         what = "" if found is None else f": {self._change(found)}"
         return f"timers and daemons write something at each of {ROUNDS_MAX} turns{what}"
@@ -468,8 +470,8 @@ class Restlessness:
     def _who_and_what(self, found: _Writes) -> tuple[list[str], list[str]]:
         """The handlers of a circle, and the fields that they change, as far as known.
 
-        The operator itself knows them best, for an object that it is called for.  For
-        any other object, rare authors and rare fields are left out.
+        For an object that handlers are called for, the operator itself knows them best.
+        For any other object, rare authors and rare fields are left out.
         """
         pace = self._pace_of(found)
         by = culprits(pace) if pace is not None else {}
@@ -508,12 +510,12 @@ def _dotted(pointer: str) -> str:
 
 
 def _writer(command: Perform) -> Key:
-    """The object whose handlers ask for it."""
+    """The object whose handlers request the command."""
     return ACTIVITY if command.subject is None else _key_of(command.subject)
 
 
 def _changes(command: Perform) -> bool:
-    """Whether handlers ask for a change of an object: not for a new one, or an Event.
+    """Whether handlers change an existing object: no creation, and no Event.
 
     The operator's own writes, such as of a failure, do not count.
     """
@@ -531,7 +533,7 @@ def _target(command: Perform, request: ApiRequest) -> Key:
 
 
 def _changed_fields(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """The fields that a write has changed, but for the operator's own."""
+    """The fields that a write has changed, apart from the operator's own."""
     found = []
     for item in diff(before, after):
         path = item.field

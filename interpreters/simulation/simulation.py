@@ -1,8 +1,8 @@
 """An operator in the simulated cluster, on virtual time.
 
-Synchronous and single-threaded: inputs are taken in the order in which the
-world would send them, and where there is nothing to do but wait, the clock
-jumps.  Equal beginnings lead to equal ends, to the byte.
+Synchronous and single-threaded: the operator takes inputs in the order that the world
+would send them. If nothing is left but to wait, the clock jumps. Equal beginnings lead
+to equal ends, to the byte.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ __all__ = [
     "named",
 ]
 
-# A run that has not settled by then is not going to.
+# A run that has not settled by then is assumed never to settle.
 HORIZON_SECONDS = 7 * 24 * 3600.0
 
 Model = Callable[..., Any]
@@ -103,7 +103,7 @@ class Delivery(NamedTuple):
     """An input on its way to the operator.
 
     `source` is the key of the kind whose listing or watch it belongs to, or "" for
-    answers, alarms and signals. Those of one source arrive in their order.
+    answers, alarms and signals. Inputs of one source arrive in their order.
     """
 
     source: str
@@ -113,7 +113,7 @@ class Delivery(NamedTuple):
 class Crashed(Exception):
     """Raised by a director: the operator dies at this command, and another begins.
 
-    That is one of the same code, unless another `program` is given.
+    The new operator has the same code, unless another `program` is given.
     """
 
     def __init__(self, program: Program | None = None) -> None:
@@ -126,14 +126,14 @@ class CannotFork(Exception):
 
 
 class Director(Protocol):
-    """A director decides how the world treats a run: which input is next, what fails.
+    """A director decides how the world treats a run: the next input, and the failures.
 
-    Without one, inputs arrive in the order in which the world made them, and every
-    request is answered by the cluster at once.
+    Without one, inputs arrive in the order that the world made them, and the cluster
+    answers every request at once.
     """
 
     def choose(self, inbox: Sequence[Delivery]) -> int | None:
-        """The position of the next delivery; None where all of them are held."""
+        """The position of the next delivery; None if all are held."""
         ...
 
     def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
@@ -141,7 +141,7 @@ class Director(Protocol):
         ...
 
     def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request as the cluster's webhooks make it."""
+        """The request as the cluster's webhooks change it."""
         ...
 
     def reviews(
@@ -150,7 +150,7 @@ class Director(Protocol):
         asks: frozenset[str],
         decide: Callable[[], Decision],
     ) -> Decision | None:
-        """The decision of handlers, by their ids; None where they are not reached."""
+        """The decision of handlers, by their ids; None if they are unreachable."""
         ...
 
 
@@ -161,9 +161,9 @@ class SimulatedRun:
     """One operator, one cluster, one clock.
 
     `calls` answers `fnop.call`: a model per function, by `module:name` or by the
-    function itself.  `on_say` gets each log line with its virtual wall time.  A
-    `watchdog` of this thread is told when steps begin and end, in real time; handlers
-    that blocked it are then named in the log.  An `eye` watches the author's code.
+    function itself. `on_say` gets each log line with its virtual wall time. A
+    `watchdog` of this thread learns when steps begin and end, in real time; it then
+    names blocking handlers in the log. An `eye` watches the author's code.
     """
 
     def __init__(
@@ -181,9 +181,9 @@ class SimulatedRun:
     ) -> None:
         self.cluster = cluster
         self.director: Director | None = None
-        # Hears each command, whatever becomes of it; forks share it.
+        # Receives each command, whatever happens to it; forks share it.
         self.listener: Callable[[Command], None] | None = None
-        # The seconds by which the operator's wall clock is ahead of the cluster's.
+        # The seconds that the operator's wall clock is ahead of the cluster's.
         self.skew = 0.0
         self.clock = clock or VirtualClock()
         self.machine = Machine(program, observers, eye=eye)
@@ -191,22 +191,22 @@ class SimulatedRun:
         self.on_say = on_say
         self._watchdog = watchdog
         self.ready = False
-        # Whether the cluster asks its webhooks: it has been ready once.
+        # Whether the cluster asks its webhooks: the operator has been ready once.
         self.is_registered = False
         self.exit: Exit | None = None
         self.steps = 0
-        # The refused acts that have failed no handler: nothing else counts them.
+        # The refused acts that did not make a handler fail: nothing else counts them.
         self.failures = 0
-        # Functions that were called and have no model, each with a sentence.
+        # Called functions without a model, each with a sentence.
         self.unmodelled: dict[str, str] = {}
         self.requests: list[ApiRequest] = []
-        # The kinds that a user finds, for the registry that they were found in.
+        # The kinds that a user finds, with the registry that they come from.
         self.catalogue: tuple[object, Catalogue] | None = None
         self._first_seed = self._seed = seed
         self._lives = 0
         # All random bytes so far.
         self.drawn: list[bytes] = []
-        # Those of them that are a secret.
+        # Random bytes among them that serve as a secret.
         self.drawn_secrets: list[bytes] = []
         self._alarm: float | None = None
         self._inbox: deque[Delivery] = deque()
@@ -214,7 +214,7 @@ class SimulatedRun:
         # The open watches, and the kinds of all listings and watches.
         self._watches: dict[int, _Watched] = {}
         self.logs = SimulatedLogs(self._arriving())
-        # Until when the API server does not answer the operator.
+        # The time until which the API server does not answer the operator.
         self._back_at = 0.0
         self._kinds: dict[int, str] = {}
         # The kinds that the cluster had when the operator last looked for them.
@@ -224,16 +224,16 @@ class SimulatedRun:
         self.unsettled = ""
         """Why the run has not settled, where it was to; or ""."""
         self._webhooks = self._own_webhooks()
-        # Impure daemons, which are under way for as long as their objects live.
+        # Impure daemons, which are under way as long as their objects live.
         self.strands = Strands(self.clock)
 
     def fork(self, clock: VirtualClock | None = None) -> SimulatedRun:
-        """A second run that goes on from here, apart from this one.
+        """A second run that continues from here, independently of this one.
 
-        Both have the same past, and go on equally as long as the same is done to them.
-        Nothing is copied but what a run changes in place: the cluster and the
-        operator's state are values. The log and the faults of this run are not the
-        other's. Models of external systems are forked, too
+        Both have the same past, and stay equal as long as the same is done to them.
+        Only data that a run changes in place is copied: the cluster and the operator's
+        state are values. The second run does not get the log and the faults of this
+        run. Models of external systems are forked, too
         (`fnop.interpreters.simulation.externals`). Raises `CannotFork` while an impure
         daemon is under way.
         """
@@ -262,7 +262,7 @@ class SimulatedRun:
     def beside(self, program: Program, seed: str) -> SimulatedRun:
         """Another process in the same world: its cluster, clock and external systems.
 
-        The clusters are values: `catch_up` takes over what the other run has changed.
+        The clusters are values: `catch_up` adopts the changes of the other run.
         """
         other = SimulatedRun(
             program, self.cluster, seed=seed, clock=self.clock, calls=self.calls
@@ -274,9 +274,9 @@ class SimulatedRun:
 
     @property
     def state(self) -> State:
-        """The operator's state, without the calls of impure daemons that wait.
+        """The operator's state, without the waiting calls of impure daemons.
 
-        To wait, as they do for ever, is nothing that is left to do.
+        They wait for ever, so this does not count as remaining work.
         """
         state = self.machine.state
         if not self.strands.calls:
@@ -288,7 +288,7 @@ class SimulatedRun:
 
     @property
     def seed(self) -> str:
-        """The seed of the present process: each restart has one of its own."""
+        """The seed of the present process: each restart has its own."""
         return self._seed
 
     @property
@@ -305,7 +305,7 @@ class SimulatedRun:
         self._inbox.append(Delivery(source, input))
 
     def _arriving(self) -> Callable[[Input, str], None]:
-        """A function that lets an input arrive, and holds no run in memory."""
+        """A function that delivers an input, and holds no run in memory."""
         found = weakref.ref(self)
 
         def arrives(input: Input, source: str) -> None:
@@ -316,14 +316,14 @@ class SimulatedRun:
         return arrives
 
     def deliverable(self) -> int | None:
-        """The position of the next input; None where there is none, or all are held."""
+        """The position of the next input; None if none exists, or all are held."""
         if not self._inbox:
             return None
         return 0 if self.director is None else self.director.choose(self._inbox)
 
     @property
     def has_input(self) -> bool:
-        """Whether an input is there that is not held."""
+        """Whether an input exists that is not held."""
         return self.deliverable() is not None
 
     def request(self, request: ApiRequest) -> ApiResponse:
@@ -363,7 +363,8 @@ class SimulatedRun:
     def begin_reviewing(self) -> None:
         """Start an operator with admission handlers, as far as no time passes.
 
-        It is asked about the first object already, and is to know the kinds by then.
+        The cluster asks it about the very first object, so it has to know the kinds by
+        then.
         """
         if self._webhooks is None:
             return
@@ -383,7 +384,7 @@ class SimulatedRun:
     def _reviewed(
         self, request: AdmissionRequest, asks: frozenset[str]
     ) -> Decision | None:
-        """The decision, as far as the director lets the handlers be reached."""
+        """The decision, as far as the director lets requests reach the handlers."""
 
         def decide() -> Decision:
             return self.decide(request, asks)
@@ -395,7 +396,7 @@ class SimulatedRun:
     def decide(self, request: AdmissionRequest, asks: Collection[str] = ()) -> Decision:
         """The decision of the operator's admission handlers about a write.
 
-        `asks` are the ids of those that are asked; without them all are.
+        `asks` are the ids of the handlers to ask; without them all are asked.
         """
         now = self.clock.now()
         conversation = self.machine.review(now, request, asks, ACCOUNT.name)
@@ -415,7 +416,7 @@ class SimulatedRun:
         return decision
 
     def _read(self, command: Perform) -> Outcome:
-        """The outcome of what a review asks for: a read, or a call."""
+        """The outcome of a request by a review: a read, or a call."""
         match command.effect:
             case Call() as call:
                 return self._call(command, call)
@@ -432,9 +433,9 @@ class SimulatedRun:
         self._arrives(StopRequested(reason))
 
     def crash(self, program: Program | None = None) -> None:
-        """The operator dies where it stands, and begins anew.
+        """Let the operator die on the spot, and start again.
 
-        What it has sent stays sent; what it knew is gone.
+        Its sent requests stay sent; its knowledge is lost.
         """
         program = program or self.machine.program
         self.strands.close()
@@ -457,7 +458,7 @@ class SimulatedRun:
         """The selectors of handlers that have not been called for any kind."""
         state = self.machine.state
         if not state.survey.catalogue.resources:
-            return ()  # the operator has not come so far
+            return ()  # the operator does not know the kinds yet
         handlers = self.machine.program.handlers
         server = "the simulated cluster"
         return unserved(handlers, state.survey.kinds, state.survey.catalogue, server)
@@ -467,12 +468,13 @@ class SimulatedRun:
     def settle(self, *, seconds: float | None = None) -> bool:
         """Run until nothing is left to do; False if that did not happen.
 
-        `seconds` of virtual time at most: what timers and daemons then go on with is
-        nothing that is left.  Without it a week, or until it is plain that what is left
-        will not end: it fails again and again with the same error, changes the same
-        object again and again, or writes something at each of its turns.  Where time
-        does not pass at all, that is found with `seconds`, too.  `unsettled` tells why.
-        An operator that has ended with an error does not settle.
+        The run lasts at most `seconds` of virtual time: work that timers and daemons
+        then continue does not count as left. Without `seconds` it lasts at most a week,
+        or until the remaining work evidently never ends. Such work fails again and
+        again with the same error, changes the same object again and again, or writes
+        something at each of its turns. If time does not pass at all, that is found with
+        `seconds`, too. `unsettled` gives the reason. An operator that has ended with an
+        error does not settle.
         """
         with interruptible():
             is_done = self._settled(seconds)
@@ -497,18 +499,18 @@ class SimulatedRun:
         return False
 
     def _endless(self, calm: Calm) -> str:
-        """Why waiting longer is useless, in a sentence; or ""."""
+        """The reason why waiting longer is useless, in a sentence; or ""."""
         if calm.is_lasting_unrest:
             return self._restless.tending()
         return self._despair.reason(self.state)
 
     def begins_to_settle(self, despair: Despair) -> None:
-        """Look anew for circles, and for handlers that fail for ever."""
+        """Restart the search for circles, and for handlers that fail for ever."""
         self._despair = despair
         self._restless = Restlessness(self, bounded=False)
 
     def despairs(self) -> str:
-        """Why all that is left to do fails for ever, in a sentence; or ""."""
+        """The reason why all remaining work fails for ever, in a sentence; or ""."""
         return self._despair.reason(self.state)
 
     def tries_again(self) -> bool:
@@ -516,15 +518,15 @@ class SimulatedRun:
         return self._despair.tries_again(self.state)
 
     def restlessness(self) -> str:
-        """Why the run is not going to come to rest, in a sentence; or ""."""
+        """The reason why the run will not settle, in a sentence; or ""."""
         return self._restless.reason()
 
     def foresees(self) -> bool:
-        """Whether authors foresee all errors of the handlers that are left."""
+        """Whether authors foresee all errors of the remaining handlers."""
         return self._despair.is_foreseen(self.state)
 
     def circles(self) -> str:
-        """Why the run does not come to rest, as far as that is known."""
+        """The reason why the run does not settle, as far as it is known."""
         return (
             self._restless.circling()
             or self._despair.present(self.state)
@@ -534,7 +536,7 @@ class SimulatedRun:
         )
 
     def catch_up(self, cluster: simulated.Cluster) -> None:
-        """Take over what another run has made of the same cluster."""
+        """Adopt the changes that another run has made to the same cluster."""
         events = events_after(cluster, self.cluster.version)
         self.cluster = cluster
         self._deliver(events or ())
@@ -549,7 +551,7 @@ class SimulatedRun:
         return {self._kinds[each] for each in self._watches}
 
     def _is_done(self, bounded: bool) -> bool:
-        """Whether nothing but the turns of timers and daemons is left to do."""
+        """Whether only the turns of timers and daemons are left to do."""
         state, wakes = self.state, self.strands.wakes
         if self.looks_again:
             self.unsettled = "the operator looks for kinds that do not exist"
@@ -568,9 +570,10 @@ class SimulatedRun:
         return False
 
     def wait(self, seconds: float) -> bool:
-        """Let so much virtual time pass, with all that is due in it.
+        """Let the given virtual time pass, with everything that is due in it.
 
-        False, and `unsettled` tells why, where the operator lets no time pass.
+        Returns False if the operator lets no time pass; then `unsettled` gives the
+        reason.
         """
         end = self.clock.elapsed + seconds
         self._restless = Restlessness(self, bounded=True)
@@ -584,9 +587,9 @@ class SimulatedRun:
         return True
 
     def advance(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
-        """Take one step; False when there is none before `end`.
+        """Take one step; False if none is due before `end`.
 
-        With `recurring` also where a settled operator only looks again for kinds.
+        With `recurring` also when a settled operator only looks again for kinds.
         """
         place = self.deliverable()
         if place is None:
@@ -598,7 +601,7 @@ class SimulatedRun:
         return True
 
     def pass_time(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
-        """Let the time pass until the next event; False when there is none by `end`."""
+        """Let the time pass until the next event; False if none comes by `end`."""
         at = self._next(recurring)
         if at is None:
             return False
@@ -616,7 +619,7 @@ class SimulatedRun:
 
     @property
     def looks_again(self) -> bool:
-        """Whether the operator is about to look for kinds, and may find other ones."""
+        """Whether the operator is about to look for kinds, and may find others."""
         if self.exit is not None or self.machine.state.survey.due is None:
             return False
         return self.cluster.registry is not self._surveyed
@@ -624,8 +627,8 @@ class SimulatedRun:
     def _next(self, recurring: bool) -> float | None:
         """The time of the next event, in the operator or in the cluster by itself.
 
-        An operator that has settled waits for the cluster's controllers alone: with
-        `recurring` also for its own next look for kinds that are not there.
+        A settled operator waits only for the cluster's controllers. With `recurring` it
+        also waits for its own next look for missing kinds.
         """
         alarm, moments = self._alarm, self.strands.wakes
         planned = self.controllers_due()
@@ -637,13 +640,13 @@ class SimulatedRun:
         if (complete := self.logs.next_at) is not None:
             moments.append(complete)
         if planned is not None:
-            # The clock of the cluster is the wall's, which is not as exact: later.
+            # The cluster's clock is the less exact wall clock, so add a bit of time.
             now = self.clock.now()
             moments.append(now.mono + max(0.0, planned - now.wall) + 1e-6)
         return min(moments, default=None)
 
     def take(self, place: int = 0) -> tuple[Command, ...]:
-        """Feed an input, by default the oldest, and perform what comes of it."""
+        """Feed an input, by default the oldest, and perform the resulting commands."""
         self.steps += 1
         found = self._inbox[place]
         del self._inbox[place]
@@ -654,7 +657,7 @@ class SimulatedRun:
                     self.listener(command)
                 self.perform(command)
         except Crashed as crashed:
-            # The commands that are left are lost with it.
+            # The remaining commands are lost with it.
             self.crash(crashed.program)
             return commands
         for act in self.machine.acts():
@@ -662,7 +665,7 @@ class SimulatedRun:
         return commands
 
     def _fed(self, input: Input) -> tuple[Command, ...]:
-        """Take one input in, under the eyes of the watchdog if there is one."""
+        """Take one input, observed by the watchdog if it is set."""
         watchdog, now = self._watchdog, self.clock.now()
         if self.skew:
             now = Now(now.wall + self.skew, now.mono)
@@ -676,7 +679,7 @@ class SimulatedRun:
         return commands
 
     def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
-        """Log a refused act, unless somebody has failed of it, which is logged already.
+        """Log a refused act, unless a handler's failure has already logged it.
 
         A filter, or an index, may have caught the error.
         """
@@ -686,11 +689,11 @@ class SimulatedRun:
             self.perform(Say("error", reason, None, act.handler, error=reason))
 
     def controllers_due(self) -> float | None:
-        """The wall time at which the cluster's own controllers have something to do."""
+        """The wall time at which the cluster's own controllers are due."""
         return simulated.due(self.cluster)
 
     def control(self) -> bool:
-        """Let the cluster's own controllers have a turn; whether anything changed."""
+        """Let the cluster's own controllers act; return whether anything changed."""
         self.cluster, events = simulated.tick(self.cluster, self.clock.now().wall)
         self._deliver(events)
         return bool(events)
@@ -698,7 +701,7 @@ class SimulatedRun:
     # ---------------------------------------------------------- the commands
 
     def perform(self, command: Command) -> None:
-        """Execute one command; its answer is the next in the line."""
+        """Execute one command; its answer is queued next."""
         match command:
             case Perform():
                 self._answered(command.id, self._performed(command))
@@ -723,10 +726,10 @@ class SimulatedRun:
             case Exit():
                 self._end(command)
             case Trace():
-                pass  # for whoever records it
+                pass  # for recorders
 
     def _hear(self, say: Say) -> None:
-        if not self.is_away:  # what fails for want of the server may well succeed
+        if not self.is_away:  # a failure because of the absent server may well end
             self._despair.hear(say)
         self._restless.hear(say)
         if self.on_say is not None:
@@ -746,7 +749,7 @@ class SimulatedRun:
         self._arrives(Answered(command.id, fetched(command.path, response)))
 
     def _end(self, exit: Exit) -> None:
-        """The operator is gone; the cluster is not."""
+        """End the operator; the cluster stays."""
         self.exit = exit
         self.strands.close()
         self._alarm = None
@@ -790,7 +793,7 @@ class SimulatedRun:
                 return outcome_of(effect, self._sent(command, request))
 
     def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
-        """Send a request of the operator's, and note what it changes."""
+        """Send a request of the operator's, and note its changes."""
         before, restless = None, self._restless
         if restless.looks_at(command, request):
             path = request.path.removesuffix("/status")
@@ -806,7 +809,7 @@ class SimulatedRun:
     def _call(self, command: Perform, call: Call) -> Outcome:
         model = self.calls.get(call.function)
         if model is None:
-            # No attempt will find one: it fails for good.
+            # Further attempts would not find one: it fails for good.
             sentence = self.unmodelled[call.function] = self._lacks(call.function)
             return Raised("NotSimulated", sentence, permanent=True)
         set_now(model, self.clock.now().wall)
@@ -817,7 +820,7 @@ class SimulatedRun:
         return _unmodelled(function)
 
     def _may_wait(self, command: Perform, call: Call) -> bool:
-        """Whether it lasts as long as its object, or can wait until it is to stop."""
+        """Whether a call lasts as long as its object, or can wait for its stop."""
         background = [
             each
             for each in self.machine.program.handlers
@@ -831,7 +834,7 @@ class SimulatedRun:
     def _saying(self, command: Perform) -> Callable[[Log], None]:
         """A function that shows the log lines of an impure handler at once.
 
-        It holds no run in memory: the threads of daemons have it.
+        It holds no run in memory, because the threads of daemons keep it.
         """
         found = weakref.ref(self)
 
@@ -889,9 +892,9 @@ class SimulatedRun:
     def write_log(
         self, namespace: str, name: str, container: str | None, text: str
     ) -> None:
-        """Let a container write lines to its log.
+        """Make a container write lines to its log.
 
-        Raises `ValueError` if there is no such container, or if it does not run.
+        Raises `ValueError` if the container does not exist or does not run.
         """
         now = self.clock.now()
         self.cluster = simulated.logged(
@@ -900,7 +903,7 @@ class SimulatedRun:
         self.logs.feed(self.cluster, now)
 
     def can_write_log(self, namespace: str, name: str, container: str | None) -> bool:
-        """Whether there is such a container, and it runs."""
+        """Whether the container exists and runs."""
         try:
             simulated.logged(self.cluster, namespace, name, container, "", 0.0)
         except ValueError:
@@ -910,10 +913,10 @@ class SimulatedRun:
     def breaks(
         self, source: str, status: int | None = None, reason: str = "eof"
     ) -> None:
-        """Break the watches of a kind; what has not arrived of them is lost.
+        """Break the watches of a kind; their undelivered lines are lost.
 
-        With a `status` such as 410 (Gone) the server ends them with that error, else
-        the connection closes in order, or is lost ("unreachable").
+        With a `status` such as 410 (Gone) the server ends them with that error.
+        Otherwise the connection closes in order, or is lost ("unreachable").
         """
         for stream in [each for each in self._watches if self._kinds[each] == source]:
             del self._watches[stream]
@@ -926,7 +929,7 @@ class SimulatedRun:
             self._arrives(end, source)
 
     def leaves(self, seconds: float) -> None:
-        """Let the API server not answer the operator for so much virtual time."""
+        """Make the API server not answer the operator for this virtual time."""
         self._back_at = self.clock.elapsed + seconds
         self.restarts_server()
 
@@ -953,7 +956,7 @@ class SimulatedRun:
             self.logs.feed(self.cluster, self.clock.now())
 
     def _end_unserved(self) -> None:
-        """End the watches of kinds whose definition is gone, or has been written."""
+        """End the watches of kinds whose definition is deleted, or has been written."""
         for stream, watched in tuple(self._watches.items()):
             request, opened = watched.request, watched.opened
             if opened.registry is self.cluster.registry:
@@ -965,7 +968,7 @@ class SimulatedRun:
                 self._arrives(StreamEnded(stream, "eof"), self._kinds[stream])
 
     def _show(self, stream: int, event: simulated.StoredEvent) -> None:
-        """Send a line of a watch; the one that ends it is the last."""
+        """Send a line of a watch; the line that ends it is the last."""
         watched = self._watches.get(stream)
         if watched is None:
             return
@@ -985,9 +988,9 @@ class SimulatedRun:
 
 
 class _Watched(NamedTuple):
-    """An open watch: its request, and the cluster when its kind was last looked at.
+    """An open watch: its request, and the cluster at the last look at its kind.
 
-    Its `initial` lines are those of a list.
+    Its `initial` lines are the items of a list.
     """
 
     request: ApiRequest
@@ -997,19 +1000,19 @@ class _Watched(NamedTuple):
 
 
 def _is_of(input: Input, stream: int) -> bool:
-    """Whether it is a line of this watch."""
+    """Whether an input is a line of this watch."""
     return isinstance(input, _LINES) and input.stream == stream
 
 
 _LINES = (WatchEvent, Bookmark, ListItem, ListDone)
 
 
-# The beginning of the names of modules that are loaded as files.
+# The prefix of the names of modules that are loaded as files.
 _SCRIPT = "fnop_script_"
 
 
 def named(function: str) -> str:
-    """A function as whoever writes a model of it names it.
+    """The name of a function in the words of the author of its model.
 
     >>> named("fnop_script_shop:charge")
     'shop:charge'
@@ -1018,7 +1021,7 @@ def named(function: str) -> str:
 
 
 def _unmodelled(function: str) -> str:
-    """The sentence about a function without a model, as whoever writes one names it.
+    """The sentence about a function without a model, with the author's name for it.
 
     >>> _unmodelled("fnop_script_shop:charge").partition(";")[0]
     'shop:charge is not simulated'

@@ -1,8 +1,8 @@
 """Impure daemons in a simulation: threads that take turns with the simulator.
 
 A daemon runs until it waits by `stopped.wait`, or ends; meanwhile the simulator stands
-still.  So one runs at a time, its waiting is a matter of virtual time, and equal
-beginnings lead to equal ends.
+still. So only one runs at a time, and its waits last virtual time. Equal beginnings
+lead to equal ends.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ PATIENCE_SECONDS = 10.0
 _END_SECONDS = 1.0
 # The shortest wait in virtual seconds: time would not pass with shorter ones.
 _LEAST_SECONDS = 0.001
-# The times that a daemon may wait after it was told to stop, before it is kept waiting.
+# The number of waits that a daemon may start after a stop request, before it is kept
+# waiting.
 _DEAF_MAX = 1_000
-# The times that a daemon may wait on after its simulation is over.
+# The number of waits that a daemon may start after its simulation is over.
 _CHANCES = 100
 _CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
 
@@ -49,7 +50,7 @@ class Strands:
         self._finalizer: weakref.finalize[..., Any] | None = None
 
     def end_with(self, owner: object) -> None:
-        """End them all when their owner is freed, or the process ends."""
+        """End all daemons when their owner is freed, or the process ends."""
         if self._finalizer is None:
             self._finalizer = weakref.finalize(owner, self.close)
 
@@ -60,7 +61,7 @@ class Strands:
 
     @property
     def wakes(self) -> list[float]:
-        """The virtual seconds at which waiting daemons go on."""
+        """The virtual seconds at which waiting daemons continue."""
         return [each.until for each in self._strands.values() if each.until is not None]
 
     def begin(
@@ -75,7 +76,7 @@ class Strands:
         return self._go_on(id, strand)
 
     def wake(self) -> list[tuple[int, Outcome]]:
-        """Let those go on whose time it is; the outcomes of those that end."""
+        """Continue the daemons that are due; return the outcomes of those that end."""
         now = self._clock.elapsed
         due = [
             (each.until, id, each)
@@ -90,7 +91,7 @@ class Strands:
         return ended
 
     def tell(self, command: Interrupt | Refresh) -> Outcome | None:
-        """Let a daemon know something; its outcome if it ends of that."""
+        """Pass a command on to a daemon; its outcome if it ends because of it."""
         strand = self._strands.get(command.id)
         match command:
             case Refresh(_, body, wall) if strand is not None:
@@ -107,7 +108,7 @@ class Strands:
         return None
 
     def close(self) -> None:
-        """End them all: the operator is gone."""
+        """End all daemons: the operator is gone."""
         while self._strands:
             _, strand = self._strands.popitem()
             strand.end()
@@ -148,7 +149,7 @@ class _Strand:
     # ---------------------------------------------- in the simulator's thread
 
     def go_on(self) -> Outcome | None:
-        """Let it run until it waits (None), or has ended."""
+        """Let the daemon run until it waits (None), or has ended."""
         self.until = None
         self._its_turn.release()
         if self._our_turn.acquire(timeout=PATIENCE_SECONDS):
@@ -164,7 +165,7 @@ class _Strand:
         return Raised("Blocked", text, permanent=True)
 
     def end(self) -> None:
-        """End it where it waits."""
+        """End the daemon during its wait."""
         self._give_up()
         if self._thread is not threading.current_thread():
             self._thread.join(_END_SECONDS)
@@ -181,13 +182,13 @@ class _Strand:
         self._our_turn.release()
 
     def park(self, until: float | None) -> bool:
-        """Let the simulator go on until then; False where the simulation is over."""
+        """Let the simulator continue until then; False if the simulation is over."""
         self.until = until
         if not self._is_over:
             self._our_turn.release()
             self._its_turn.acquire()
         elif not self._its_turn.acquire(blocking=False):
-            threading.Event().wait()  # it does not end: it is to do nothing more
+            threading.Event().wait()  # it does not end, but must not do anything more
         return not self._is_over
 
     def _said(self, line: Log) -> None:
@@ -205,7 +206,7 @@ class _Waiting(StopFlag):
         self._asked = 0
 
     def _waits(self) -> bool:
-        """Whether to wait: not any more when it was told, unless it does not listen."""
+        """Whether to wait: not after a stop request, unless it is ignored."""
         if not self.is_set():
             return True
         self._asked += 1
@@ -252,7 +253,7 @@ class _Awaited(_Waiting):
             loop.call_soon(self._rest, loop)
 
     def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let the simulator go on, until one of the waiters is to go on."""
+        """Let the simulator continue, until one of the waiters is due."""
         self._rests = False
         waiters = {each: at for each, at in self._waiters.items() if not each.done()}
         if not waiters:

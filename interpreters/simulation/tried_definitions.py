@@ -1,4 +1,4 @@
-"""Live objects tried with another definition of their kind, in a simulated cluster."""
+"""Try live objects with another definition of their kind, in a simulated cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fnop.interpreters.runtime.protocol import ApiRequest
 
 __all__ = ["cluster_with", "refusal_of"]
 
-# Fields that only a server sets, or that hold an object that is being deleted.
+# Fields that only a server sets, or that hold an object under deletion.
 _OWN = (
     *("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"),
     *("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"),
@@ -21,7 +21,7 @@ _NAMESPACE = "default"
 
 
 def cluster_with(definition: Mapping[str, Any]) -> Cluster:
-    """A cluster that serves the kind as a definition says."""
+    """A cluster that serves the kind according to a definition."""
     spec, kind = definition["spec"], str(definition["spec"]["names"]["kind"])
     # The API server fills these in (apiextensions: defaulting of names).
     names = {"singular": kind.lower(), "listKind": f"{kind}List", **spec["names"]}
@@ -32,7 +32,7 @@ def cluster_with(definition: Mapping[str, Any]) -> Cluster:
 def refusal_of(
     cluster: Cluster, resource: Resource, found: Mapping[str, Any], now: float
 ) -> str:
-    """Why an object, as another cluster has it, could not be stored; "" if it could."""
+    """The reason why another cluster's object could not be stored; "" if it could."""
     metadata = {k: v for k, v in found["metadata"].items() if k not in _OWN}
     place = None
     if resource.namespaced:

@@ -1,11 +1,11 @@
 """The writes of a run, tried again: the laws that admission handlers keep.
 
-A webhook is asked about the writes of everybody, so its defects stop others: objects
-that nobody can delete, stored objects that nobody can change, an operator that denies
-what it writes itself. The handlers are functions of the request. So the writes of a run
-without faults are tried again in the world of then, with other objects too, and with
-those writes that each stored object will meet: by users, the garbage collector, and the
-operator.
+A webhook decides about everybody's writes, so its defects stop others. Some objects can
+then never be deleted, some stored objects can never be changed, or an operator denies
+its own writes. The handlers are functions of the request. So the writes of a run
+without faults are tried again in the world at their time, also with other objects. In
+addition, each stored object is tried with the writes that it will meet: by users, the
+garbage collector, and the operator.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from fnop.interpreters.simulation.scenario import is_own
 
 __all__ = ["Admitting"]
 
-# The creations of a run that are tried with other objects, and how many of these.
+# The creations of a run that are tried with other objects, and the number of these.
 CREATIONS_MAX, OTHERS_MAX = 4, 40
 # The values of one field that are tried, and the states of objects.
 VALUES_MAX, OBJECTS_MAX = 6, 40
@@ -70,27 +70,27 @@ class Admitting:
 
     @cached_property
     def idempotent(self) -> tuple[str, ...]:
-        """Mutations that change again what they have changed already."""
+        """Mutations that change their own result again."""
         return self._told(changes_again(each) for each in self._asked)
 
     @cached_property
     def accepted(self) -> tuple[str, ...]:
-        """Mutations that make of a good object one that is refused."""
+        """Mutations that turn a good object into one that is refused."""
         return self._told(spoils(each) for each in self._asked)
 
     @cached_property
     def traceless(self) -> tuple[str, ...]:
-        """Handlers that act outside though nothing is stored."""
+        """Handlers that act outside although nothing is stored."""
         return self._told(leaves_traces(each) for each in self._asked)
 
     @cached_property
     def steady(self) -> tuple[str, ...]:
-        """Validations that answer one question in two ways."""
+        """Validations that answer the same question in two ways."""
         return self._told(wavers(each) for each in self._asked)
 
     @cached_property
     def deletable(self) -> tuple[str, ...]:
-        """Objects that nobody can delete, or that never go once they are deleted."""
+        """Objects that users cannot delete, or that never disappear once deleted."""
         return self._told(
             sentences
             for each in self._latest
@@ -99,7 +99,7 @@ class Admitting:
 
     @cached_property
     def updatable(self) -> tuple[str, ...]:
-        """Objects that nobody can change any more."""
+        """Objects that users can no longer change."""
         stored = (*self._stored, *self._formerly_stored)
         return self._told(is_frozen(each) for each in stored)
 
@@ -114,7 +114,7 @@ class Admitting:
         with quietly():
             return tuple(dict.fromkeys(each for one in found for each in one))
 
-    # ------------------------------------------------------------- what is asked about
+    # ------------------------------------------------------------------------ requests
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
@@ -132,13 +132,13 @@ class Admitting:
 
     @cached_property
     def unjudged(self) -> list[tuple[Handler, str]]:
-        """The handlers that deny deletions by what else is there, and what it is."""
+        """The handlers that deny deletions because of other things, and those."""
         with quietly():
             return [found for each in self._latest for found in unjudged(each)]
 
     @property
     def decisions(self) -> list[Decision]:
-        """Those decisions, and the ones about writes that are tried again."""
+        """These decisions, and those about writes that are tried again."""
         with quietly():
             return [each.decision for each in self._asked]
 
@@ -159,7 +159,7 @@ class Admitting:
         return [*found, *self._unmade()]
 
     def _unmade(self) -> Iterator[Asked]:
-        """The decisions about objects of kinds of which the run makes none."""
+        """The decisions about objects of kinds that the run does not create."""
         assert self._trial is not None
         trial = self._trial
         place = max(trial.journal.rests, default=None)
@@ -177,7 +177,7 @@ class Admitting:
                         yield Asked(decision, ground)
 
     def _ground_at(self, place: int) -> Ground:
-        """The world at the rest after so many actions."""
+        """The world at the rest after a number of actions."""
         assert self._trial is not None
         trial = self._trial
         cluster, _, state, _ = trial.journal.rests[place]
@@ -192,7 +192,7 @@ class Admitting:
 
     @cached_property
     def _stored(self) -> list[Stored]:
-        """The objects of the run that handlers may be asked about, in each state."""
+        """The objects of the run that concern handlers, in each state."""
         if self._trial is None:
             return []
         trial, known = self._trial, dict[tuple[str, str], Stored]()
@@ -207,7 +207,7 @@ class Admitting:
                 if resource not in reviewed or "deletionTimestamp" in meta:
                     continue
                 if is_own(reviewed[resource].kind, meta["name"]):
-                    continue  # the cluster makes it
+                    continue  # the cluster creates it
                 path = object_path(trial.run, found, meta.get("namespace", ""))
                 if path is None or key in known:
                     continue
@@ -220,7 +220,7 @@ class Admitting:
 
     @cached_property
     def _formerly_stored(self) -> list[Stored]:
-        """Objects that the former code has admitted, or would have."""
+        """Objects that the former code has admitted, or would have admitted."""
         former = None if self._trial is None else self._trial.scene.former
         if former is None:
             return []
@@ -282,7 +282,7 @@ class Admitting:
                 )
 
     def _denials_on_behalf(self) -> Iterator[str]:
-        """Denials of objects that the controllers of the cluster have made."""
+        """Denials of objects that the controllers of the cluster have created."""
         assert self._trial is not None
         mine = {
             e.body["metadata"]["uid"]
@@ -319,7 +319,7 @@ class Admitting:
 
 
 def _usual(stored: Stored) -> Iterator[ApiRequest]:
-    """The writes that each object may meet."""
+    """The writes that any object may meet."""
     yield stored.sends("PUT", stored.found)
     yield stored.sends("DELETE")
     yield stored.sends("PUT", stored.found, sub="/status")
@@ -347,7 +347,7 @@ def _kinds_of(program: Program, state: Any) -> dict[tuple[str, str], Resource]:
 
 
 def _bare(kind: Resource, program: Program) -> dict[str, Any]:
-    """A new object of a kind with the labels that handlers ask for, and little else."""
+    """A new object of a kind with the labels that handlers select, and little else."""
     labels = {
         name: value if isinstance(value, str) else "x"
         for handler in program.handlers
@@ -365,7 +365,7 @@ def _is_whole(write: Any) -> bool:
 
 
 def _is_of_controllers(owner: Mapping[str, Any]) -> bool:
-    """Whether the objects of an owner are made by the cluster's own controllers."""
+    """Whether the cluster's own controllers create the objects of an owner."""
     group = str(owner.get("apiVersion")).rpartition("/")[0]
     return group in ("apps", "batch")
 
@@ -383,7 +383,7 @@ def _others_like(asked: Asked) -> Iterator[Asked]:
 
 
 def _creations_like(asked: Asked) -> Iterator[ApiRequest]:
-    """The creations of such objects, as far as the cluster takes them."""
+    """The creations of such objects, as far as the cluster accepts them."""
     request, ground = asked.decision.request, asked.ground
     found = request.object or {}
     path = object_path(ground.run(), found, request.namespace or "")

@@ -1,4 +1,4 @@
-"""The laws of admission handlers: each tells what is wrong about a write or an object.
+"""The laws of admission handlers: each finds the faults of a write or an object.
 
 Each law is a question to the handlers, in the world of a moment (`Ground`). The answer
 is a sentence for each defect, with the handler and its line.
@@ -56,17 +56,17 @@ __all__ = [
     "wavers",
 ]
 
-# Other states that an object may be changed to, if it cannot stay as it is.
+# The most other states that an object may be changed to, if it cannot stay as it is.
 STATES_MAX = 20
-# A value is told by so many characters.
+# A value is shown with this number of characters.
 TEXT_MAX = 60
 GARBAGE_COLLECTOR = User(
     "system:serviceaccount:kube-system:generic-garbage-collector",
     ("system:serviceaccounts", "system:serviceaccounts:kube-system"),
 )
-# A finalizer of another controller, and a label that means nothing to anybody.
+# A finalizer of another controller, and a label without any meaning.
 FOREIGN, LABEL = "other.example.com/cleanup", "other.example.com/note"
-# The finalizer by which the garbage collector deletes the dependents first.
+# The finalizer that makes the garbage collector delete the dependents first.
 FOREGROUND = "foregroundDeletion"
 
 
@@ -94,7 +94,7 @@ def changes_again(asked: Asked) -> Iterator[str]:
     """A mutation that changes its own result, for each field."""
     if not asked.decision.patch:
         return
-    # Once more from the beginning: it is later than then.
+    # Once more from the beginning: the time is later now.
     first_time = asked.ground.decision(asked.decision.request, asked.decision.asked)
     request = asked.decision.request._replace(object=first_time.object)
     for handler in _mutations(asked):
@@ -111,7 +111,7 @@ def changes_again(asked: Asked) -> Iterator[str]:
 
 
 def spoils(asked: Asked) -> Iterator[str]:
-    """Refusals of a changed object, if the object as it came is accepted."""
+    """Refusals of a changed object, if the original object is accepted."""
     decision, ground = asked.decision, asked.ground
     if not decision.patch or decision.object is None:
         return
@@ -221,7 +221,7 @@ def _in_words(denial: str | None) -> str:
 
 
 def stays(stored: Stored) -> Iterator[str]:
-    """Denials of a deletion that hold for such an object in whatever state it is."""
+    """Denials of a deletion that hold for such an object in every state."""
     tried = stored.ground.tried(stored.sends("DELETE"))
     for decision in tried.decisions:
         for denial in decision.denials:
@@ -229,7 +229,7 @@ def stays(stored: Stored) -> Iterator[str]:
             if _looked_at(handler, tried, stored.ground):
                 continue  # see `unjudged`
             if _may_admit(handler, decision.request, stored.ground):
-                continue  # its author protects some objects, and lets others go
+                continue  # its author protects some objects, and releases others
             remedy = _remedy(
                 denial, "let a label or a field protect it, which a user can change"
             )
@@ -241,10 +241,10 @@ def stays(stored: Stored) -> Iterator[str]:
 
 
 def unjudged(stored: Stored) -> Iterator[tuple[Handler, str]]:
-    """The handlers that deny a deletion by what else is there, and what that is.
+    """The handlers that deny a deletion because of other things, and these things.
 
-    Those are left out that admit it in another state of the object, or if nothing of
-    what they look at is there.
+    Handlers are skipped if they admit the deletion in another state of the object, or
+    if the things that they read do not exist.
     """
     tried = stored.ground.tried(stored.sends("DELETE"))
     for decision in tried.decisions:
@@ -258,7 +258,7 @@ def unjudged(stored: Stored) -> Iterator[tuple[Handler, str]]:
 def _lets_go(handler: Handler, request: Request, tried: Tried, stored: Stored) -> bool:
     """Whether a handler that looks at more than its object admits its deletion."""
     if handler.function:
-        return False  # what it does outside is not to be done again
+        return False  # its actions outside must not be repeated
     bare = _without_what_is_read(stored.ground, tried, stored)
     bare = bare._replace(state=_without_indices(bare))
     if bare.decision(request, (handler.id,)).allowed:
@@ -267,7 +267,7 @@ def _lets_go(handler: Handler, request: Request, tried: Tried, stored: Stored) -
 
 
 def _looked_at(handler: Handler, tried: Tried, ground: Ground) -> list[str]:
-    """The words for what a handler decides by, beside its object and the user."""
+    """The words for a handler's inputs other than its object and the user."""
     wants = {*handler.signature.wants}
     reads = [e for e in tried.reads if e.handler == handler.id]
     words = sorted(wants & {"memo", *ground.state.objects.indices})
@@ -284,7 +284,7 @@ def _without_indices(ground: Ground) -> State:
 
 
 def _remedy(denial: Denial, meant: str) -> str:
-    """The remedy for a denial that its author has `meant`, or for one of an error."""
+    """The remedy for a denial that its author has `meant`, or for an error."""
     return meant if denial.meant else "let it answer, or ask it for other operations="
 
 
@@ -306,7 +306,7 @@ def _attempt(handler: Handler, request: Request, ground: Ground) -> Attempt:
 def _may_admit(handler: Handler, request: Request, ground: Ground) -> bool:
     """Whether a handler that denies may admit an object in another state.
 
-    One with filters is not asked about others.
+    Handlers with filters are not asked about other states.
     """
     webhook = handler.webhook
     if not handler.filters.is_trivial:
@@ -320,7 +320,7 @@ def _may_admit(handler: Handler, request: Request, ground: Ground) -> bool:
 
 
 def _may_others(handler: Handler, request: Request, ground: Ground) -> bool:
-    """Whether a handler that denies a user admits another one."""
+    """Whether a handler that denies one user admits another."""
     if "userinfo" not in handler.signature.wants:
         return False
     return any(
@@ -342,7 +342,7 @@ def _other_users(handler: Handler) -> Iterator[Mapping[str, Any]]:
 
 
 def is_held(stored: Stored) -> Iterator[str]:
-    """Denials that keep an object which is being deleted: of a finalizer's removal."""
+    """Denials of a finalizer's removal, which keep an object under deletion."""
     program = stored.ground.program
     if not any(e.webhook is not None and e.webhook.deleted for e in program.handlers):
         return
@@ -374,9 +374,9 @@ def is_held(stored: Stored) -> Iterator[str]:
 
 
 def _without_what_is_read(ground: Ground, tried: Tried, stored: Stored) -> Ground:
-    """The world in which the objects are gone that handlers have read.
+    """The world without the objects that handlers have read.
 
-    A namespace that is deleted loses its objects in any order.
+    A namespace under deletion loses its objects in any order.
     """
     now = {"gracePeriodSeconds": 0}
     for read in tried.reads:
@@ -427,9 +427,9 @@ def is_frozen(stored: Stored) -> Iterator[str]:
 def _may_go_on(stored: Stored, request: Request, denial: Denial) -> bool:
     """Whether a user can change the object to a state that is not frozen.
 
-    Then the state is a lock, which its author means. One that each new object has, or
-    an object that was there before the operator, is none. Another user who can change
-    it is a right that this one has not.
+    Then the state is a lock, which its author intends. It is not a lock if each new
+    object has it, or an object that existed before the operator. If another user can
+    change the object, this user only lacks a right.
     """
     ground = stored.ground
     handler = _handler(ground.program, denial)

@@ -1,4 +1,4 @@
-"""Admission handlers that no run has asked: of these the laws can show nothing."""
+"""Admission handlers that were not asked in any run: laws cannot judge them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fnop.interpreters.check.state.grounds import placed
 
 __all__ = ["Unasked", "unasked_by", "unjudged_by", "unshown_by"]
 
-# The handlers that a law never heard, by the property; a law that heard all has none.
+# The handlers that a law never heard, by the property; laws that heard all are absent.
 Unasked = Mapping[str, tuple[Handler, ...]]
 
 
 class _Subject(NamedTuple):
-    """The handlers that a law is about, and the requests by which it hears them."""
+    """The handlers that a law is about, and the requests that it hears them in."""
 
     concerns: Callable[[Handler, Webhook], bool]
     operations: frozenset[str] = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
@@ -30,7 +30,7 @@ def _of_updates(handler: Handler, webhook: Webhook) -> bool:
 
 
 def _of_deletions(handler: Handler, webhook: Webhook) -> bool:
-    # A mutation is asked about them only if it names them alone.
+    # A mutation is asked about deletions only if it names them alone.
     is_asked = not handler.rule.mutates or webhook.operations == ("DELETE",)
     return is_asked and webhook.is_about("DELETE", "")
 
@@ -50,7 +50,7 @@ _SUBJECTS = {
 
 
 def unasked_by(several: Sequence[Admitting]) -> Unasked:
-    """The handlers that no run of these has asked what a law is about.
+    """The handlers that none of these runs has asked in the way that a law needs.
 
     The decisions of the runs themselves come first: the others take some time.
     """
@@ -74,9 +74,9 @@ def unasked_by(several: Sequence[Admitting]) -> Unasked:
 
 
 def unjudged_by(several: Sequence[Admitting]) -> Mapping[Handler, str]:
-    """The handlers of which no run shows that they let an object go.
+    """The handlers that no run shows to release an object.
 
-    Each has denied all deletions by what else is there, which is the value.
+    Each has denied all deletions because of other things, which are the value.
     """
     found = {handler: words for each in several for handler, words in each.unjudged}
     if not found:
@@ -93,7 +93,7 @@ def unjudged_by(several: Sequence[Admitting]) -> Mapping[Handler, str]:
 
 
 def unshown_by(several: Sequence[Admitting]) -> Mapping[str, str]:
-    """The properties of which the runs can show nothing, each with the reason."""
+    """The properties that the runs cannot judge, each with the reason."""
     reasons = {
         law: f"never asked: {', '.join(map(placed, handlers))}"
         for law, handlers in unasked_by(several).items()

@@ -1,8 +1,9 @@
-"""The account of a failure: what its recording tells beside the operator's steps.
+"""The account of a failure: what its recording shows in addition to the steps.
 
-That is what the user and the faults did, each change of the cluster, the run without
-faults, and where a crash would matter (`fnop.interpreters.recording.model.account`).
-The run of the failure is done once more for it, before an observer.
+It lists the actions of the user and the faults, and each change of the cluster. It also
+has the run without faults, and the places at which a crash would matter
+(`fnop.interpreters.recording.model.account`). The run of the failure is repeated for
+it, before an observer.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Step", "account_of", "happened", "record_of", "veiled"]
 
-# More is not told: such a run goes on for ever.
+# Further places are not reported: such a run goes on for ever.
 PLACES_MAX = 5_000
 CRASHES_MAX = 60
 BENIGN = "the run without faults"
@@ -55,7 +56,7 @@ FRESH = "the run that creates at once what the script ends with"
 
 
 class Step(NamedTuple):
-    """A step of the operator: its time, its input, and what followed."""
+    """A step of the operator: its time, its input, and its commands."""
 
     now: Now
     input: Input
@@ -71,7 +72,7 @@ class Watched:
         self.versions: list[int] = []
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        """Take one step in."""
+        """Note one step."""
         self.steps.append(Step(now, input, commands))
         self.versions.append(self._run.cluster.version)
 
@@ -85,8 +86,8 @@ def account_of(
 ) -> tuple[list[Step], Account]:
     """The steps of a failure, and its account without secrets.
 
-    The case's program traces.  Without time no further crash is tried.  An `explorer`
-    of the case, whose program need not trace, saves some runs.
+    The case's program writes traces. If no time is left, no further crash is tried. An
+    `explorer` of the case, whose program need not trace, saves some runs.
     """
     trial, steps, found = happened(case, failure.schedule, redaction())
     explorer = explorer or Explorer(case)
@@ -107,7 +108,7 @@ def account_of(
 def happened(
     case: Case, schedule: Schedule, redaction: Redaction
 ) -> tuple[Trial, list[Step], Account]:
-    """The trial of a schedule, its steps, and its account: what has happened."""
+    """The trial of a schedule, its steps, and its account of all events."""
     found: list[Watched] = []
 
     def observer(run: SimulatedRun) -> Watched:
@@ -139,7 +140,7 @@ def record_of(step: Step) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------- what has happened
+# -------------------------------------------------------------------------- the events
 
 
 def _happened(trial: Trial, watched: Watched, redaction: Redaction) -> Account:
@@ -152,7 +153,7 @@ def _happened(trial: Trial, watched: Watched, redaction: Redaction) -> Account:
         if each.lane != "operator"
     )
     changes: Iterable[Change] = ()
-    # After a backup was restored, versions count again.
+    # After a backup was restored, the versions start from an earlier number again.
     if not has_struck(trial, Trait.REWINDS):
         changes = _changes(trial, watched, redaction)
     return Account(tuple(marks), tuple(changes))
@@ -181,7 +182,7 @@ def _changes(trial: Trial, watched: Watched, redaction: Redaction) -> Iterator[C
         )
 
 
-# The cluster's own controllers put these into each namespace.
+# The cluster's own controllers create these in each namespace.
 _BEGINNINGS = frozenset(
     (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt"))
 )
@@ -190,7 +191,7 @@ _BEGINNINGS = frozenset(
 def _redacted(
     events: Iterable[StoredEvent], watched: Watched, redaction: Redaction
 ) -> Iterator[dict[str, Any]]:
-    """The objects as a recording of the same run would show them."""
+    """The objects in the form that a recording of the same run would show."""
     _learn(watched.steps, redaction)
     for event in events:
         input = {"in": "WatchEvent", "type": event.type, "body": event.object}
@@ -208,7 +209,7 @@ def veiled(text: str, steps: Iterable[Step], redaction: Redaction) -> str:
 
 
 def _learn(steps: Iterable[Step], redaction: Redaction) -> None:
-    """Let all secrets be known: any of the steps may be the first to show one."""
+    """Learn all secrets first: any of the steps may be the first to show one."""
     for step in steps:
         record = record_of(step)
         redaction.scrubbed([record])
@@ -220,7 +221,7 @@ def _learn(steps: Iterable[Step], redaction: Redaction) -> None:
 def _differences(
     explorer: Explorer, trial: Trial, failure: Failure
 ) -> tuple[str, list[Differing]]:
-    """The differences of the failure's world, and to which one."""
+    """The differences of the failure's world, and the world it is compared with."""
     benign = explorer.reference.benign
     if failure.schedule:
         found = differences(benign.seen.world, seen_by(trial).world, benign.volatile)
@@ -242,7 +243,7 @@ def _concealed(found: Difference) -> Differing:
 def _crashes(
     explorer: Explorer, trial: Trial, has_time: Callable[[], bool]
 ) -> tuple[list[Crash], int]:
-    """The end of a crash at each place of the run without faults, in its order."""
+    """The result of a crash at each place of the run without faults, in its order."""
     turns = {
         each.site: each.turn
         for each in reversed(explorer.reference.benign.seen.trial.journal.visits)
@@ -266,7 +267,7 @@ def _crashes(
 
 
 def _steps_before(trial: Trial) -> dict[Site, int]:
-    """The steps of the sites that a run has in common with the one without faults."""
+    """The steps of the sites that a run shares with the run without faults."""
     strikes = [each.step for each in trial.journal.story if each.lane == "fault"]
     end = min(strikes, default=float("inf"))
     return {

@@ -1,10 +1,10 @@
 """All cases of an operator, tried in one order, within a budget.
 
-The order is by rounds: what has failed before; the benign runs; every single fault,
-those of a sort that was not tried yet first; then likely pairs; then others that are
-near; then random schedules. It is the same in every process, so a campaign can be cut
-into shards. What differs from call to call, as failures of former ones do, changes the
-order within a shard alone.
+The order is by rounds. First come former failures; then the benign runs; then every
+single fault, beginning with untried sorts. Likely pairs follow, then other near pairs,
+then random schedules. The order is the same in every process, so a campaign can be cut
+into shards. Facts that differ from call to call, such as former failures, change the
+order only within a shard.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ __all__ = [
 ]
 
 
-# Likely pairs are at most one for so many single faults,
+# At most one likely pair is tried for this number of single faults,
 PAIRS_SHARE = 4
-# ... but at least so many first faults begin some.
+# ... but at least this number of first faults begin some.
 FIRSTS_MIN = 3
 
 
 class Options(NamedTuple):
     """The extent of a campaign: at most `budget` schedules.
 
-    With `depth` 1 all single faults are tried; with None also a few likely pairs; with
-    2 also all pairs that are near each other.
-    `randoms` are random schedules for each case. Of `shard` (k, n) only each n-th
-    schedule is tried, from the k-th on. `only` are names of properties, `without` those
-    that are left out. `confirm` tries each alarm again under another seed.
+    With `depth` 1 all single faults are tried. With None a few likely pairs are tried,
+    too; with 2 also all pairs that are near each other. `randoms` are random schedules
+    for each case. For `shard` (k, n) only each n-th schedule is tried, from the k-th
+    on. `only` are names of properties, `without` those that are skipped. `confirm`
+    tries each alarm again under another seed.
     """
 
     depth: int | None = 1
@@ -77,7 +77,7 @@ class Options(NamedTuple):
 
     @property
     def properties(self) -> tuple[str, ...]:
-        """The names of the properties that are judged."""
+        """The names of the properties to judge."""
         return tuple(
             name
             for name in PROPERTIES
@@ -93,7 +93,7 @@ class Known(NamedTuple):
 
 
 def heeded_together(explorers: Iterable[Explorer]) -> None:
-    """Let what matters in the run of one explorer be heeded in all of them."""
+    """Let all explorers heed what matters in the run of one of them."""
     several = [each.reference.benign.heeding for each in explorers]
     for each in several:
         each.beside = [other for other in several if other is not each]
@@ -111,14 +111,14 @@ class Campaign:
         self._known: list[Task] = []
 
     def remember(self, known: Iterable[Known]) -> None:
-        """Let these failures be tried first, which were found before."""
+        """Try these former failures first."""
         self._known = [*dict.fromkeys(map(self._task_of, known))]
 
     @property
     def properties(self) -> tuple[str, ...]:
-        """The names of the properties that are judged.
+        """The names of the properties to judge.
 
-        Those of admission handlers are left out where there are none, unless named.
+        Without admission handlers, their properties are skipped unless named.
         """
         names = self.options.properties
         if any(has_admission(each.program) for each in self._cases):
@@ -136,7 +136,7 @@ class Campaign:
         return self._explorer(names.index(name))
 
     def _explorer(self, number: int) -> Explorer:
-        """The explorer of a case; that of one found before is made when it is tried."""
+        """The explorer of a case; for a former failure it is created on demand."""
         if number < len(self.explorers):
             return self.explorers[number]
         if number not in self._made:
@@ -148,7 +148,7 @@ class Campaign:
     # ----------------------------------------------------------------- the order
 
     def _task_of(self, known: Known) -> Task:
-        """The task of a failure found before, of a case that is there or of its own."""
+        """The task of a former failure, of an existing case or of its own."""
         for number, case in enumerate(self._cases):
             if case is known.case:
                 return Task(number, known.schedule)
@@ -158,10 +158,10 @@ class Campaign:
     def tasks(self, changed: Collection[str] = ()) -> list[Task]:
         """All tasks of this shard, in their order.
 
-        What was found before comes first: what is a task of this shard anyway, and in
-        the first shard all that is of none. Single faults at handlers that have
-        `changed`, by their ids, come before others. The parts depend on neither: shards
-        that run one after another know of different failures.
+        Former failures come first: those that are tasks of this shard anyway, and in
+        the first shard all that no shard has. Single faults at handlers that have
+        `changed`, by their ids, come before others. The split into shards depends on
+        neither: shards that run one after another know different failures.
         """
         whole = self._all()
         place, number = self.options.shard
@@ -177,7 +177,7 @@ class Campaign:
         return [*first, *sorted(part, key=lambda task: _rank(task, changed))]
 
     def _all(self) -> list[Task]:
-        """The tasks of all shards, without those found before."""
+        """The tasks of all shards, without former failures."""
         found = [Task(number, ()) for number in range(len(self.explorers))]
         singles = [*self._singles()]
         found += singles
@@ -189,10 +189,10 @@ class Campaign:
         return [*dict.fromkeys(found)]
 
     def _likely_pairs(self, singles: Sequence[Task]) -> list[Task]:
-        """The tasks of likely pairs: together at most a part of the singles' number.
+        """The tasks of likely pairs: at most a fraction of the number of single faults.
 
-        Their first faults are taken by turns of their kinds, each in one script before
-        any strikes another one: scripts begin alike.
+        The kinds of their first faults take turns. Each fault is tried in one script
+        before any is tried in a second: scripts begin alike.
         """
         kinds: dict[str, list[tuple[int, Task]]] = {
             each.name: [] for each in FAULTS if each.likely_next
@@ -231,14 +231,14 @@ class Campaign:
         return self._tried(self.explorers[task.case], task)
 
     def _tried_again(self, task: Task) -> Result:
-        """Try what was found before; the result is empty where that cannot be done.
+        """Try a former failure; the result is empty if that is not possible.
 
-        The kinds and handlers of then may be gone, and then there is nothing to tell.
+        Its kinds and handlers may be gone, and then the trial shows nothing.
         """
         nothing = Result(task, ())
         try:
             explorer = self._explorer(task.case)
-        except Exception:  # whatever the operator of today makes of it
+        except Exception:  # any failure of the present operator
             return nothing
         if explorer.mistakes or explorer.refused:
             return nothing
@@ -257,7 +257,7 @@ class Campaign:
                 verdicts = (self._wanted(explorer.benign),)
             else:
                 verdicts = (self._wanted(explorer.tried(task.schedule)),)
-        except ScriptProblem:  # it is the author's, and not of one schedule
+        except ScriptProblem:  # it is the author's, and concerns more than one schedule
             raise
         except Exception as problem:  # a defect of the simulator loses one schedule
             broken = described(problem)
@@ -285,7 +285,7 @@ class Campaign:
         tasks: Sequence[Task],
         each: Callable[[Result, int, int], bool] = lambda result, done, all: True,
     ) -> list[Result]:
-        """Try the tasks one after another, until `each` answers False or the budget."""
+        """Try the tasks in their order, until `each` returns False or at the budget."""
         results: list[Result] = []
         for result in within(map(self.tried, tasks), self.options.budget):
             results.append(result)
@@ -302,7 +302,8 @@ class Campaign:
     ) -> Report:
         """Put the results together: they may come from several processes.
 
-        Those `beside` are of no schedules; `cut` is why tasks have no result.
+        The results in `beside` do not belong to schedules; `cut` is the reason why
+        tasks have no result.
         """
         names, own = [each.name for each in self._cases], len(self.explorers)
         groups = Groups(names, own)
@@ -336,7 +337,7 @@ class Campaign:
         return report._replace(unsure=unsure_of(report, tasks, results, ended))
 
     def _endless(self) -> dict[int, str]:
-        """The numbers of those cases whose run without faults has no end, and why."""
+        """The numbers of the cases whose run without faults does not end, and why."""
         found = {}
         for number, explorer in enumerate(self.explorers):
             trial = explorer.reference.benign.seen.trial
@@ -350,7 +351,7 @@ class Campaign:
     def _told(
         self, endless: Mapping[int, str], tasks: Sequence[Task]
     ) -> Iterator[tuple[str, str]]:
-        """The names of endless cases of which there are tasks, with the reasons."""
+        """The names of endless cases that have tasks, with the reasons."""
         numbers = {each.case for each in tasks}
         for number, why in endless.items():
             if number in numbers:
@@ -368,7 +369,7 @@ def _rank(task: Task, changed: Collection[str]) -> int:
 def _is_of(task: Task, changed: Collection[str]) -> bool:
     """Whether it strikes one of these handlers, or a sub-handler of one.
 
-    A write may be of several handlers, whose changes went out in one request.
+    A write may come from several handlers, whose changes went out in one request.
     """
     return any(
         who == each or who.startswith(f"{each}/")

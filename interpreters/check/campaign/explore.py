@@ -1,9 +1,9 @@
-"""The order in which schedules of faults are tried, and what they show.
+"""The order in which schedules of faults are tried, and the results.
 
-The benign run comes first, and a second one with another seed and another clock: what
-differs between them is volatile. Then every single fault strikes a fork of the benign
-run; then likely pairs, or all whose second fault is near the first; then random
-schedules. Nothing depends on a clock or a hash seed: equal operators get equal
+The benign run comes first, and a second one with another seed and another clock:
+differences between them are volatile. Then every single fault strikes a fork of the
+benign run. Likely pairs follow, or all pairs whose second fault is near the first; then
+random schedules. Nothing depends on a clock or a hash seed: equal operators get equal
 verdicts.
 """
 
@@ -91,29 +91,31 @@ __all__ = [
     "sort_of",
 ]
 
-# The second fault of a pair strikes within so many turns of the first.
+# The second fault of a pair strikes within this number of turns after the first.
 NEAR_TURNS = 8
-# At most so many second faults are likely, within so many turns of the first.
+# At most this number of second faults are likely, within this number of turns.
 LIKELY_MAX, LIKELY_TURNS = 2, 200
-# A random schedule has at most so many faults.
+# A random schedule has at most this number of faults.
 RANDOM_MAX = 6
 # The virtual seconds that an operator has to become ready.
 BOOT_SECONDS = 60.0
-# The clock of the second benign run begins so many seconds later.
+# The clock of the second benign run begins this number of seconds later.
 OTHER_START = 90_061.5
 
 
 class Case(NamedTuple):
-    """An operator in a world, and what a user does there.
+    """An operator in a world, and the actions of a user there.
 
-    `definitions` and `given` are manifests of what is there before the operator begins;
-    `calls` are models of called functions; `rivals` are other controllers, by the kind
-    that they change. `history` are the beginnings of what may depend on how an object
-    became what it is, such as `persistentvolumeclaims/`. `former` is the code that
-    this one replaces. A `listener` hears each command of all runs. `restored` are
-    objects as another cluster has them, with their uids and versions, and `start` is
-    the wall time at which all begins. A script that is `made_up` is no author's. No
-    fault strikes one that is `calm`; in one with a `mistake` the user writes what the
+    `definitions` and `given` are manifests of objects that exist before the operator
+    begins. `calls` are models of called functions; `rivals` are other controllers, by
+    the kind that they change. `history` are prefixes of objects that may depend on the
+    way an object became what it is, such as `persistentvolumeclaims/`. `former` is the
+    code that this operator replaces. A `listener` hears each command of all runs.
+    `restored` are objects as another cluster has them, with their uids and versions;
+    `start` is the wall time of the beginning.
+
+    A script that is `made_up` is generated, not an author's. Faults do not strike a
+    case that is `calm`. In a case with a `mistake` the user writes a value that the
     operator does not serve, and corrects it.
     """
 
@@ -139,7 +141,7 @@ class Case(NamedTuple):
     def other_start(self) -> float:
         """Seconds by which the clock of a second benign run begins later.
 
-        Restored objects would be older by that much, and it is their age that counts.
+        Restored objects would be older by that time, and their age matters.
         """
         return 1.5 if self.restored else OTHER_START
 
@@ -147,7 +149,7 @@ class Case(NamedTuple):
 class Verdict(NamedTuple):
     """The result of one schedule.
 
-    `struck` is False where the fault did not come about: then nothing is known. With
+    `struck` is False if the fault did not occur: then nothing is known. With
     `confirmed` the violations were found under another seed as well.
     """
 
@@ -158,7 +160,7 @@ class Verdict(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A violation, and the schedule that shows it; `story` is what has happened."""
+    """A violation, and the schedule that shows it; `story` is the list of events."""
 
     case: str
     schedule: Schedule
@@ -168,15 +170,15 @@ class Failure(NamedTuple):
 
     @property
     def site(self) -> Site | None:
-        """Where the last fault strikes; None for the benign run."""
+        """The site that the last fault strikes; None for the benign run."""
         return self.schedule[-1].site if self.schedule else None
 
 
 def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
-    """The scene of a case: a cluster in which all is ready for the script.
+    """The scene of a case: a cluster that is ready for the script.
 
-    Its clock begins `later` by so many seconds.  Raises
-    `fnop.interpreters.simulation.scenario.ApplyProblem` where the cluster refuses a
+    Its clock begins `later` by this number of seconds. Raises
+    `fnop.interpreters.simulation.scenario.ApplyProblem` if the cluster refuses a
     manifest.
     """
     start = case.start + later
@@ -209,7 +211,7 @@ def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
 def observed(
     case: Case, schedule: Schedule, observer: Callable[[SimulatedRun], Observer]
 ) -> Trial:
-    """The trial of a schedule from the operator's beginning on, before an observer.
+    """The trial of a schedule from the operator's start on, before an observer.
 
     It has been played when this returns.
     """
@@ -244,17 +246,17 @@ def reference_of(
     scene: Scene | None = None,
     alone: bool = False,
 ) -> Reference:
-    """Run a case without faults, twice: what differs is volatile.
+    """Run a case without faults, twice: differences are volatile.
 
     The author's code is `watched` in the second run, which takes some time. The `scene`
-    may be one of another script in the same world. `alone` is as for an `Explorer`.
+    may come from another script in the same world. `alone` is as for an `Explorer`.
     """
     if scene is None:
         scene = prepared(case)
     trial = Trial(scene)
     forks: dict[int, Trial] = {}
     while trial.phase is Phase.SCRIPT and not trial.journal.unsettled:
-        # Schedules that strike where it cannot be forked begin at the beginning.
+        # Schedules that strike before any possible fork begin at the beginning.
         if not case.calm:
             with suppress(CannotFork):
                 forks[trial.state.turns] = trial.fork()
@@ -340,10 +342,10 @@ def _volatile(seen: Seen, again: Seen) -> Volatile:
 
 
 def _created(trial: Trial) -> Seen | None:
-    """The run of a user who creates at once what the script of a run ends with.
+    """The run of a user who directly creates the end state of a run's script.
 
-    What the operator has denied is no part of it. None where the script changes nothing
-    that it has created.
+    It leaves out what the operator has denied. None if the script does not change
+    anything that it has created.
     """
     scene = trial.scene
     script = tuple(
@@ -361,7 +363,7 @@ def _created(trial: Trial) -> Seen | None:
 def _followed(
     trial: Trial, forks: Mapping[int, Trial], alone: bool
 ) -> tuple[Followed, ...]:
-    """The sequels of a benign run that has come to its end, played."""
+    """The sequels of a benign run that has ended, played."""
     rest = trial.journal.rests.get(len(trial.scene.script))
     if rest is None or trial.is_endless:
         return ()
@@ -386,7 +388,7 @@ def _followed(
 def _waited(before: Trial, followed: Followed) -> tuple[Cluster, ...]:
     """The clusters at the rests of a sequel, if the user does nothing instead.
 
-    The operator restarts when it does so after the sequel.
+    The operator restarts at the time at which it does after the sequel.
     """
     twin = before.fork()
     found = []
@@ -401,9 +403,9 @@ def _waited(before: Trial, followed: Followed) -> tuple[Cluster, ...]:
 
 
 def _has_no_way_back(scene: Scene) -> bool:
-    """Whether a user deletes nothing that the script has made.
+    """Whether the user never deletes an object that the script has made.
 
-    Then its end is that of one creation (`history`).
+    Then the end of the script equals the end of one creation (`history`).
     """
     return not any(
         isinstance(each, Delete) and not is_of_given(scene, each)
@@ -414,10 +416,10 @@ def _has_no_way_back(scene: Scene) -> bool:
 class Explorer:
     """Tries the schedules of one case, each on a fork of its benign run.
 
-    Unless the author's code is `watched`, what it does beside its effects is unknown.
-    The `scene` may be one of another script in the same world; then `rests` are those
-    that they have in common, and `number` is that of this script. Where the objects of
-    a script are `alone`, no others come and go in its sequels.
+    Unless the author's code is `watched`, its actions other than effects are unknown.
+    The `scene` may come from another script in the same world. Then `rests` are the
+    rests that they share, and `number` is the number of this script. If the objects of
+    a script are `alone`, its sequels create no other objects.
     """
 
     def __init__(
@@ -454,15 +456,16 @@ class Explorer:
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
-        """A sentence for each called function that has no model: nothing is known."""
+        """A sentence for each called function without a model: nothing is known."""
         return tuple(self._trial.run.unmodelled.values())
 
     @cached_property
     def refused(self) -> tuple[Refusal, ...]:
         """The actions of the script that the cluster refuses without any fault.
 
-        Those that the operator's own admission handlers prevent are none, nor what
-        follows from their answers: of a denial, that a later action misses an object.
+        Actions that the operator's own admission handlers prevent do not count, nor do
+        consequences of their answers. After a denial, for example, a later action
+        misses an object.
         """
         found = tuple(each for each in self._trial.journal.refusals if not each.is_own)
         decisions = [each.decision for each in self._trial.journal.reviews.decided]
@@ -478,9 +481,9 @@ class Explorer:
 
     @property
     def mistakes(self) -> tuple[str, ...]:
-        """A sentence for each thing beside the script that can tell nothing.
+        """A sentence for each fact outside the script that prevents a verdict.
 
-        They are calls without a model, kinds that nobody serves, and expectations that
+        They are calls without a model, kinds that are not served, and expectations that
         fail themselves.
         """
         return (
@@ -503,7 +506,7 @@ class Explorer:
     def singles(self) -> list[Schedule]:
         """All single faults that can strike the benign run: the sorts by turns.
 
-        There are none for a run that has no end already, nor for a calm one.
+        A run that never ends even without faults has none, nor has a calm one.
         """
         if self._trial.is_endless or self.case.calm:
             return []
@@ -542,13 +545,13 @@ class Explorer:
         return self.verdict_of(self.played(schedule), schedule)
 
     def played(self, schedule: Schedule) -> Trial:
-        """The trial of a schedule at its end, from where another script has left it."""
+        """The trial of a schedule at its end, starting where another script left it."""
         return self._begun(schedule).play()
 
     def _begun(self, schedule: Schedule) -> Trial:
         """A trial of the schedule, at the latest point that is known.
 
-        It leaves its own rests behind for other scripts.
+        It keeps its own rests for other scripts.
         """
         rests, number, limits = self._rests, self._number, self.reference.limits
         if rests is None:
@@ -564,14 +567,14 @@ class Explorer:
     def verdict_of(self, trial: Trial, schedule: Schedule) -> Verdict:
         """The verdict of a finished trial."""
         found = judged(self.reference.benign, seen_by(trial))
-        # A violation of the benign run is told of it, and not of every fault again.
+        # A violation of the benign run is reported once, and not for every fault again.
         fresh = tuple(each for each in found if each.property not in self._always)
         return Verdict(
             schedule, fresh, len(trial.struck) == len(schedule), trial.state.turns
         )
 
     def trial_of(self, schedule: Schedule) -> Trial:
-        """A trial of the schedule, at the turn at which its first fault strikes."""
+        """A trial of the schedule, at the turn that its first fault strikes."""
         limits = self.reference.limits
         fork = self._fork_for(schedule)
         if fork is None:
@@ -585,7 +588,7 @@ class Explorer:
         if any(_is_from_the_start(each) for each in schedule):
             return None
         visits = self._turns()
-        # Only the first fault may bring about the site of the second one.
+        # The site of the second fault may only exist because of the first.
         turns = [visits[each.site] for each in schedule if each.site in visits]
         if schedule and not turns:
             return None
@@ -617,7 +620,7 @@ class Explorer:
     def may_begin_a_pair(self, first: Schedule) -> bool:
         """Whether some second fault is likely after this single one.
 
-        Handlers must ask for what it strikes, if only after a restart.
+        Handlers must request something at its place, if only after a restart.
         """
         (fault,) = first
         is_of_work = bool(fault.site.handler or fault.site.verb)  # not the very start
@@ -626,7 +629,7 @@ class Explorer:
 
     @cached_property
     def _asked(self) -> frozenset[Place]:
-        """The places of what handlers ask for in the run without faults."""
+        """The places of handlers' requests in the run without faults."""
         return frozenset(
             Place(place) for place, who, *_ in self._trial.journal.counts if who
         )
@@ -645,7 +648,7 @@ class Explorer:
             yield self.tried((*first, fault))
 
     def _struck_by(self, first: Schedule) -> Trial:
-        """A trial that a first fault has just struck."""
+        """A trial just after its first fault has struck."""
         trial = self.trial_of(first)
         while (
             not trial.struck
@@ -672,12 +675,12 @@ class Explorer:
 
     @cached_property
     def _other(self) -> Reference:
-        """The reference under another seed, by which schedules are confirmed."""
+        """The reference under another seed, to confirm schedules."""
         return _other_reference(self.case, self.reference.benign.heeding)
 
     @cached_property
     def _other_with_sequels(self) -> Benign:
-        """The benign run under another seed, which alone is judged by its sequels."""
+        """The benign run under another seed, the only one judged by its sequels."""
         benign = self._other.benign
         if self.case.calm:
             return benign
@@ -685,7 +688,7 @@ class Explorer:
 
 
 def _refused_without_reviews(case: Case) -> frozenset[int]:
-    """The numbers of those actions that are refused if nobody reviews them."""
+    """The numbers of the actions that are refused if no handler reviews them."""
     handlers = tuple(e for e in case.program.handlers if e.role not in ADMISSION)
     program = Program(handlers, case.program.settings)
     trial = Trial(prepared(case._replace(program=program))).play()
@@ -695,7 +698,7 @@ def _refused_without_reviews(case: Case) -> frozenset[int]:
 def _other_reference(case: Case, heeding: Heeding) -> Reference:
     """A reference under other seeds, to confirm alarms by; without sequels.
 
-    What decisions tell that are made again is the same under any seed.
+    The results of decisions that are made again are the same under any seed.
     """
     scene = prepared(case, seed="2", later=2 * case.other_start)
     trial = Trial(scene).play()
@@ -705,11 +708,11 @@ def _other_reference(case: Case, heeding: Heeding) -> Reference:
 
 
 def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
-    """The explorers of several cases, which share what is the same in all of them.
+    """The explorers of several cases, which share everything that is the same in all.
 
-    Those of one world differ in their scripts alone. Other objects come and go after
-    the author's scripts, and after one of those that are made up: these make the same
-    objects, and each has its end.
+    Cases of one world differ only in their scripts. Other objects come and go after the
+    author's scripts, and after one of the generated ones. The generated scripts make
+    the same objects, and each has its end.
     """
     worlds: list[tuple[Case, Scene, Rests]] = []
     explorers = []
@@ -731,7 +734,7 @@ def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
 
 
 def _is_of_one_world(one: Case, other: Case) -> bool:
-    """Whether two cases differ in the user's actions alone."""
+    """Whether two cases differ only in the user's actions."""
     if one.restored or other.restored:  # the paces of such a script come first
         return one is other
     aside = {"script", "name", "made_up", "history"}
@@ -743,7 +746,7 @@ def _is_of_one_world(one: Case, other: Case) -> bool:
 
 
 def _is_from_the_start(fault: Fault) -> bool:
-    """Whether it makes a difference before it strikes."""
+    """Whether a fault makes a difference before it strikes."""
     return fault.site.place is Place.RUN or fault.kind.has(Trait.FROM_THE_START)
 
 
@@ -751,10 +754,10 @@ def _is_from_the_start(fault: Fault) -> bool:
 
 
 def candidates(visits: Iterable[Visit], ahead: Ahead) -> Iterator[Fault]:
-    """The faults that can strike at these visits, without those that are the same.
+    """The faults that can strike at these visits, without equivalent ones.
 
-    A crash leaves nothing of the operator: two are the same if the cluster has not
-    changed between them.
+    A crash leaves nothing of the operator: two crashes are the same if the cluster has
+    not changed between them.
     """
     crashes: set[tuple[str, int, int]] = set()
     for visit, following in _with_next(visits):
@@ -778,7 +781,7 @@ _CRASHES = Trait.CRASHES_BEFORE | Trait.CRASHES_AFTER
 def _likely_seconds(first: Fault, found: Iterable[Fault]) -> list[Fault]:
     """The likely faults after a first one: one of each sort, the kinds by turns.
 
-    A rival has its turn only if fewer requests may fail.
+    A rival gets its turn only if fewer requests can fail.
     """
     faults = [*found]
     rows = first.kind.likely_next
@@ -805,7 +808,7 @@ def _with_next(visits: Iterable[Visit]) -> Iterator[tuple[Visit, int]]:
         yield visit, later.version
 
 
-# Which of the cluster's controllers work for which kind of objects.
+# The cluster's controllers that work for the objects of each kind.
 _CONTROLLERS = {
     ("apps", "deployments"): ("deployment", "replicaset", "kubelet"),
     ("apps", "statefulsets"): ("statefulset", "kubelet"),
@@ -831,16 +834,16 @@ def _lasting(ahead: Ahead) -> Iterator[Fault]:
                 yield Fault(kind, Site(Place.RUN, "", "", target))
 
 
-# Faults of a kind that are tried before those of the next kind have their turn.  In
-# bench/bugs a fault shows a bug after 20 schedules on average, and 71 at most: with one
-# for each turn after 32 and 76, without turns after 21 and 94.
+# The faults of a kind that are tried before the next kind has its turn. In bench/bugs a
+# fault shows a bug after 20 schedules on average, and 71 at most. With one fault for
+# each turn it takes 32 and 76, without turns 21 and 94.
 _TURN = 3
 
 
 def _unseen_first(faults: Iterable[Fault]) -> list[Fault]:
     """The first of each sort, then the second of each, and so on; the kinds by turns.
 
-    So a small budget has some of every kind, however many effects there are.
+    So a small budget covers some of every kind, regardless of the number of effects.
     """
     levels, places = Counter[tuple[str, ...]](), Counter[tuple[int, str]]()
     ranked = []
@@ -855,13 +858,13 @@ def _unseen_first(faults: Iterable[Fault]) -> list[Fault]:
 
 
 def sort_of(fault: Fault) -> tuple[str, str, str, str]:
-    """The sort of a fault: what it does, at which effect, of a kind, by a handler."""
+    """The sort of a fault: its action, the effect, the kind, and the handler."""
     site = fault.site
     return fault.kind.name, site.handler, site.verb, site.target.partition("/")[0]
 
 
 def digest_of(seen: Seen) -> str:
-    """A digest of all that a trial has done and led to: equal for equal trials."""
+    """A digest of all that a trial has done and caused: equal for equal trials."""
     text = hashlib.blake2b(digest_size=16)
     for alias, world in sorted(seen.world.items()):
         text.update(alias.encode() + world)
@@ -873,5 +876,5 @@ def digest_of(seen: Seen) -> str:
 
 
 def is_special(schedule: Schedule) -> bool:
-    """Whether it takes several API servers, or a restored backup."""
+    """Whether a schedule needs several API servers, or a restored backup."""
     return any(each.kind.has(Trait.SPECIAL) for each in schedule)

@@ -1,8 +1,9 @@
-"""The requests of an operator, heard in the runs of its scripts, also under faults.
+"""The requests of an operator in the runs of its scripts, also under faults.
 
-A fault makes the operator ask for what it does not need on a good day: an object is
-read again after a conflict, a child is looked for after a lost answer. Refusals for
-want of a right are left out: what they lead to is not needed where the right is there.
+A fault makes the operator request things that it does not need on a good day. It reads
+an object again after a conflict, or looks for a child after a lost answer. Refusals
+because of a missing right are skipped: the operator does not need their consequences if
+it has the right.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ __all__ = [
 
 # The virtual seconds that an operator has to end.
 END_SECONDS = 60.0
-# The needs that no handler has.
+# The needs that do not come from a handler.
 OPERATOR = Who("the operator itself", is_handler=False)
 
 
 class Heard(NamedTuple):
-    """The findings: what was asked for, and which handlers were called.
+    """The findings: the requests, and the handlers that were called.
 
-    `unfinished` are those that were called and have never succeeded.
-    `functions` are the names of functions that ran outside, each with the ids of the
-    handlers that called it; `unmodelled` are sentences about those without a model.
-    `schedules` is the number of those tried, `left` of those that the budget has cut.
+    `unfinished` are the handlers that were called and have never succeeded. `functions`
+    are the names of functions that ran outside, each with the ids of the handlers that
+    called it. `unmodelled` are sentences about functions without a model. `schedules`
+    is the number of tried ones, `left` the number that the budget has cut.
     """
 
     needs: frozenset[Need]
@@ -68,7 +69,7 @@ class Heard(NamedTuple):
 
 
 class Hearing:
-    """Hears the commands of runs; `program` is the one whose runs it hears."""
+    """Hears the commands of runs; `program` is the program of these runs."""
 
     def __init__(self, program: Program) -> None:
         self.needs: set[Need] = set()
@@ -81,7 +82,7 @@ class Hearing:
         )
 
     def _noting(self, handler: Handler) -> Handler:
-        """The handler, whose calls are noted."""
+        """The handler, with its calls noted."""
 
         @functools.wraps(handler.fn)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -91,7 +92,7 @@ class Hearing:
         return replace(handler, fn=called)
 
     def __call__(self, command: Command) -> None:
-        """Take in a command."""
+        """Note a command."""
         if isinstance(command, Say):
             if command.ended is not None and command.handler is not None:
                 good = command.ended.result in ("success", "delegated")
@@ -131,7 +132,7 @@ class Hearing:
 
 
 def _ids(command: Perform) -> list[str]:
-    """The ids of the handlers whose effect it is: a write is often that of several."""
+    """The ids of the handlers behind an effect: a write often has several."""
     return command.handler.split(", ") if command.handler else []
 
 
@@ -142,10 +143,10 @@ def heard(
     budget: int | None = None,
     each: Callable[[int, int], Any] = lambda done, all: None,
 ) -> Heard:
-    """Run the cases, and each with one fault of every sort; what was asked for.
+    """Run the cases, and each with one fault of every sort; return the requests.
 
-    At most `budget` schedules are tried; `each` is told the progress. Raises
-    `fnop.interpreters.simulation.scenario.ApplyProblem` where the cluster refuses a
+    At most `budget` schedules are tried; `each` receives the progress. Raises
+    `fnop.interpreters.simulation.scenario.ApplyProblem` if the cluster refuses a
     manifest.
     """
     explorers = [
@@ -174,7 +175,7 @@ def heard(
 
 
 def stopped(explorer: Explorer) -> None:
-    """Let the operator end in order after its script: cleanup handlers are called."""
+    """Let the operator end in order after its script, which calls cleanup handlers."""
     with suppress(CannotFork):
         run = explorer.reference.benign.seen.trial.run.fork()
         run.stop()
@@ -182,9 +183,9 @@ def stopped(explorer: Explorer) -> None:
 
 
 def played(trial: Trial) -> None:
-    """Play a trial until its faults have ended and all has come to rest.
+    """Play a trial until its faults have ended and everything has settled.
 
-    What restarts lead to is heard where the fault is a crash.
+    After a crash, the consequences of restarts are heard, too.
     """
     with interruptible():
         while trial.phase <= Phase.HEALED and not trial.is_endless:
@@ -194,7 +195,7 @@ def played(trial: Trial) -> None:
 def schedules_of(
     explorers: Sequence[Explorer],
 ) -> Iterator[tuple[Explorer, Schedule]]:
-    """One fault of every sort, in the first script in which it can strike."""
+    """One fault of every sort, in the first script that it can strike."""
     sorts = set()
     for explorer in explorers:
         for schedule in explorer.singles():

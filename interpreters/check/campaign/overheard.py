@@ -1,4 +1,4 @@
-"""The requests of operators in real runs, as their recordings tell them."""
+"""The requests of operators in real runs, read from their recordings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ __all__ = ["commands_in"]
 
 
 def commands_in(file: BinaryIO) -> Iterator[Perform]:
-    """The requests of a recording that are about an object, or of a handler.
+    """The requests of a recording that are about an object, or come from a handler.
 
-    Which kinds are followed, and how peers and replicas meet, depends on how that run
-    was started. Raises `fnop.interpreters.recording.format.reader.RecordingProblem`.
+    The set of watched kinds, and the meeting of peers and replicas, depend on the way
+    that run was started. Raises
+    `fnop.interpreters.recording.format.reader.RecordingProblem`.
     """
     records = read_records(file)
     read_header(records)
@@ -37,7 +38,7 @@ def _command(wire: Mapping[str, Any]) -> Perform | None:
         return None
     try:
         effect = from_wire(wire.get("effect"))
-    except ValueError:  # a token in the place of a secret, or of a newer fnop
+    except ValueError:  # a token in the place of a secret, or an effect of a newer fnop
         return None
     resource = _resource(key, namespaced=namespace is not None)
     subject = Subject("", None, "") if about else None
@@ -45,7 +46,7 @@ def _command(wire: Mapping[str, Any]) -> Perform | None:
 
 
 def _resource(key: str, *, namespaced: bool) -> Resource:
-    """The kind of a key, of which a recording has no more.
+    """The kind of a key: a recording has no more than the key.
 
     >>> _resource("databases.v1.example.com", namespaced=True).group
     'example.com'

@@ -1,7 +1,7 @@
-"""The results of a campaign, and the report that they are put together to.
+"""The results of a campaign, and the report that combines them.
 
-A report says of each property whether it is violated, holds in all that was tried, or
-that nothing is known about it. Reports of shards can be put together again.
+A report says for each property whether it is violated, holds in everything that was
+tried, or is unknown. Reports of shards can be combined again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = [
     "unsure_of",
 ]
 
-# The most groups of failures of which each is shrunk and shown.
+# The most groups of failures with a failure that is shrunk and shown.
 SHOWN_MAX = 10
-# The properties that the runs without faults alone can show.
+# The properties that only runs without faults can show.
 FAULTLESS = frozenset(
     (
         *("apart", "heeds", "history", "idle", "no_refused_writes"),
@@ -44,7 +44,7 @@ FAULTLESS = frozenset(
 class Pairs(Enum):
     """The pairs of faults that begin with a first one: none, the likely ones, or all.
 
-    All are those whose second fault is near the first one.
+    ALL are the pairs whose second fault is near the first one.
     """
 
     NONE = "none"
@@ -61,10 +61,10 @@ class Task(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of a task: verdicts, and those alarms that were not confirmed.
+    """The result of a task: its verdicts, and the alarms that were not confirmed.
 
-    `broken` is the error of the simulator itself, after which nothing is known. One
-    that is not `whole` was cut off by the budget.
+    `broken` is the error of the simulator itself, after which nothing is known. A
+    result that is not `whole` was cut off by the budget.
     """
 
     task: Task
@@ -75,7 +75,7 @@ class Result(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether it shows a failure; those by special faults do not count."""
+        """Whether it shows a failure; failures by special faults do not count."""
         return any(e.violations and not is_special(e.schedule) for e in self.verdicts)
 
 
@@ -83,15 +83,17 @@ class Report(NamedTuple):
     """The findings of a campaign.
 
     `failures` are grouped: the first of each property and sort of site, with the number
-    of others like it; in `finer` those of each script are apart. `unknown` are
-    schedules whose fault did not come about, `left` is the number of schedules that
-    were not tried, or `at_least` that many, and `cut` says for what reasons, in the
-    words of `CAUSES`. `unsure` are the properties about which nothing is known, each
-    with the reason. `struck` is the number of faults that have come about, `wanted`
-    whether there was any to be tried. `endless` are the scripts in which none could be,
-    with the reason. `unshown` are the properties of admission handlers of which the
-    runs can show nothing, with the reasons. `former` is the number of cases that were
-    found before. Where several shards are one, `missing` are those that are not there.
+    of others like it. `finer` has the groups of each script apart. `unknown` are
+    schedules whose fault did not occur. `left` is the number of schedules that were not
+    tried, or `at_least` that many. `cut` gives the reasons, in the words of `CAUSES`.
+    `unsure` are the properties about which nothing is known, each with the reason.
+
+    `struck` is the number of faults that have occurred, `wanted` whether any fault was
+    to be tried. `endless` are the scripts whose run never ends, so that faults could
+    not be tried, with the reason. `unshown` are the properties of admission handlers
+    that the runs cannot show, with the reasons. `former` is the number of cases that
+    were found before. If the report combines several shards, `missing` are the absent
+    ones.
     """
 
     cases: tuple[str, ...]
@@ -118,12 +120,12 @@ class Report(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found; special faults do not count."""
+        """Whether nothing was found; failures by special faults do not count."""
         return all(each.special for each, _ in self.failures)
 
     @property
     def is_known(self) -> bool:
-        """Whether a fault has come about, if there was one to be tried."""
+        """Whether a fault has occurred, if any was to be tried."""
         if self.missing:
             return False
         return self.struck > 0 or not self.wanted or not self.unsure
@@ -131,7 +133,7 @@ class Report(NamedTuple):
     def verdict(self, name: str) -> str:
         """The verdict on a property: "fail", "special", "pass" or "unknown".
 
-        Of a special one only special faults have shown failures.
+        For "special", only special faults have shown failures.
         """
         shown = [e.special for e, _ in self.failures if e.violation.property == name]
         if shown:
@@ -139,7 +141,7 @@ class Report(NamedTuple):
         return "unknown" if name in self.unsure else "pass"
 
 
-# Why something was not tried, in words.
+# The reasons why something was not tried, in words.
 CAUSES = {
     "budget": "the budget was used up",
     "time": "the time was over",
@@ -153,8 +155,9 @@ def unsure_of(
 ) -> dict[str, str]:
     """The properties about which nothing is known, each with the reason.
 
-    What has failed is known; of the rest a fault has to have come about, or a run
-    without faults to have `ended`, as the property is, and to show something of it.
+    A failed property is known. For any other, depending on the property, a fault must
+    have occurred, or a run without faults must have `ended`. The run must also show
+    something of the property.
     """
     found = {}
     for name in report.properties:
@@ -193,7 +196,7 @@ def _why_no_fault(
 
 
 def unprepared(properties: tuple[str, ...]) -> Report:
-    """The report where the time was over before the runs without faults were done."""
+    """The report if the time ended before the runs without faults were done."""
     why = "the time was over before anything was tried"
     unsure = dict.fromkeys(properties, why)
     report = Report((), 0, (), (), 0, 0, {}, properties)
@@ -203,9 +206,9 @@ def unprepared(properties: tuple[str, ...]) -> Report:
 class Groups:
     """The results of a campaign, counted; like failures are one group.
 
-    The cases from the number `former` on were found before. What such a one shows is
-    told; where others show the same, it does not count besides. What a likely pair
-    shows is told where no other schedule violates the property.
+    The cases from the number `former` on were found before. Their failures are
+    reported; if others show the same, they do not count in addition. The failures of a
+    likely pair are reported if no other schedule violates the property.
     """
 
     def __init__(self, names: Sequence[str], former: int) -> None:
@@ -225,7 +228,7 @@ class Groups:
             for verdict in result.verdicts:
                 key = result.task.case, verdict.schedule
                 if key in self._known:
-                    continue  # a pair that was found before, and is near as well
+                    continue  # a pair that was found before, and also is a near pair
                 self._known.add(key)
                 self._count(verdict)
                 if result.task.pairs is Pairs.LIKELY:
@@ -239,7 +242,7 @@ class Groups:
                 self._broken.append(result.broken)
 
     def take_beside(self, results: Iterable[Result]) -> None:
-        """Add the failures of runs that are no schedules."""
+        """Add the failures of runs that do not belong to schedules."""
         for result in results:
             for verdict in result.verdicts:
                 self._group(result.task.case, verdict)
@@ -257,7 +260,7 @@ class Groups:
             _add(self._finer, (failure.case, *_sort(failure)), failure, number)
 
     def report(self) -> Report:
-        """The report of what was taken."""
+        """The report about the results so far."""
         known = {each.violation.property for each, _ in self._groups.values()}
         for case, verdict in self._likely:
             new = [e for e in verdict.violations if e.property not in known]
@@ -296,7 +299,7 @@ def _sorted(
 
 
 def merged(reports: Sequence[Report], missing: Sequence[int] = ()) -> Report:
-    """The report of several shards of one campaign, without those that are `missing`.
+    """The report of several shards of one campaign, without the `missing` ones.
 
     Failures of the same sort are one group in each script.
     """
@@ -349,9 +352,9 @@ def _weight(failure: Failure) -> tuple[bool, int]:
 
 
 def _sort(failure: Failure) -> tuple[object, ...]:
-    """The features that failures of the same cause share, as far as can be told.
+    """The features that failures of the same cause share, as far as they show.
 
-    One that the benign run shows already is shown by every fault as well.
+    If the benign run shows a failure, every fault shows it as well.
     """
     site = failure.site
     where = None if site is None else (site.handler, site.verb, _kind(site.target))
@@ -363,5 +366,5 @@ def _kind(target: str) -> str:
 
 
 def has_faults(tasks: Iterable[Task]) -> bool:
-    """Whether there are faults among the schedules of tasks."""
+    """Whether the schedules of the tasks contain faults."""
     return any(each.schedule for each in tasks)

@@ -21,12 +21,12 @@ TRIES_MAX = 60
 def shrinking(
     explorer: Explorer, failure: Failure, goes_on: Callable[[], bool] = lambda: True
 ) -> Iterator[tuple[Explorer, Failure] | None]:
-    """Try ever smaller versions of a failure while it `goes_on`; an item for each try.
+    """Try ever smaller versions of a failure while `goes_on`; yield once for each try.
 
-    It is the smaller failure, with the explorer of its case, or None where that shows
-    nothing of the kind. Each try leaves out one thing, and counts if the same property
-    is still violated, and no handler fails of an error that none has failed of before:
-    without a field that a handler needs, it would be another failure.
+    The item is the smaller failure, with the explorer of its case, or None if the
+    version does not show it. Each try omits one thing. It counts if the same property
+    is still violated, and no handler fails with a new kind of error. Without a field
+    that a handler needs, it would be another failure.
     """
     tries, known = 0, _errors(_trial(explorer, failure))
     going = True
@@ -44,7 +44,7 @@ def shrinking(
 
 
 def with_story(explorer: Explorer, failure: Failure) -> Failure:
-    """The failure with what has happened."""
+    """The failure with its story."""
     return failure._replace(story=tuple(_trial(explorer, failure).journal.story))
 
 
@@ -56,7 +56,7 @@ def _trial(explorer: Explorer, failure: Failure) -> Trial:
 
 
 def _errors(trial: Trial) -> set[str]:
-    """The kinds of errors that handlers have failed of, and nobody has foreseen."""
+    """The kinds of errors with which handlers have failed, except foreseen ones."""
     return {
         f"{say.handler} {type(say.exception).__name__}"
         for _, say in trial.journal.lines
@@ -67,7 +67,7 @@ def _errors(trial: Trial) -> set[str]:
 def _still(
     case: Case, failure: Failure, known: set[str]
 ) -> tuple[Explorer, Failure] | None:
-    """The failure in a smaller case, if it is still one, with no unknown errors."""
+    """The failure in a smaller case, if it persists, with no unknown errors."""
     try:
         return _shown_by(Explorer(case), failure, known)
     except (ApplyProblem, ActionRefused, ScriptProblem):
@@ -94,7 +94,7 @@ def _shown_by(
 def _is_like(found: Violation, before: Violation) -> bool:
     """Whether a smaller case violates the property in the same way.
 
-    Of a script in which less happens, less comes of what a handler looks at.
+    In a script with fewer events, the inputs of a handler have fewer effects.
     """
     is_same = found.message == before.message or before.property not in _BY_MESSAGE
     return found.property == before.property and is_same
@@ -126,7 +126,7 @@ def _smaller(case: Case, failure: Failure) -> Iterator[tuple[Case, Any]]:
 
 
 def _less(manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The manifest with one thing less."""
+    """The manifest with one element less, in every way."""
     spec = manifest.get("spec")
     if isinstance(spec, dict):
         for key in spec:

@@ -1,13 +1,14 @@
-"""Scripts that are made up: what users do to the objects of an operator.
+"""Generated scripts: the actions of users on the objects of an operator.
 
-A user creates the objects; edits a field, and takes that back; unsets a field; deletes
-the objects, and creates them again. Every fault strikes these. In *walks*, which no
-fault strikes, the user changes all fields, one after another: each gets another value,
-is unset, or is set where it was absent. A user also makes a mistake and corrects it,
-and others change the objects that the operator only watches.
+A user creates the objects; edits a field, and reverts that; unsets a field; deletes the
+objects, and creates them again. Every fault strikes these scripts. Faults do not strike
+*walks*, in which the user changes all fields, one after another. Each field gets
+another value, is unset, or is set if it was absent. A user also makes a mistake and
+corrects it, and others change the objects that the operator only watches.
 
-A walk takes those changes that the cluster takes, and with which the operator serves a
-new object. What it does not serve, without an error of its own, is the user's mistake.
+A walk takes the changes that the cluster accepts, and with which the operator serves a
+new object. If the operator does not serve a change, without an error of its own, the
+change is the user's mistake.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["MadeUp", "Subject", "scripts_for", "scripts_of_the_cluster"]
 
-# An API server is upgraded to this release, and is away for so much longer than the
-# handlers of such times wait.
+# An API server is upgraded to this release. Its outage lasts this much longer than the
+# waits of handlers for such times.
 RELEASE, AWAY_SECONDS = "1.37", 30.0
-# The fields of an object that are edited in scripts which all faults strike.
+# The fields of an object that are edited in scripts with all faults.
 STRUCK_MAX = 2
 # The fields of an object that a walk changes, and the values that it tries for each.
 FIELDS_MAX, VALUES_MAX = 40, 3
@@ -54,7 +55,8 @@ MISTAKES_MAX, ODD_MAX = 2, 16
 class Subject(NamedTuple):
     """An object, its name as kind/name, and the changes that a user may make to it.
 
-    Nobody deletes one that `stays`. One that is `watched` has handlers that hear of it.
+    Users never delete an object that `stays`. Handlers observe an object that is
+    `watched`.
     """
 
     manifest: Mapping[str, Any]
@@ -65,7 +67,7 @@ class Subject(NamedTuple):
 
     @property
     def namespace(self) -> str | None:
-        """The namespace that its manifest names."""
+        """The namespace in its manifest."""
         found = (self.manifest.get("metadata") or {}).get("namespace")
         return found if isinstance(found, str) else None
 
@@ -92,12 +94,12 @@ def scripts_for(
     beside: Sequence[Subject] = (),
     logs: Sequence[WriteLog] = (),
 ) -> MadeUp:
-    """The scripts for the objects that an operator serves, and for those beside them.
+    """The scripts for the objects that an operator serves, and for other objects.
 
-    Pods write `logs`, one after the other, once all is there. Objects `beside` are of
-    interest where handlers watch them, or read others of their kind, though they follow
-    the changes of what they serve. Raises `ActionRefused` where the cluster does not
-    take the objects as they are.
+    Pods write `logs`, one after the other, once all objects exist. Objects in `beside`
+    matter if handlers watch them, or read others of their kind, even if they follow the
+    changes of served objects. Raises `ActionRefused` if the cluster does not accept the
+    objects as they are.
     """
     ground = _Ground(case, subjects)
     create = ground.create
@@ -127,7 +129,7 @@ def scripts_for(
 
 
 def scripts_of_the_cluster(case: Case, create: tuple[Action, ...]) -> Iterator[Script]:
-    """The API server is upgraded, and is away for a while: if handlers hear of it."""
+    """The API server is upgraded, and is away for a while, if handlers notice it."""
     afters = [
         each.after
         for each in case.program.handlers
@@ -144,7 +146,7 @@ def scripts_of_the_cluster(case: Case, create: tuple[Action, ...]) -> Iterator[S
 class _Served(NamedTuple):
     """The outcome of a script without faults: why a handler has failed, or "".
 
-    `verbs` are those of its writes, and `reads` the kinds that it has read.
+    `verbs` are the verbs of its writes, and `reads` the kinds that it has read.
     """
 
     trouble: str
@@ -154,7 +156,7 @@ class _Served(NamedTuple):
 
 
 class _Ground:
-    """Where it is found out what the cluster takes, and what the operator serves."""
+    """Finds out what the cluster accepts, and what the operator serves."""
 
     def __init__(self, case: Case, subjects: Sequence[Subject]) -> None:
         self.scene, self.subjects = prepared(case), subjects
@@ -189,14 +191,14 @@ class _Ground:
     def creating(
         self, subject: Subject, manifest: Mapping[str, Any]
     ) -> tuple[Action, ...]:
-        """The user creates the objects, one of them as another manifest says."""
+        """The user creates the objects, one of them from another manifest."""
         return tuple(
             Apply(dict(manifest if each is subject else each.manifest))
             for each in self.subjects
         )
 
     def served(self, actions: Sequence[Action]) -> _Served:
-        """The outcome of a script, once all is at rest."""
+        """The outcome of a script, once everything rests."""
         trial = Trial(self.scene._replace(script=tuple(actions)))
         with interruptible():
             while trial.phase is Phase.SCRIPT and not trial.journal.unsettled:
@@ -227,7 +229,7 @@ class _Ground:
     def taken(
         self, world: SimulatedRun, subject: Subject, change: Change
     ) -> SimulatedRun | None:
-        """The world after a change; None where it, or the way back, is refused."""
+        """The world after a change; None if it, or the way back, is refused."""
         after = world.fork()
         try:
             act(after, subject.edit(change.there), self.namespace)
@@ -238,14 +240,14 @@ class _Ground:
 
     def edited(self, subject: Subject, change: Change) -> _Served:
         """The outcome of a change to the object, once it has been created."""
-        key = id(change)  # its object keeps it
+        key = id(change)  # the cached object keeps the id valid
         if key not in self._edited:
             script = (*self.create, subject.edit(change.there))
             self._edited[key] = self.served(script)
         return self._edited[key]
 
     def walk(self, subject: Subject, sort: Sort) -> list[Change]:
-        """A change of each field that can be had of a sort, one after another."""
+        """A change of each field that has one of this sort, one after another."""
 
         def serves(picked: Sequence[Change], change: Change) -> bool:
             manifest = subject.manifest
@@ -260,7 +262,7 @@ class _Ground:
         return self._picked[key]
 
     def walk_beside(self, watched: Subject, sort: Sort) -> list[Change]:
-        """A change of each field of what is watched, with which objects are served."""
+        """A change of each field of a watched object, if objects are served with it."""
 
         def serves(picked: Sequence[Change], change: Change) -> bool:
             edits = (watched.edit(each.there) for each in (*picked, change))
@@ -274,7 +276,7 @@ class _Ground:
         sort: Sort,
         serves: Callable[[Sequence[Change], Change], bool],
     ) -> list[Change]:
-        """The first change of each field that the cluster takes, and that is served."""
+        """The first change of each field that is accepted by the cluster and served."""
         world, picked = self.world, list[Change]()
         for values in _by_field(subject.changes, sort):
             for change in values[:VALUES_MAX]:
@@ -286,7 +288,7 @@ class _Ground:
         return picked
 
     def _is_required(self, subject: Subject, change: Change) -> bool:
-        """Whether handlers need a field of which no schema says that it is optional."""
+        """Whether handlers need a field that no schema declares as optional."""
         is_open = change.sort is Sort.UNSET and not change.optional
         return is_open and self.edited(subject, change).is_error
 
@@ -295,7 +297,7 @@ class _Ground:
     ) -> bool:
         """Whether the operator serves an object that is created with a change at once.
 
-        Where it does not serve the object as it is, nothing can be told.
+        If it does not even serve the object as it is, nothing is known.
         """
         if self.usual.trouble:
             return True
@@ -313,9 +315,9 @@ class _Ground:
         return False
 
     def resumptions(self, subject: Subject) -> list[Change]:
-        """The changes by which an operator that pauses goes on, if the cluster lets it.
+        """The changes that make a paused operator resume, if the cluster accepts them.
 
-        There is no way back: one that pauses leaves all as it is.
+        They have no way back: an operator that pauses leaves everything as it is.
         """
         return [
             each
@@ -355,7 +357,7 @@ def _by_field(changes: Iterable[Change], sort: Sort) -> list[list[Change]]:
 
 
 def _struck(ground: _Ground, subject: Subject) -> Iterator[Script]:
-    """The edits which all faults strike: first those of which something comes."""
+    """The edits that all faults strike: first those with an effect."""
     usual = len(ground.usual.verbs)
 
     def verbs(change: Change) -> tuple[str, ...]:
@@ -395,7 +397,7 @@ def _walks(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
             yield Script(f"{there}{of} {back}", (*forth, *backs), calm=True)
     others = {each.path: each.there for each in ground.walk(subject, Sort.CHANGE)}
     for change in ground.corrected(subject):
-        # Another value than before, so that it matters whether anything comes of it.
+        # A value other than before, so that the operator's reaction to it shows.
         right = others.get(change.path, change.back)
         edits = subject.edit(change.there), subject.edit(right)
         name = f"correct a mistake in {change.path}{of}"
@@ -403,9 +405,10 @@ def _walks(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
 
 
 def _beside(ground: _Ground, watched: Subject) -> Iterator[Script]:
-    """The scripts in which others change an object that the operator does not serve.
+    """The scripts that let others change an object that the operator does not serve.
 
-    It is compared with a world in which the object has been so all the time.
+    fnop compares the result with a world in which the object has been like that all the
+    time.
     """
     create = ground.create
     for sort, said in _OF_WATCHED.items():

@@ -58,7 +58,7 @@ _ALL = tuple(_found())
 BEHAVIOURS: Mapping[str, Behaviour] = {
     kind.name: each for each in _ALL for kind in each.kinds
 }
-# In the order in which they are tried: cheap and productive first.
+# In the order of the trials: cheap and productive faults come first.
 FAULTS: tuple[FaultKind, ...] = tuple(
     sorted((kind for each in _ALL for kind in each.kinds), key=lambda kind: kind.rank)
 )

@@ -1,9 +1,8 @@
-"""A recorded run that goes on otherwise: in a simulated cluster, from some step on.
+"""Continue a recorded run differently: in a simulated cluster, from some step on.
 
-The objects are those that the operator had been shown by then.  The operator starts
-anew there, and what others have done after it is done again, at its time.  All that
-follows is simulated: the answers, the cluster's own controllers, and the time that
-things take.
+The objects are those that the operator had seen by then. The operator starts again
+there, and later changes by others are repeated at their times. Everything that follows
+is simulated: the answers, the cluster's own controllers, and the durations.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ Query = tuple[tuple[str, str], ...]
 
 
 class Ended(NamedTuple):
-    """The end: whether the run came to rest (else why not), and what is otherwise.
+    """The end: whether the run settled (else why not), and the differences.
 
-    `refused` are the changes by others that the simulated cluster did not take,
-    `concealed` the differences that tell nothing: they are in texts that are made of a
-    secret, or of fresh randomness.
+    `refused` are the changes by others that the simulated cluster did not accept.
+    `concealed` are the differences that prove nothing: they are in texts that are made
+    of a secret, or of fresh randomness.
     """
 
     unsettled: str
@@ -64,17 +63,17 @@ class Ended(NamedTuple):
 
 
 class _Loop(SimulatedRun):
-    """A run whose calls are answered as recorded, where no model answers them."""
+    """A run whose calls get their recorded answers if they have no model."""
 
     replies: Replies
 
     @property
     def has_drawn(self) -> bool:
-        """Whether it was given random bytes."""
+        """Whether the run got random bytes."""
         return bool(self.drawn)
 
     def _call(self, command: Perform, call: Call) -> Outcome:
-        # Models remember what they were asked for, and tell what was probably meant.
+        # Models remember their requests, and return the answer that was probably meant.
         if self.calls.get(call.function) is None:
             found = self.replies.answer(call, self.clock.now().wall)
             if found is not None:
@@ -91,7 +90,7 @@ class _Loop(SimulatedRun):
 
 
 class _Teller:
-    """An observer that tells the story of a run."""
+    """An observer that reports the story of a run."""
 
     def __init__(self, manager: str, tell: Callable[[list[Line]], None]) -> None:
         self._story, self._tell = Story(manager=manager), tell
@@ -117,9 +116,9 @@ def go_on(
     pace: Callable[[Cluster], Cluster] = lambda cluster: cluster,
     tell: Callable[[list[Line]], None] = lambda lines: None,
 ) -> Ended:
-    """Run the operator from there; `tell` is given the lines of its story.
+    """Run the operator from there; `tell` receives the lines of its story.
 
-    `pace` says how the cluster's own controllers behave.
+    `pace` changes the behaviour of the cluster's own controllers.
     """
     base = pace(_base(plot.catalogue, plot.places))
     program = Program(program.handlers, program.settings.replace(traces=True))
@@ -127,7 +126,7 @@ def go_on(
     apart = [{} if calls is None else forked(calls) for _ in range(2)]
     run, refused, unsettled = _played(plot, program, base, calls, observer=teller)
     kinds = {resource_of(plot.catalogue, each) for each in plot.places} - {None}
-    # Nobody has told of the objects of other kinds.
+    # The recording does not show the objects of other kinds.
     shown = tuple(_alias_begin(each) for each in kinds if each is not None)
     expected = world_of(_restored(base, plot, plot.end), base)
     found = world_of(run.cluster, base)
@@ -161,7 +160,7 @@ def _played(
     observer: _Teller | None = None,
     seed: str = "0",
 ) -> tuple[_Loop, list[str], str]:
-    """The run at its end, what the cluster has refused, and why it does not rest."""
+    """The run at its end, the refused changes, and the reason why it does not rest."""
     run = _Loop(
         program,
         _restored(base, plot, plot.objects),
@@ -192,10 +191,10 @@ def _made_of_secrets(
     calls: Sequence[Mapping[str, Any]],
     found: World,
 ) -> set[_Where]:
-    """The fields that are otherwise where other tokens stand for secrets.
+    """The fields that differ if other tokens stand for secrets.
 
-    What is otherwise in the same run once more is not made of them, but of something
-    that the operator should not look at.
+    Fields that differ in a repetition of the same run are not made of secrets, but of
+    something that the operator should not read.
     """
     same, _, _ = _played(plot, program, base, calls[0])
     others = with_other_tokens(plot, program)
@@ -215,7 +214,7 @@ def _are_texts(difference: Difference) -> bool:
 
 
 def without_kubelet(cluster: Cluster) -> Cluster:
-    """The cluster as one in which no pod runs."""
+    """The cluster without running pods."""
     return simulated.paced(cluster, {"kubelet": simulated.Off()})
 
 
@@ -227,14 +226,14 @@ _OWN = re.compile(
 
 
 def _is_drawn(difference: Difference) -> bool:
-    """Whether it is the value of a Secret: drawn anew, or a token in the recording."""
+    """Whether it is the value of a Secret: drawn again, or a token in the recording."""
     values = difference.expected, difference.found
     is_held = difference.path.startswith("data.") and None not in values
     return is_held and difference.alias.startswith("secrets/")
 
 
 def _is_chosen(difference: Difference) -> bool:
-    """Whether it is an address or a port that the API server has chosen.
+    """Whether the API server has chosen it: an address or a port.
 
     >>> _is_chosen(Difference("services/web", "spec.clusterIPs[0]", "::1", "::2"))
     True
@@ -256,7 +255,7 @@ def _alias_begin(resource: Resource) -> str:
 
 
 def _base(catalogue: Catalogue, places: Iterable[Place]) -> Cluster:
-    """A cluster with the recorded kinds, and the namespaces that objects are in."""
+    """A cluster with the recorded kinds, and the namespaces of the objects."""
     served = {(each.group, each.version, each.plural) for each in catalogue.resources}
     cluster = simulated.blank_cluster("loop", 0, served)
     cluster = simulated.describing(cluster, assumed_definitions(catalogue, cluster, ()))
@@ -289,7 +288,7 @@ def _restored(
 
 
 def _done(run: SimulatedRun, catalogue: Catalogue, change: Foreign) -> list[str]:
-    """Do what somebody has done; sentences about what the cluster refuses."""
+    """Repeat another client's change; return sentences about the refusals."""
     place = change.place
     resource = resource_of(catalogue, place)
     if resource is None:
@@ -330,7 +329,7 @@ def _requests(
 
 
 def _created(resource: Resource, path: str, change: Foreign) -> list[ApiRequest]:
-    """The object as somebody has made it, with its owners as they are called now."""
+    """The object as another client created it, with its owners' present uids."""
     found, writer = change.after or {}, _writer(change)
     manifest, status = change_of({}, found)
     requests = [ApiRequest("POST", path, writer, manifest)]
@@ -348,7 +347,7 @@ def _of_status(
 
 
 def _writer(change: Foreign) -> Query:
-    """The query that names who has made a change, by the managed fields."""
+    """The query that names the writer of a change, by the managed fields."""
     if change.after is None:
         return ()
     before = None if change.before is None else Body(change.before)
@@ -359,7 +358,7 @@ def _writer(change: Foreign) -> Query:
 def _finalizers(
     before: dict[str, Any] | None, after: dict[str, Any], present: dict[str, Any]
 ) -> list[str]:
-    """The present finalizers, with what somebody has added or taken."""
+    """The present finalizers, with those that another client has added or removed."""
     old, new, now = (
         [*(((each or {}).get("metadata") or {}).get("finalizers") or ())]
         for each in (before, after, present)

@@ -1,7 +1,7 @@
 """A part of a recorded run as a scenario: for a test, and for faults around it.
 
-The objects are those that the operator had been shown by a step, and what others have
-done afterwards is a script of actions.
+The objects are those that the operator had seen by a step. Later changes by others are
+a script of actions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Fit", "Incident", "fit_of", "incident_of"]
 
 Json = dict[str, Any]
 
-# Pauses that are shorter are nobody's intention.
+# Shorter pauses are not intended.
 PAUSE_MIN = 0.5
 _APPROVED = "api-approved.kubernetes.io"
 
@@ -42,13 +42,13 @@ _APPROVED = "api-approved.kubernetes.io"
 class Incident(NamedTuple):
     """A part of a recorded run.
 
-    `definitions` are those of kinds that a simulated cluster does not know, `restored`
-    the objects at the beginning, `start` its time, `script` what others did then, and
-    `answers` the values and errors that called functions gave, by the function and
-    their arguments, in their order. `end` are the objects at the end, `left` is the
-    time that passes after the script until a function has answered for the last time
-    otherwise than before. `left_out` are sentences about what a simulated cluster
-    cannot have.
+    `definitions` are those of kinds that a simulated cluster does not know. `restored`
+    are the objects at the beginning, `start` its time, and `script` the later actions
+    of others. `answers` are the values and errors that called functions gave, by the
+    function and their arguments, in their order. `end` are the objects at the end.
+    `left` is the time from the end of the script until the last answer of a function
+    that differs from the one before. `left_out` are sentences about things that a
+    simulated cluster cannot have.
     """
 
     definitions: Sequence[Json]
@@ -62,9 +62,9 @@ class Incident(NamedTuple):
 
 
 def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
-    """The incident that is in a plot; `definitions` are those that somebody has.
+    """The incident in a plot; `definitions` are the available ones.
 
-    Of kinds without a definition any field is allowed: a recording has no schemas.
+    Kinds without a definition allow any field: a recording has no schemas.
     """
     assumed = [*map(_manifest, _assumed(plot, definitions))]
     known = {
@@ -107,9 +107,9 @@ def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
 class Fit(NamedTuple):
     """The agreement of definitions with the kinds of a recorded part, by their names.
 
-    `lacking` are custom kinds without a definition, `unused` the definitions of kinds
-    of which the part has nothing. `others` are the custom kinds with their version
-    (`databases.fnop.dev/v1`) whose definition does not serve them so.
+    `lacking` are custom kinds without a definition. `unused` are the definitions of
+    kinds that do not occur in the part. `others` are the custom kinds with their
+    version (`databases.fnop.dev/v1`) that their definition does not serve.
     """
 
     lacking: Sequence[str]
@@ -120,7 +120,7 @@ class Fit(NamedTuple):
 def fit_of(plot: Plot, definitions: Sequence[Json]) -> Fit:
     """Compare definitions with the kinds of a part of a run.
 
-    Raises `ValueError` in a sentence for a definition that does not say what it is of.
+    Raises `ValueError` in a sentence for a definition that does not name its kind.
     """
     known = dict(map(_served_by, definitions))
     builtin = {(kind.group, kind.plural) for kind in _registry()}
@@ -144,7 +144,7 @@ def fit_of(plot: Plot, definitions: Sequence[Json]) -> Fit:
 
 
 def _served_by(definition: Json) -> tuple[str, set[tuple[str, str]]]:
-    """The kind that a definition is of, and its served versions with their kinds."""
+    """The kind of a definition, and its served versions with their kinds."""
     try:
         spec = definition["spec"]
         names = spec["names"]
@@ -171,7 +171,7 @@ def _resources(catalogue: Catalogue, places: Iterable[Place]) -> list[Resource]:
 
 
 def _assumed(plot: Plot, definitions: Sequence[Json]) -> list[Json]:
-    """Definitions of the kinds that the operator has watched, or had to do with."""
+    """Definitions of the kinds that the operator has watched, or worked with."""
     wanted = {each.key for each in _resources(plot.catalogue, plot.places)}
     wanted |= plot.watched
     kinds = [each for each in plot.catalogue.resources if each.key in wanted]
@@ -232,10 +232,11 @@ def _actions(resource: Resource, change: Foreign) -> Iterator[Action]:
 def _answers(
     found: Iterable[Recorded],
 ) -> dict[str, list[tuple[Json, Answer | Raised]]]:
-    """The answers by functions; those to equal arguments stand together."""
+    """The answers by functions; answers to equal arguments are together."""
     answers: dict[str, dict[str, list[tuple[Json, Answer | Raised]]]] = {}
     for call, outcome, *_ in found:
-        # An impure handler is called with the object as it was: nobody asks that again.
+        # An impure handler is called with the object as it was: nothing asks that
+        # again.
         if isinstance(outcome, Answer | Raised) and not call.as_handler:
             pair = thaw_json(call.arguments), outcome
             equal = answers.setdefault(call.function, {})
@@ -247,7 +248,7 @@ def _answers(
 
 
 def _left(plot: Plot, changes: Sequence[Foreign]) -> float:
-    """The time after the last change until the last answer that is a new one."""
+    """The time after the last change until the last answer that is new."""
     last: dict[str, Outcome] = {}
     until = begun = max((each.wall for each in changes), default=plot.wall)
     for call, outcome, _, wall in plot.answers:

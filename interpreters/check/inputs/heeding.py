@@ -1,8 +1,8 @@
-"""The decisions of a run, made again with other inputs, and the defects that they show.
+"""The decisions of a run, made again with other inputs, and the defects they show.
 
-A handler may look at something for nothing
-(`fnop.interpreters.check.inputs.mattering`), ask for an argument without a need, fail
-where an object is gone, and come to no good end, now or ever.
+A handler may read something without using it
+(`fnop.interpreters.check.inputs.mattering`). It may ask for an argument without a need,
+or fail if an object is gone. It may also never succeed, now or later.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from fnop.interpreters.check.inputs.redeciding import (
 
 __all__ = ["CHANGING", "Heeding"]
 
-# The number of different attempts of each function that are heard, and decided again.
+# The number of different attempts of each function that are recorded, and decided
+# again.
 HEARD_MAX, ATTEMPTS_MAX = 24, 6
 # Arguments that change while a handler waits.
 CHANGING = frozenset(
@@ -48,16 +49,16 @@ _RETRIES = (0, 1, 2, 3, 5, 10, 60)
 
 
 class Heeding:
-    """Hears the attempts of one run; it decides them again when it is asked."""
+    """Hears the attempts of one run; it decides them again on demand."""
 
     def __init__(self, handlers: Iterable[Handler] = ()) -> None:
         self._handlers = tuple(handlers)
         self._begun: dict[int, tuple[Situation, Journal]] = {}
-        # Those of other runs of the operator: what matters there is heeded.
+        # Those of other runs of the operator: an input that matters there is heeded.
         self.beside: Sequence[Heeding] = ()
 
     def drove(self, situation: Situation, journal: Journal) -> None:
-        """Keep an attempt as far as it has come."""
+        """Keep an attempt as far as it has progressed."""
         if situation.handler.function:
             return  # it is impure
         _, known = self._begun.get(id(situation), (None, ()))
@@ -66,13 +67,13 @@ class Heeding:
 
     @cached_property
     def looked(self) -> Looked:
-        """The inputs that the attempts have looked at, and what comes of them."""
+        """The inputs that the attempts have looked at, and their effects."""
         with quietly():
             return looked_at(self._several, [*self._uncalled()])
 
     @cached_property
     def unheeded(self) -> tuple[str, ...]:
-        """A sentence for each input that is looked at, and comes to nothing."""
+        """A sentence for each input that is looked at without any effect."""
         beside = (each.looked for each in self.beside) if self.looked.left else ()
         found = [*self.looked.unheeded(beside)]
         with quietly():
@@ -81,20 +82,20 @@ class Heeding:
 
     @cached_property
     def unforeseen(self) -> tuple[str, ...]:
-        """A sentence for each error where what was found is not there any more."""
+        """A sentence for each error that occurs when a found object is gone."""
         with quietly():
             found = [sentence for each in self._several for sentence in _without(each)]
         return tuple(dict.fromkeys(found))
 
     @cached_property
     def fruitless(self) -> tuple[str, ...]:
-        """A sentence for each handler that has come to no good end, and never will."""
+        """A sentence for each handler that has never succeeded, and never will."""
         with quietly():
             return tuple(each for one in self._by_function for each in _fruitless(one))
 
     @cached_property
     def _attempts(self) -> list[Attempt]:
-        """The attempts of the run, without those that were shown the same."""
+        """The attempts of the run, without those that got the same inputs."""
         answers: dict[bytes, Outcome] = {}
         found: dict[tuple[Any, ...], Attempt] = {}
         numbers: Counter[CodeType] = Counter()
@@ -136,7 +137,7 @@ class Heeding:
             if handler.function or code in known or selector is None:
                 continue
             if handler.rule.family is Family.LEVEL:
-                continue  # it is called for each state
+                continue  # it is called in every state
             reason = str(next(iter(handler.rule.reasons), "")) or None
             for resource, situation in shown.items():
                 if resource is not None and selector.matches(resource):
@@ -144,7 +145,7 @@ class Heeding:
 
 
 def _told(found: Any) -> Any:
-    """An object without the metadata that is another one each time."""
+    """An object without the metadata that differs each time."""
     if isinstance(found, list):
         return [*map(_told, found)]
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
@@ -154,11 +155,11 @@ def _told(found: Any) -> Any:
     return {**found, "metadata": meta}
 
 
-# ------------------------------------------------------------------ what is not there
+# -------------------------------------------------------------------- missing objects
 
 
 def _without(attempt: Attempt) -> Iterator[str]:
-    """The errors where one of the objects that were found is not there any more."""
+    """The errors that occur when one of the found objects is gone."""
     inputs = attempt.inputs
     if attempt.decided(inputs).error is not None:
         return
@@ -174,17 +175,17 @@ def _without(attempt: Attempt) -> Iterator[str]:
             )
 
 
-# ------------------------------------------------------------------------- no good end
+# -------------------------------------------------------------------------- no success
 
 
 def _fruitless(attempts: Sequence[Attempt]) -> Iterator[str]:
-    """A sentence about a function of which no attempt has come to a good end."""
+    """A sentence about a function without a single successful attempt."""
     ends = [each.decided(each.inputs).end for each in attempts]
     failures = [None if each is None else each.failure for each in ends]
     who, parent = attempts[0].handler.id, attempts[0].handler.parent
     if all(each is not None and each.permanent for each in failures):
         created = any(each.situation.reason == Reason.CREATE for each in attempts)
-        if created and not parent:  # which knows how its parts have ended
+        if created and not parent:  # the parent knows the results of its parts
             yield (
                 f"{who} fails for good on what the script creates: {failures[0]}; let "
                 "it take the object, or let the script apply one that it takes"
@@ -200,7 +201,7 @@ def _fruitless(attempts: Sequence[Attempt]) -> Iterator[str]:
 
 
 def _waits_for_nothing(attempt: Attempt) -> bool:
-    """Whether only an edit of the spec, which calls it anew, could help."""
+    """Whether only an edit of the spec, which calls it again, could help."""
     handler, inputs = attempt.handler, attempt.inputs
     wants = {*handler.signature.wants}
     if attempt.asked or handler.retries is not None or handler.timeout is not None:
@@ -217,7 +218,7 @@ def _waits_for_nothing(attempt: Attempt) -> bool:
 
 
 def _lonely(attempts: Sequence[Attempt]) -> Iterator[str]:
-    """A sentence for each argument that a function asks for without a need."""
+    """A sentence for each argument that a function requests without a need."""
     handler = attempts[0].handler
     code = code_of(handler.declared)
     assert code is not None
@@ -243,7 +244,7 @@ def _uses(code: CodeType, name: str) -> bool:
 
 
 def _may_try_again(attempt: Attempt) -> bool:
-    """Whether any decision of an attempt is to be made again, or may have to be."""
+    """Whether any decision of an attempt may have to be made again."""
     inputs, known = attempt.inputs, constants_of(attempt.handler.declared)
     several = [inputs._replace(retry=each) for each in _RETRIES]
     spec: Path = ("object", "spec")
@@ -255,7 +256,7 @@ def _may_try_again(attempt: Attempt) -> bool:
 
 def _is_again(decision: Decision) -> bool:
     if decision.error is not None:
-        return False  # nobody asks for that
+        return False  # such a retry is not requested
     end = decision.end
     if end is None or end.failure is not None:
         return True

@@ -1,9 +1,9 @@
-"""Handlers that do nothing, whatever the state: what they should do was forgotten.
+"""Handlers that do nothing in any state: their author forgot the effect.
 
-A handler of which each line has been run, of which nothing came, and in which nothing
-stands that could have an effect, has none in any other state either.  Python tells of
-each line and instruction of the author's code (`sys.settrace`), in one run of a check
-and never in production; the code tells what could have an effect.
+If every line of a handler has run, it produced no effect, and none of its code could
+produce one, then it does nothing in any state. Python reports each line and instruction
+of the author's code (`sys.settrace`), in one run of a check and never in production.
+The code itself shows what could have an effect.
 """
 
 from __future__ import annotations
@@ -28,26 +28,27 @@ __all__ = ["Idleness"]
 _STORES = frozenset(
     ("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR")
 )
-# Functions and methods that change an argument, or tell somebody something.
+# Functions and methods that change an argument, or report something.
 _TELLING = frozenset(
     (
         *("append", "add", "extend", "pop", "remove", "setdefault", "update", "clear"),
         *("debug", "info", "warn", "warning", "error", "exception", "critical", "log"),
-        *("subhandler", "register"),  # others that do something
+        *("subhandler", "register"),  # others with an effect
         *("print", "write", "send", "put", "set", "insert", "__setitem__", "setattr"),
     )
 )
-# Instructions that fetch what may be called, from where others have put it.
+# Instructions that fetch a possible callee from an outer scope.
 _FETCHES = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"))
-# Lines that a function has besides its statements.
+# Line numbers of a function.
 _Lines = set[int]
 
 
 class Idleness:
     """Watches the handlers of one run; it is an eye of a `Machine`.
 
-    `idle` are the ids of those that do nothing, by what has been seen.  Impure ones are
-    not judged, nor are those that have not begun, or whose lines have not all been run.
+    `idle` are the ids of handlers that do nothing, according to the observations.
+    Impure handlers are not judged, nor are handlers that have not begun, or whose lines
+    have not all run.
     """
 
     def __init__(self, handlers: Iterable[Handler]) -> None:
@@ -58,8 +59,8 @@ class Idleness:
                 self._names.setdefault(code, each.id)
         self._files = {code.co_filename for code in self._names}
         self._lines: dict[CodeType, _Lines] = {}
-        self._places: dict[CodeType, set[int]] = {}  # the instructions that were run
-        # The code that each handler's has called, itself first.
+        self._places: dict[CodeType, set[int]] = {}  # the instructions that have run
+        # The code that each handler's code has called, itself first.
         self._reached: dict[CodeType, set[CodeType]] = {}
         self._busy: set[CodeType] = set()
         self._before: Any = None
@@ -81,7 +82,7 @@ class Idleness:
         sys.settrace(self._called)
 
     def shut(self) -> None:
-        """Watch it no more."""
+        """Stop watching it."""
         sys.settrace(self._before)
 
     def acted(self, deed: str, frame: FrameType | None) -> None:
@@ -102,7 +103,7 @@ class Idleness:
         return self._goes_on
 
     def _roots(self, frame: FrameType | None) -> list[CodeType]:
-        """The handlers on whose behalf a frame runs: nested ones count for both."""
+        """The handlers that a frame runs for: nested ones count for both."""
         found = []
         while frame is not None:
             if frame.f_code in self._names:
@@ -123,7 +124,7 @@ class Idleness:
         return self._goes_on
 
     def _is_harmless(self, code: CodeType) -> bool:
-        """Whether all of it has been run, and nothing in it changes or tells."""
+        """Whether all of it has run, and nothing in it changes or reports anything."""
         lines = {line for *_, line in code.co_lines() if line is not None}
         begun = {code.co_firstlineno, min(lines, default=0)}
         if not lines - begun <= self._lines[code]:
@@ -136,7 +137,7 @@ class Idleness:
         )
 
     def _is_left_out(self, found: dis.Instruction, code: CodeType) -> bool:
-        """Whether it fetches what has not been come to, on a line that has been run.
+        """Whether it fetches something unreached, on a line that has run.
 
         So `if not others: await fnop.delete(body)` has an effect in another state.
         """
@@ -145,15 +146,15 @@ class Idleness:
 
 
 def _is_end(argument: Any) -> bool:
-    """Whether an exception is how Python tells that something has come to its end.
+    """Whether Python raises an exception to signal the end of something.
 
-    So does what is awaited, with its answer.
+    An awaited object signals its end, with its answer, in the same way.
     """
     return issubclass(argument[0], (StopIteration, GeneratorExit))
 
 
 def _is_nothing(value: Any) -> bool:
-    """Whether a result, or what is asked for in between, has no effect."""
+    """Whether a result, or an intermediate request, has no effect."""
     if isinstance(value, Sleep):
         return True
     if isinstance(value, Effect):

@@ -1,8 +1,8 @@
-"""Other values that an input of a handler could have had, as far as code can tell.
+"""Other values that an input of a handler could have had, as far as code shows.
 
-They are of the same type: numbers around a number, texts in which a number is another
-one, lists with an element more or less, an object that is being deleted.  Constants in
-the author's code are likely, too: those are what it compares with.
+They have the same type: numbers around a number, texts with another number in them,
+lists with one element more or less, an object under deletion. Constants in the author's
+code are likely, too: the code compares its inputs with them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SOMEBODY: dict[str, Any] = {
 
 
 def others_of(value: Any, known: Sequence[Any] = ()) -> Iterator[Any]:
-    """Other values of the type of one, the likeliest first; `known` are constants.
+    """Other values of the same type, the likeliest first; `known` are constants.
 
     >>> [*others_of(True)], [*others_of("a1")][:2], [*others_of([1])][:2]
     ([False], ['a2', 'a0'], [[], [1, 2]])
@@ -50,7 +50,8 @@ def others_of(value: Any, known: Sequence[Any] = ()) -> Iterator[Any]:
         case bool():
             yield not value
         case int() | float():
-            # None is below zero unless one is: code that counts down may rely on it.
+            # Other values are below zero only if `value` is: code that counts down may
+            # rely on it.
             yield from (value + 1, max(value - 1, min(value, 0)), 0, 1)
             yield from (2 * value + 1, value + 1000)
             for each in known:
@@ -102,7 +103,7 @@ def _other_mappings(value: dict[str, Any], known: Sequence[Any]) -> Iterator[Any
 
 
 def other_objects(found: Any, owner: Any = None) -> Iterator[Any]:
-    """The object as it is being deleted, without owners, with other ones, and bare.
+    """The object under deletion, without owners, with other owners, and bare.
 
     `owner` is an object that may own it.
     """
@@ -138,7 +139,7 @@ def one_more(found: Sequence[Any]) -> Iterator[Any]:
 
 
 def constants_of(function: Callable[..., Any]) -> list[Any]:
-    """The texts and numbers that a function knows, and others of its module.
+    """The texts and numbers in a function, and others of its module.
 
     >>> constants_of(lambda size: size == 7)[:1]
     [7]
@@ -159,7 +160,7 @@ def constants_of(function: Callable[..., Any]) -> list[Any]:
 
 @cache
 def constants_at(code: CodeType, line: int) -> list[Any]:
-    """The texts and numbers in one line of code: what it looks at is compared with it.
+    """The texts and numbers in one line of code, which compares its inputs with them.
 
     >>> code = (lambda mode: mode == "strict").__code__
     >>> constants_at(code, code.co_firstlineno)
@@ -175,7 +176,7 @@ def constants_at(code: CodeType, line: int) -> list[Any]:
 
 
 def constants_in(code: CodeType) -> Iterator[Any]:
-    """The texts and numbers in code, and in the functions that it makes."""
+    """The texts and numbers in code, and in the functions that it defines."""
     for each in code.co_consts:
         if isinstance(each, CodeType):
             yield from constants_in(each)
@@ -192,7 +193,7 @@ def _plain(value: Any) -> Iterator[Any]:
             yield value
         case str() if len(value) <= _TEXT_MAX and "\n" not in value:
             yield value
-            if "^" in value or "$" in value:  # what a pattern of plain texts is for
+            if "^" in value or "$" in value:  # texts that a pattern matches
                 yield value.strip("^$.*+")
         case tuple() | list() | set() | frozenset() | dict():
             yield from (each for each in value if isinstance(each, (str, int)))

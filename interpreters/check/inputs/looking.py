@@ -1,10 +1,10 @@
 """The looks of an author's functions at the inputs of a handler, line by line.
 
-An input is looked at where the author's code fetches it by its name, as in
-`spec["size"]`, or does anything with it: compares it, adds it, asks whether it is true.
-The first is told by the objects that the code is given, the second by a value in its
-place with which nobody can do anything.  What a library does by itself, as one that
-reads a whole spec into a model, is no look.
+There are two kinds of looks. The author's code fetches an input by its name, as in
+`spec["size"]`, or does anything with it: compares it, adds it, tests its truth. The
+objects that the code gets report the first kind. A value in the input's place that
+fails on every operation reports the second. A library's own reading is not a look, for
+example when it reads a whole spec into a model.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from fnop.interpreters.runtime.installed import is_library
 
 __all__ = ["Look", "below", "fetched", "looks_at", "unsaid"]
 
-# The number of elements of a list that are looked into.
+# The number of elements of a list that are searched.
 ELEMENTS_MAX = 3
-# The fields of metadata that are looked at for what they say.
+# The fields of metadata whose content counts as an input.
 _META = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
 _HEAD = ("apiVersion", "kind", "metadata")
 
 
 class Look(NamedTuple):
-    """A look at an input: by the code of an author's function, in a line of it."""
+    """A look at an input: the author's function, and the line."""
 
     code: CodeType
     line: int
 
 
 def looks_at(attempt: Attempt) -> Iterator[tuple[Path, Look]]:
-    """The inputs of an attempt that the author's code looks at, the innermost alone."""
+    """The inputs of an attempt that the author's code looks at, only the innermost."""
     inputs = attempt.inputs
     by_name = fetched(attempt, inputs)
 
@@ -56,7 +56,7 @@ def looks_at(attempt: Attempt) -> Iterator[tuple[Path, Look]]:
 
 
 def _roots(attempt: Attempt, inputs: Inputs) -> Iterator[Path]:
-    """The parts of objects below which fields are looked at."""
+    """The parts of objects below which fields are searched."""
     if isinstance(inputs.object, dict):
         yield from _stanzas(("object",), inputs.object)
     for number, asked in enumerate(attempt.asked):
@@ -87,7 +87,7 @@ def below(path: Path, value: Any) -> Iterator[Path]:
 
 
 def _look(frame: FrameType | None) -> Look | None:
-    """The author's function that looks; None where it is a library's."""
+    """The author's function that looks; None if a library looks."""
     while frame is not None:
         if not str(frame.f_globals.get("__name__")).startswith("fnop."):
             code = frame.f_code
@@ -101,7 +101,7 @@ def _look(frame: FrameType | None) -> Look | None:
 
 
 def fetched(attempt: Attempt, inputs: Inputs) -> dict[Path, Look]:
-    """The fields that the author's code asks for by their names, there or not."""
+    """The fields that the author's code requests by name, existing or not."""
     looks: dict[Path, Look | None] = {}
 
     def tell(path: Path) -> None:
@@ -114,7 +114,7 @@ def fetched(attempt: Attempt, inputs: Inputs) -> dict[Path, Look]:
 
 
 def unsaid(attempt: Attempt) -> Iterator[Path]:
-    """The parts of metadata that an object of an attempt could have had as well."""
+    """The parts of metadata that an object of an attempt could also have had."""
     inputs = attempt.inputs
     objects: list[Path] = [("object",)]
     objects += [("answers", number) for number in range(len(attempt.asked))]
@@ -137,7 +137,7 @@ def _noticing(value: Any, path: Path, tell: Callable[[Path], None]) -> Any:
 
 
 class _Noticing(ReadOnlyDict):
-    """A JSON object that tells which of its fields are fetched."""
+    """A JSON object that reports which of its fields are fetched."""
 
     __slots__ = ("_path", "_tell")
 
@@ -156,7 +156,7 @@ class _Noticing(ReadOnlyDict):
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Fetch a field, and tell it."""
+        """Fetch a field, and report it."""
         self._tell((*self._path, key))
         return super().get(key, default)
 
@@ -173,7 +173,7 @@ def _touched_at(attempt: Attempt, inputs: Inputs, path: Path) -> Look | None:
     """The first look of an author's function that does anything with a value."""
     poison = _Poison()
     inputs = inputs.with_(path, poison)
-    # It may become a part of an effect, and is no JSON.
+    # The value may become part of an effect, and is not JSON.
     with suppress(TypeError, _Touched):
         arguments_for(attempt.with_(inputs), Writers())
         attempt.decided(inputs)
@@ -181,17 +181,17 @@ def _touched_at(attempt: Attempt, inputs: Inputs, path: Path) -> Look | None:
 
 
 class _Touched(BaseException):
-    """Somebody has touched a poison."""
+    """The code has touched a poison."""
 
 
 class _Poison:
-    """A value that nobody can do anything with: it keeps a look of who has tried."""
+    """A value that fails on every operation: it keeps a look of the first attempt."""
 
     def __init__(self) -> None:
         self.look: Look | None = None
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # Python asks of what sort it is
+        if name.startswith("__"):  # Python asks for its type
             raise AttributeError(name)
         _touch(self)
 

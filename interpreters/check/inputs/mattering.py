@@ -1,12 +1,11 @@
-"""Inputs that come to nothing: the code looks at them, and they never matter.
+"""Inputs without effect: the code looks at them, and they never matter.
 
-What a handler looks at it needs for something.  Where nothing ever comes of it,
-whatever it is, what should have come of it was forgotten: a write, a condition, a
-branch.  An input *matters* if there are two situations which differ in it alone, and
-two decisions, of any handler: what a helper reads is for all who call it.
-
-The situations are searched for: first another value in an attempt of the run, then
-others in which the code looks further than it did, then random ones.
+A handler needs the inputs that it looks at for something. If an input never has an
+effect, for any value, the author forgot the effect: a write, a condition, a branch. An
+input *matters* if two situations that differ only in it lead to two decisions, of any
+handler. An input that a helper reads counts for all its callers. The situations are
+searched for. First comes another value in an attempt of the run, then situations that
+make the code look further than it did, then random ones.
 """
 
 from __future__ import annotations
@@ -39,25 +38,25 @@ from fnop.interpreters.check.inputs.redeciding import (
 
 __all__ = ["Looked", "asked_for", "endings_of", "looked_at"]
 
-# An input of which nothing has come yet is tried in so many random situations.
+# An input without effect so far is tried in this number of random situations.
 TRIES = 1000
-# It is not judged unless so many other values of it lead to any decision at all.
+# It is judged only if this number of its other values lead to any decision at all.
 DECISIONS_MIN = 2
-# To find where the code looks further, so many decisions are made of each attempt, and
-# so many situations are kept.
+# To find where the code looks further, each attempt is decided this number of times,
+# and this number of situations are kept.
 STEPS_MAX, SITUATIONS_MAX = 400, 12
 # The likeliest values of an input: those that are tried to look further, and those that
 # are tried more often than the others.
 LIKELY, LIKELIEST = 12, 5
-# The attempts of which further situations are looked for.
+# The number of attempts whose further situations are searched for.
 PLACES_MAX = 3
 _RETRIES = (0, 0, 0, 1, 3, 10)
-# Seconds by which the clock is moved ahead: an age is an input as well.
+# The steps, in seconds, by which the clock is moved ahead: an age is an input as well.
 _LATER = (2.0, 60.0, 3600.0, 1e5, 1e8)
 
 
 class Input(NamedTuple):
-    """An input: the field of the object, or of the answer to what was asked for."""
+    """An input: a field of the object, or of the answer to a request."""
 
     field: str
     asked: str = ""
@@ -74,7 +73,7 @@ class Input(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an input was looked at: in which attempt, and which of its inputs."""
+    """The place of a look: the attempt, and the input in it."""
 
     attempt: Attempt
     path: Path
@@ -87,9 +86,9 @@ class Looked(NamedTuple):
     left: Mapping[Input, str] = MappingProxyType({})
 
     def unheeded(self, beside: Iterable[Looked]) -> Iterator[str]:
-        """A sentence for each input that comes to nothing, in other runs neither.
+        """A sentence for each input without effect, in other runs either.
 
-        The outermost tells it for what is in it.
+        The sentence about the outermost input covers its parts.
         """
         matter = {each for other in beside for each in other.matter}
         left = [each for each in self.left if not any(map(each.holds, matter))]
@@ -99,9 +98,9 @@ class Looked(NamedTuple):
 
 
 def looked_at(real: Sequence[Attempt], others: Sequence[Attempt]) -> Looked:
-    """The inputs of `real` attempts, and what comes of them.
+    """The inputs of `real` attempts, and their effects.
 
-    They may matter to `others`, too: those of handlers that were not called.
+    They may matter to `others`, too: attempts of handlers that were not called.
     """
     source = random.Random(0)
     ways = {each: _Ways(each, source) for each in (*real, *others)}
@@ -114,7 +113,7 @@ def looked_at(real: Sequence[Attempt], others: Sequence[Attempt]) -> Looked:
             places.setdefault(input, []).append(Place(each, path))
             ways[each].looks[path] = look
     for each in others:
-        with suppress(Exception):  # it never was in such a situation
+        with suppress(Exception):  # the code never was in such a situation
             for path, look in looks_at(each):
                 ways[each].looks[path] = look
                 if (input := _input_at(each, path)) in looks:
@@ -138,7 +137,7 @@ def _unheeded(input: Input, who: str, look: Look) -> str:
 
 
 def _questions(attempt: Attempt) -> Iterator[tuple[Path, Look]]:
-    """The answers to what an attempt asks for: to ask is to look."""
+    """The answers to an attempt's requests: a request counts as a look."""
     code = code_of(attempt.handler.declared)
     assert code is not None
     for number, asked in enumerate(attempt.asked):
@@ -156,7 +155,7 @@ def _input_at(attempt: Attempt, path: Path) -> Input:
 
 
 def asked_for(effect: Effect) -> str:
-    """The effect that was asked for, in words: `get secrets`."""
+    """The requested effect, in words: `get secrets`."""
     match effect:
         case Get(target=target):
             return f"get {target.resource}"
@@ -172,7 +171,7 @@ def asked_for(effect: Effect) -> str:
 def _matters(
     places: Sequence[Place], ways: dict[Attempt, _Ways], source: random.Random
 ) -> bool | None:
-    """Whether an input matters; None where nobody can tell."""
+    """Whether an input matters; None if that cannot be decided."""
     decisions = 0
     for attempt, path in places:
         inputs = attempt.inputs
@@ -186,7 +185,7 @@ def _matters(
         if any(_differs_later(attempt, path, others[:LIKELY])):
             return True
     if decisions < DECISIONS_MIN:
-        return None  # nobody knows what it could be
+        return None  # its other values are unknown
     few = places[:PLACES_MAX]
     for attempt, _ in few:
         ways[attempt].go_further()
@@ -206,7 +205,7 @@ def _differs_later(
 
 
 def endings_of(attempt: Attempt) -> Iterator[tuple[Inputs, Decision]]:
-    """The decisions of an attempt in all situations that are searched for."""
+    """The decisions of an attempt in all situations that are searched."""
     ways = _Ways(attempt, random.Random(0))
     ways.go_further()
     for inputs in ways.situations():
@@ -214,7 +213,7 @@ def endings_of(attempt: Attempt) -> Iterator[tuple[Inputs, Decision]]:
 
 
 class _Ways:
-    """The situations of one attempt, and the ways on which its code looks further."""
+    """The situations of one attempt, and the ways that make its code look further."""
 
     def __init__(self, attempt: Attempt, source: random.Random) -> None:
         self.looks: dict[Path, Look | None] = {}
@@ -224,7 +223,7 @@ class _Ways:
         self._has_gone = False
 
     def go_further(self) -> None:
-        """Find situations in which the code looks at more than before."""
+        """Find situations that make the code look at more than before."""
         if self._has_gone:
             return
         self._has_gone = True
@@ -259,7 +258,7 @@ class _Ways:
             yield inputs
 
     def _look_at(self, inputs: Inputs) -> None:
-        """Keep a situation in which the code looks at what it never did before."""
+        """Keep a situation in which the code looks at something for the first time."""
         looks = fetched(self._attempt, inputs)
         if not looks.keys() <= self.looks.keys():
             self.looks.update(looks)
@@ -280,7 +279,7 @@ class _Ways:
         return self._attempt.decided(other).differs(self._attempt.decided(one))
 
     def _changed(self, inputs: Inputs, path: Path) -> Inputs:
-        """The inputs with another value at a path, if there is any."""
+        """The inputs with another value at a path, if one exists."""
         others = [*self.others(path, inputs.at(path))]
         if not others:
             return inputs
@@ -316,6 +315,6 @@ class _Ways:
         yield from others_of(value, self._known)
 
     def _own_names(self) -> Iterator[str]:
-        """The texts by which others may refer to the handled object."""
+        """The texts that others may use to refer to the handled object."""
         meta = (self._attempt.inputs.object or {}).get("metadata", {})
         yield from (meta[key] for key in ("name", "uid") if key in meta)

@@ -1,20 +1,21 @@
-"""The purity gate: who asks the world, where only the given view may decide.
+"""The purity gate: it finds code that asks the world, but must decide by its arguments.
 
-A handler that is not impure is called as often as a simulation, a replay or a check
-likes, and has to decide the same each time.  The guard
-(`fnop.interpreters.runtime.guard`) notices those that act on the world; here those are
-noticed that ask it: for the time, for random numbers, the environment, files and
+A simulation, a replay or a check calls a handler that is not impure as often as it
+likes. The handler must decide the same each time. The guard
+(`fnop.interpreters.runtime.guard`) notices code that acts on the world. This gate
+notices code that asks it: for the time, for random numbers, the environment, files and
 sockets.
 
-It is for one run of a check, and never on in production: Python tells of each call of
-a function, also of one in C (`sys.setprofile`), which makes handlers several times
-slower.  Files and acts are told by audit events (PEP 578).  Nothing is patched.  Two
-things are not seen: a function in C that is called by another one in C, as by
-`map(os.urandom, ...)`, and what a library in C asks by itself.
+The gate is for one run of a check, and never on in production. Python reports each call
+of a function, including C functions (`sys.setprofile`), which makes handlers several
+times slower. Audit events report files and actions (PEP 578). Nothing is patched. The
+gate misses two things: a C function called by another C function, as by
+`map(os.urandom, ...)`, and a C library's own questions.
 
-Let pass is what a module does while it is imported, what logging needs, time zones,
-the lines of code that tracebacks and warnings show, and the files of Python and of
-installed libraries, which are code as well.
+The gate permits everything that a module does during its import, and everything that
+logging needs. It also permits time zones, and the lines of code that tracebacks and
+warnings show. It permits the files of Python and of installed libraries, which are code
+as well.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ _ACT = "use fnop.call(function, ...), or declare the handler with impure=True"
 class Finding:
     """One use of the world by code that only decides.
 
-    `handler` is the handler's id, or the name of a filter or another function.  `what`
-    says what was used, `alternative` what fnop has instead.  `file` and `line` (from 1)
-    are those of the author's code, also where a library that it calls is the user.
+    `handler` is the handler's id, or the name of a filter or another function. `what`
+    says what was used, `alternative` what fnop has instead. `file` and `line` (from 1)
+    belong to the author's code, even if a library that it calls is the user.
 
     >>> print(Finding("create_fn", "calls time.time", _NOW, "/srv/op.py", 12))
     create_fn calls time.time (op.py, line 12): use the argument `now`, which is fixed \
@@ -87,7 +88,8 @@ for the attempt
 class Purity:
     """Collects the `findings` of one run; it is the eye of a `Machine`.
 
-    A line is told once for each of time, random numbers, environment, files and acts.
+    A line is reported once for each of time, random numbers, environment, files and
+    acts.
 
         purity = Purity()
         machine = Machine(program, eye=purity)
@@ -105,7 +107,7 @@ class Purity:
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings, in the order in which they were made."""
+        """The findings, in the order of their discovery."""
         return [*self._found.values()]
 
     def open(self) -> None:
@@ -120,10 +122,10 @@ class Purity:
             sys.setprofile(self._profile)
 
     def shut(self) -> None:
-        """Watch it no more."""
+        """Stop watching it."""
         if callable(self._before) or self._before is None:
             sys.setprofile(self._before)
-        else:  # one in C, such as cProfile's, is no function: it sets itself
+        else:  # a C profiler, such as cProfile's, is not a function: it sets itself
             self._before.enable()
         if self._outer is None:
             del _WATCHED[get_ident()]
@@ -131,7 +133,7 @@ class Purity:
             _WATCHED[get_ident()] = self._outer
 
     def acted(self, deed: str, frame: FrameType | None) -> None:
-        """Note an act on the world, such as `connects to 10.0.0.1:80`."""
+        """Note an action on the world, such as `connects to 10.0.0.1:80`."""
         self.saw(deed, _ACT, frame)
 
     def drove(self, situation: Situation, journal: Journal) -> None:
@@ -144,9 +146,9 @@ class Purity:
         frame: FrameType | None,
         line: int | None = None,
     ) -> None:
-        """Note a use of the world, where the author's code answers for it.
+        """Note a use of the world, if the author's code is responsible for it.
 
-        The `line` is the one that the author's code is at, if nothing else is known.
+        Without a `line`, the current line of the author's code is used.
         """
         frames = authors_frames(frame)
         if not frames or not _is_called_by_fnop(frames[-1]):
@@ -165,9 +167,9 @@ class Purity:
 
 # --------------------------------------------------------------- whose code it is
 
-# The modules that may ask: their answers are for a log or for a reader, or are the
-# same everywhere (time zones). Some ask whether they are to be debugged, or which
-# plug-ins are wanted; the clients' models make a configuration that nobody reads.
+# The modules that may ask: their answers are for a log or for a reader, or are the same
+# everywhere (time zones). Some ask whether they should be debugged, or which plug-ins
+# are wanted. The clients' models create a configuration without a reader.
 _FREE = (
     "importlib",
     "kubernetes.client.configuration",
@@ -189,7 +191,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _is_called_by_fnop(frame: FrameType) -> bool:
-    """Whether a function decides for fnop; else it is of what runs a step."""
+    """Whether a function decides for fnop; else it belongs to a step's own code."""
     return frame.f_back is not None and _module(frame.f_back).startswith("fnop.core.")
 
 
@@ -199,10 +201,10 @@ def _is_free(frame: FrameType) -> bool:
 
 
 def _innermost(frames: list[FrameType]) -> FrameType:
-    """The author's function that is nearest to what has happened.
+    """The author's function that is nearest to the event.
 
-    Its module is no library's, or is of the package of the function that fnop called:
-    an operator may be installed as well.
+    Its module is not a library's, or belongs to the package of the function that fnop
+    called: an operator may be installed as well.
     """
     outer = frames[-1]
     package = _module(outer).partition(".")[0]
@@ -221,9 +223,9 @@ def _innermost(frames: list[FrameType]) -> FrameType:
 
 
 class _Use(NamedTuple):
-    """A function that asks the world, as it is shown, and what fnop has instead.
+    """A function that asks the world, with its shown name and fnop's alternative.
 
-    It does so only if `holds`, given the frame that is entered, or that calls it.
+    It only asks if `holds` is true for the frame that is entered, or that calls it.
     """
 
     what: str
@@ -232,9 +234,9 @@ class _Use(NamedTuple):
 
 
 def _arguments(frame: FrameType) -> int | None:
-    """The number of arguments of the call that a frame makes; None if it is not known.
+    """The number of arguments of the call that a frame makes; None if unknown.
 
-    Python tells of a call of a function in C without its arguments.
+    Python reports a call of a C function without its arguments.
     """
     code, at = frame.f_code.co_code, frame.f_lasti
     name = dis.opname[code[at]]
@@ -242,7 +244,7 @@ def _arguments(frame: FrameType) -> int | None:
 
 
 def _with(most: int) -> Callable[[FrameType, Any], bool]:
-    """Whether a call has so many arguments, or fewer: then the clock fills in."""
+    """Whether a call has this number of arguments or fewer: then the clock fills in."""
 
     def holds(frame: FrameType, function: Any) -> bool:
         number = _arguments(frame)
@@ -252,34 +254,34 @@ def _with(most: int) -> Callable[[FrameType, Any], bool]:
 
 
 def _by_author(frame: FrameType, function: Any) -> bool:
-    """Whether it is called from a file that is no library's."""
+    """Whether it is called from a file that is not a library's."""
     return not is_library(frame.f_code.co_filename)
 
 
 def _is_authors_call(frame: FrameType, function: Any) -> bool:
-    """Whether a function in Python is called from a file that is no library's.
+    """Whether a Python function is called from a file that is not a library's.
 
-    An event loop makes a pair of sockets for itself, which nobody else hears of.
+    An event loop makes a pair of sockets for its own use.
     """
     caller = frame.f_back
     return caller is not None and not is_library(caller.f_code.co_filename)
 
 
 def _is_shared(frame: FrameType, function: Any) -> bool:
-    """Whether a function in C is of the random numbers that all modules share."""
+    """Whether a C function uses the random numbers that all modules share."""
     return getattr(function, "__self__", None) is _SHARED
 
 
 def _of_shared(frame: FrameType, function: Any) -> bool:
-    """Whether a method in Python draws of what all share, or of the system."""
+    """Whether a Python method draws from the shared numbers, or from the system."""
     numbers = frame.f_locals.get("self")
     return numbers is _SHARED or isinstance(numbers, random.SystemRandom)
 
 
 def _is_unseeded(frame: FrameType, function: Any) -> bool:
-    """Whether `random.Random()` is made of nothing; one of a seed is the same again.
+    """Whether `random.Random()` gets no seed; with a seed it repeats itself.
 
-    A copy gets the state of what it is a copy of.
+    A copy gets the state of its original.
     """
     copies = frame.f_back is not None and _module(frame.f_back) == "copy"
     return frame.f_locals.get("x") is None and not copies
@@ -299,8 +301,7 @@ def _of_socket(frame: FrameType, function: Any) -> bool:
 
 _SHARED = random.random.__self__  # type: ignore[attr-defined]
 
-# The functions in C by their names: the module that each is in (None for methods), and
-# the use.
+# The C functions by their names: the module of each (None for methods), and the use.
 _Table = dict[str, list[tuple[str | None, _Use]]]
 
 
@@ -372,26 +373,26 @@ def _functions_in_python() -> dict[FunctionType, _Use]:
 
 
 def _is_outside(name: str) -> Callable[[FrameType, Any], bool]:
-    """Whether the path in a variable is not that of an installed library's file."""
+    """Whether the path in a variable is not an installed library's file."""
     return lambda frame, function: _is_asked(frame.f_locals.get(name))
 
 
 def _is_asked(path: Any) -> bool:
-    """Whether a file is one that may be another one tomorrow."""
+    """Whether the content of a file may differ tomorrow."""
     if isinstance(path, int):  # it was opened before
         return False
     text = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
     return text != os.devnull and not is_installed(text)
 
 
-# ------------------------------------------------------------- what Python tells of
+# ----------------------------------------------------------------- Python's reports
 
 
 def _profile_of(purity: Purity) -> Callable[[FrameType, str, Any], None]:
     """The function that Python calls at each call and return in a thread.
 
-    It is called very often: it looks at a name, or at the globals of the code, and
-    hardly ever further.  Python tells audit hooks of each look at a frame's code.
+    Python calls it very often: it looks at a name, or at the globals of the code, and
+    hardly ever further. Python reports each look at a frame's code to audit hooks.
     """
     in_c, functions = _functions_in_c(), _functions_in_python()
     in_python = {each.__code__: use for each, use in functions.items()}
@@ -424,8 +425,8 @@ def _profile_of(purity: Purity) -> Callable[[FrameType, str, Any], None]:
 class _NumpyNumbers:
     """The random numbers that all users of numpy share.
 
-    Python tells of no call of a function that Cython has made. So their state is
-    compared whenever a function ends that names one of these, or that fnop has called.
+    Python does not report calls of Cython functions. So their state is compared
+    whenever a function ends that names one of these, or that fnop has called.
     """
 
     def __init__(self) -> None:
@@ -444,7 +445,7 @@ class _NumpyNumbers:
         if "key" in inner:
             rest = found["has_gauss"], found["gauss"]
             self._last = int(inner["key"][0]), inner["pos"], *rest
-        else:  # a generator that somebody else has put there
+        else:  # another library has put a generator there
             self._last = str(found)
         return before != self._last
 
@@ -481,7 +482,7 @@ def _with_numpy(
     return left
 
 
-# ------------------------------------------------------------- what is told of files
+# --------------------------------------------------------------- reports about files
 
 
 def _opens(args: tuple[Any, ...]) -> str | None:
@@ -505,13 +506,13 @@ _READING: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "os.scandir": _lists,
 }
 
-# The eyes that are open, by thread.
+# The open eyes, by thread.
 _WATCHED: dict[int, Purity] = {}
 _installed = False
 
 
 def _install() -> None:
-    """Add the hook, once: Python has no way to take one away."""
+    """Add the hook, once: Python cannot remove one."""
     global _installed
     if not _installed:
         _installed = True
@@ -521,17 +522,17 @@ def _install() -> None:
 def _heard(
     event: str,
     args: tuple[Any, ...],
-    # Bound here, for at the end of the process the module is empty.
+    # Bound here, because at the end of the process the module is empty.
     watched: dict[int, Purity] = _WATCHED,
     events: frozenset[str] = frozenset((*DEEDS, *_READING)),
     thread: Callable[[], int] = get_ident,
 ) -> None:
-    """All audit events of the process: hardly any is of interest."""
+    """Handle an audit event; few events of the process are of interest."""
     if watched and event in events:
         purity = watched.get(thread())
         if purity is not None:
             profile = sys.getprofile()
-            sys.setprofile(None)  # what is called here is nobody's
+            sys.setprofile(None)  # calls from here do not count
             try:
                 for what, alternative in _told(event, args):
                     purity.saw(what, alternative, sys._getframe(1))
@@ -540,7 +541,7 @@ def _heard(
 
 
 def _told(event: str, args: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
-    """An event in words, and what fnop has instead."""
+    """An event in words, and fnop's alternative."""
     tables: tuple[tuple[Mapping[str, Any], str], ...] = (
         (_READING, _FILE),
         (DEEDS, _ACT),
@@ -549,7 +550,7 @@ def _told(event: str, args: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
         if event in table:
             try:
                 what = table[event](args)
-            except Exception:  # another Python may give other arguments
+            except Exception:  # other Python versions may pass other arguments
                 what = f"does what Python calls {event}"
             if what is not None:
                 yield what, alternative

@@ -1,8 +1,8 @@
 """Decisions that are made again, with other inputs: what would a handler do then?
 
-A handler that is not impure decides by its arguments and by the answers to what it has
-asked for.  So an attempt of a run can be decided again without a cluster, and with any
-input that could have been: a spec that a user edits, an object that is gone.
+A handler that is not impure decides by its arguments and by the answers to its
+requests. So an attempt of a run can be decided again without a cluster. It can get any
+possible input: a spec that a user edits, an object that is gone.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = [
     "quietly",
 ]
 
-# A decision takes so many answers at most: a daemon has no end.
+# A decision takes at most this number of answers: a daemon has no end.
 ANSWERS_MAX = 12
-# ... and so much time of the processor: nor may a loop have one with other inputs.
+# ... and this much processor time: other inputs may make a loop endless.
 SECONDS_MAX = 1.0
-# The errors of code that has not thought of a case.
+# The errors of code that does not handle a case.
 OWN_ERRORS = (
     AttributeError,
     ArithmeticError,
@@ -78,7 +78,7 @@ Path = tuple[str | int, ...]
 
 
 class _Absent:
-    """The mark of what is not there."""
+    """The mark of a missing value."""
 
 
 ABSENT: Any = _Absent()
@@ -95,7 +95,7 @@ class Asked(NamedTuple):
 class Inputs(NamedTuple):
     """The inputs of a decision: the object, the answers in their order, the number.
 
-    The decision is made `later` by so many seconds.
+    The decision is made `later` by this number of seconds.
     """
 
     object: Any
@@ -104,7 +104,7 @@ class Inputs(NamedTuple):
     later: float = 0.0
 
     def at(self, path: Path) -> Any:
-        """The value at a path; ABSENT where there is none."""
+        """The value at a path; ABSENT if there is no value."""
         found: Any = self.object if path[0] == "object" else self.answers
         for key in path[1:]:
             try:
@@ -114,7 +114,7 @@ class Inputs(NamedTuple):
         return found
 
     def with_(self, path: Path, value: Any) -> Inputs:
-        """The inputs with another value at a path; ABSENT takes it away."""
+        """The inputs with another value at a path; ABSENT removes it."""
         if path[0] == "object":
             return self._replace(object=_placed(self.object, path[1:], value))
         number = int(path[1])
@@ -148,9 +148,9 @@ def _placed(whole: Any, path: Path, value: Any) -> Any:
 
 
 class Decision(NamedTuple):
-    """The decision: what was asked for and said, as texts, and how it ended.
+    """The decision: the requests and log lines, as texts, and its end.
 
-    `error` is the one of its own of which the author's code has failed.
+    `error` is an error of its own with which the author's code has failed.
     """
 
     texts: tuple[bytes, ...]
@@ -158,7 +158,7 @@ class Decision(NamedTuple):
     error: BaseException | None = None
 
     def differs(self, other: Decision) -> bool:
-        """Whether the author decides otherwise; an error of the code is no decision."""
+        """Whether the author decides differently; errors of the code do not count."""
         if self.error is None and other.error is None:
             return self.texts != other.texts
         mine = self.texts if self.error is None else self.texts[:-1]
@@ -169,9 +169,9 @@ class Decision(NamedTuple):
 class Attempt:
     """An attempt of a run, which can be decided again.
 
-    `asked` is what it has awaited, without what keeps the children of a level, and
-    `inputs` are those that it had.  Another attempt may know the answer to what it asks
-    for with others: `answers` are by the effects.
+    `asked` are the effects it has awaited, without those that keep the children of a
+    level; `inputs` are its original inputs. With other inputs it may make requests
+    whose answer another attempt knows: `answers` are by the effects.
     """
 
     def __init__(
@@ -190,19 +190,19 @@ class Attempt:
         self._ask(journal[:ANSWERS_MAX])
         self._known = [encode(each.effect) for each in self.asked]
         body = situation.body
-        # Read-only: the views of them need no copies.
+        # Read-only: its views need no copies.
         found = None if body is None else read_only(body.data)
         given = tuple(read_only(_value_of(each.outcome)) for each in self.asked)
         self.inputs = Inputs(found, given, situation.retry)
 
     def _ask(self, journal: Journal) -> None:
-        """Find what the answers of a journal were asked for by."""
+        """Find the effects behind the answers of a journal."""
         taken: Journal = ()
         try:
             for entry in journal:
                 found = advance(self.situation, taken, self._live, _KEY).asks
                 if found is None or digest_of(found) != entry.digest:
-                    break  # what follows keeps the children
+                    break  # the rest keeps the children
                 self.asked.append(Asked(found, entry.outcome, entry.wall))
                 taken = (*taken, entry)
         finally:
@@ -244,7 +244,7 @@ class Attempt:
         return Decision(tuple(texts), end, error)
 
     def _driven(self, inputs: Inputs, texts: list[bytes]) -> Ending | None:
-        """The end, if it comes to one; what is said and asked for goes to `texts`."""
+        """The end, if it reaches one; log lines and requests go to `texts`."""
         situation = self.with_(inputs)
         journal: Journal = ()
         left = [*range(len(self.asked))]
@@ -262,7 +262,7 @@ class Attempt:
     def _entry(
         self, effect: Effect, text: bytes, inputs: Inputs, left: list[int]
     ) -> JournalEntry | None:
-        """The answer to an effect: the one that it had, or one that is likely."""
+        """The answer to an effect: the original one, or a likely one."""
         wall = self.situation.now.wall + inputs.later
         number = next((each for each in left if self._known[each] == text), None)
         if number is None:
@@ -281,15 +281,15 @@ _KEY = ("again",)
 
 
 class _Endless(BaseException):
-    """A decision takes too long: with these inputs it may have no end."""
+    """A decision takes too long: with these inputs it may never end."""
 
 
 class _Patience:
-    """Ends a decision that takes too long, as an alarm of the processor's time.
+    """Ends a decision that takes too long, by an alarm on processor time.
 
-    Python lets the main thread alone be alarmed: in others nothing is ended.  What is
-    raised in a destructor, or in a callback of the garbage collector, Python reports
-    and drops: the alarm's next ring ends the decision.
+    Python delivers alarms only to the main thread: other threads are not stopped.
+    Python reports and drops exceptions in a destructor, or in a callback of the garbage
+    collector. The alarm's next ring then ends the decision.
     """
 
     def __init__(self) -> None:
@@ -335,7 +335,7 @@ _PATIENCE = _Patience()
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Let the author's code neither act nor print: it is called very often."""
+    """Keep the author's code from acting or printing: it is called very often."""
     before = logging.root.manager.disable
     logging.disable()
     try:
@@ -362,7 +362,7 @@ _NOWHERE = _Nowhere()
 
 
 def code_of(function: Any) -> CodeType | None:
-    """The code of an author's function; None of what is callable otherwise."""
+    """The code of an author's function; None for other callables."""
     return getattr(function, "__code__", None)
 
 
@@ -375,7 +375,7 @@ def _value_of(outcome: Outcome) -> Any:
 
 
 def _with_value(asked: Asked, value: Any) -> Outcome:
-    """The outcome with another value, where it has one."""
+    """The outcome with another value, if it has one."""
     outcome = asked.outcome
     match outcome:
         case Applied() if isinstance(asked.effect, Get) and value is None:
@@ -391,7 +391,7 @@ def _with_value(asked: Asked, value: Any) -> Outcome:
 
 
 def _made_up(effect: Effect) -> Outcome | None:
-    """A likely answer to what no attempt has asked for."""
+    """A likely answer to a request that no attempt has made."""
     match effect:
         case Get():
             return Missing("it is not there")

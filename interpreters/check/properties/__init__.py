@@ -1,8 +1,8 @@
-"""The properties that each trial is judged by.
+"""The properties by which fnop judges each trial.
 
-Each is a function of the benign run and of a trial, and answers the violations that it
-finds; the benign run is judged as well. None looks at the operator's code, and those
-that need no input from an author are always on.
+Each is a function of the benign run and of a trial, and returns the violations that it
+finds; the benign run is judged as well. They never look at the operator's code.
+Properties that need no input from an author are always on.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ PROPERTIES: dict[str, Judge] = {
     "traceless": traceless,
     "steady": steady,
 }
-# Those of operators with admission handlers; for others there is nothing to judge.
+# Properties of operators with admission handlers; others have nothing to judge.
 OF_ADMISSION = frozenset(
     (
         *("deletable", "updatable", "admits_itself", "idempotent", "accepted"),
@@ -93,12 +93,12 @@ OF_ADMISSION = frozenset(
 )
 
 
-# The properties that look at the end alone, and not at what was before.
+# The properties that only look at the end, and not at earlier states.
 _OF_THE_END = frozenset(
     ("matches", "settles", "total", "deletes", "same_end", "no_more_writes")
 )
 
-# A user who makes a mistake has to expect these, until it is corrected.
+# A user who makes a mistake has to expect these violations, until it is corrected.
 _OF_MISTAKES = frozenset(("total", "no_refused_writes", "serves"))
 
 

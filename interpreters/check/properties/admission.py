@@ -21,13 +21,13 @@ __all__ = [
 
 
 def idempotent(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Mutations change nothing that they have changed already."""
+    """Mutations do not change their own result again."""
     if seen is benign.seen:
         yield from told("idempotent", benign.admitting.idempotent)
 
 
 def accepted(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """An object that is accepted is so after its mutations, too."""
+    """An accepted object is still accepted after its mutations."""
     if seen is benign.seen:
         yield from told("accepted", benign.admitting.accepted)
 
@@ -39,13 +39,13 @@ def traceless(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def steady(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Validations give one answer to one question."""
+    """Validations give the same answer to the same question."""
     if seen is benign.seen:
         yield from told("steady", benign.admitting.steady)
 
 
 def deletable(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Each object can be deleted, and goes once it is."""
+    """Each object can be deleted, and disappears after the deletion."""
     if seen is benign.seen:
         yield from told("deletable", benign.admitting.deletable)
 

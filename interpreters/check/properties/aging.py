@@ -1,7 +1,7 @@
-"""Objects that are made or taken away by the clock.
+"""Objects that the clock creates or deletes.
 
-A timer may take away what has grown old.  Whether that is still there depends on when
-it is looked at, and after a fault, which costs time, that is another moment.
+A timer may delete what has grown old. Whether it still exists depends on the moment of
+the look. After a fault, which costs time, that is another moment.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["ages", "clocked_in", "is_aged"]
 
 
 def ages(seen: Seen) -> frozenset[tuple[str, str]]:
-    """The aliases and stanzas that handlers make, write or delete by the clock.
+    """The aliases and stanzas that handlers create, write or delete by the clock.
 
-    These are timers and daemons that take `now`: the age of a thing decides what they
-    do with it. Of what they make or delete that is all, with its children, of the
-    object that they handle its status.
+    These handlers are timers and daemons that take `now`: the age of an object decides
+    what they do with it. Objects that they create or delete count as a whole, with
+    their children. The handled object counts with its status.
     """
     clocked = clocked_in(seen.trial.scene.program)
     if not clocked:
@@ -52,7 +52,7 @@ def clocked_in(program: Program) -> frozenset[str]:
 
 
 def is_aged(each: Difference, several: frozenset[tuple[str, str]]) -> bool:
-    """Whether a difference is one of these; `pods/x-* (2)` counts several.
+    """Whether a difference is in these parts; `pods/x-* (2)` counts several.
 
     >>> is_aged(Difference("pods/x-* (2)", "", None, {}), frozenset({("pods/x-*", "")}))
     True

@@ -1,7 +1,7 @@
-"""Things that others have made, and that an operator has no right to take away.
+"""Things that others have made, and that an operator must not take away.
 
-A user has made an object that nothing connects with the operator, or keys of one; or
-the keys of an object that several share were written for another one that lives.
+A user has made an object without any connection to the operator, or keys of one. Or
+several objects share an object, and its keys were written for another living one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from fnop.interpreters.simulation.scenario import catalogue_of
 __all__ = ["taken_from_living", "taken_from_users"]
 
 Manifest = Mapping[str, Any]
-# Kinds of which operators may well delete what others have made: it is made anew.
+# Kinds whose objects operators may delete although others made them: they are created
+# again.
 _CATTLE = frozenset((("", "pods"), ("batch", "jobs"), ("apps", "replicasets")))
-# Texts of a letter stand in any other one by chance.
+# Texts of one letter occur in any other text by chance.
 TEXT_MIN = 2
 _MERGE = "; change the keys that are the operator's own, and leave others as they are"
 
 
 class _Change(NamedTuple):
-    """A write of the operator to an object that is there: the object before and after.
+    """A write of the operator to an existing object: the object before and after.
 
-    `now` is None for one that is deleted, or is to be.
+    `now` is None for an object that is deleted, or is to be.
     """
 
     write: Write
@@ -43,8 +44,8 @@ class _Change(NamedTuple):
 def taken_from_users(seen: Seen) -> Iterator[str]:
     """The objects of users that the operator deletes, or empties of their keys.
 
-    One that has a label, an annotation or an owner may be marked for it, and one that
-    a handled object names is named for it.
+    An object with a label, an annotation or an owner may be marked for deletion. An
+    object that a handled object names is meant for it.
     """
     theirs, (words, names) = _made_by_users(seen), _words(seen)
     own: set[tuple[str, str]] = set()
@@ -73,7 +74,7 @@ def taken_from_users(seen: Seen) -> Iterator[str]:
 
 
 def taken_from_living(followed: Followed) -> Iterator[str]:
-    """The objects and keys that the handling of another object has taken for good.
+    """The objects and keys that the handling of another object has removed for good.
 
     They were made, or written, for an object that lives.
     """
@@ -84,7 +85,7 @@ def taken_from_living(followed: Followed) -> Iterator[str]:
     for change in _changes(seen, made=True):
         alias, subject = change.alias, change.write.subject
         if (change.now or change.was)["metadata"].get("ownerReferences"):
-            continue  # what becomes of the children of others is looked at as a whole
+            continue  # children of others are examined as a whole
         before, after = _data(change.was), _data(change.now or {})
         lost = [
             key
@@ -107,7 +108,7 @@ def taken_from_living(followed: Followed) -> Iterator[str]:
 def _deleted_of_living(followed: Followed) -> Iterator[str]:
     """The objects without an owner that were made for one object, and go with another.
 
-    The children of others, which have one, are looked at as a whole.
+    Children of others, which have an owner, are examined as a whole.
     """
     seen, owners = followed.seen, frozenset(followed.sequel.owners)
     end = seen.trial.journal.ends[Phase.RESTARTED].cluster
@@ -127,7 +128,7 @@ def _deleted_of_living(followed: Followed) -> Iterator[str]:
 
 
 def _changes(seen: Seen, *, made: bool = False) -> Iterator[_Change]:
-    """The writes of the operator to objects; also, if asked, those that make them."""
+    """The writes of the operator to objects; with `made` also the creations."""
     for event in seen.events:
         write = seen.writes.get(event.version)
         meta = event.object["metadata"]
@@ -153,7 +154,7 @@ def _goes(event: StoredEvent) -> bool:
 
 
 def _made_by_users(seen: Seen) -> frozenset[str]:
-    """The uids of what is no affair of a handler, and was there or made by a user."""
+    """The uids of objects that are not a handler's affair: existing or a user's."""
     trial = seen.trial
     catalogue = catalogue_of(trial.run)
     selectors = [e.selector for e in trial.scene.program.handlers if e.selector]
@@ -180,7 +181,7 @@ def _made_by_users(seen: Seen) -> frozenset[str]:
 
 
 def _words(seen: Seen) -> tuple[str, frozenset[str]]:
-    """All that handled objects have ever said, as one text, and their names."""
+    """Everything that handled objects have ever said, as one text, and their names."""
     kinds = seen.trial.run.machine.state.survey.kinds.values()
     handled = {(each.resource.group, each.resource.plural) for each in kinds}
     found = [e.object for e in seen.events if e.resource in handled]
@@ -204,7 +205,7 @@ def _is_marked(found: Manifest, words: str, names: frozenset[str]) -> bool:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a spec, but for the shortest."""
+    """The texts in a spec, without the shortest."""
     if isinstance(value, str) and len(value) >= TEXT_MIN:
         yield value
     elif isinstance(value, Mapping):
@@ -216,7 +217,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _data(found: Manifest) -> Mapping[str, Any]:
-    """The keys and values of a ConfigMap or a Secret; nothing of others."""
+    """The keys and values of a ConfigMap or a Secret; empty for other kinds."""
     return {**(found.get("binaryData") or {}), **(found.get("data") or {})}
 
 

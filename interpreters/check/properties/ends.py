@@ -1,4 +1,4 @@
-"""Properties of the end: it is that of the benign run, and of one creation."""
+"""Properties of the end: it equals the end of the benign run, and of one creation."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = ["history", "same_end"]
 
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """After the faults the world becomes that of the benign run."""
+    """After the faults the world reaches the state of the benign run."""
     if tampers(seen.trial) or seen is benign.seen or _gave_up(benign, seen):
         return
     if _is_reviewed_otherwise(benign, seen):
         return
     found = [*map(str, _astray(benign, seen, benign.seen.world, _End.RESTARTED))]
-    # A restart may repair what nobody would have repaired without one.
+    # A restart may repair what would stay broken without one.
     found = found or [f"{each}{_UNTIL}" for each in _mended(benign, seen)]
     usual = {each.partition(": ")[0] for each in benign.seen.trial.journal.refused}
     found += [
@@ -51,10 +51,10 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _is_reviewed_otherwise(benign: Benign, seen: Seen) -> bool:
-    """Whether the operator has let the user do something else than without faults.
+    """Whether the operator let the user do something else than without faults.
 
-    What it denies may depend on other objects, and what is ignored while it is down is
-    neither denied nor mutated.
+    Its denials may depend on other objects. Requests that the API server ignores while
+    the operator is down are neither denied nor mutated.
     """
     usual, trial = benign.seen.trial, seen.trial
     if trial.journal.reviews.are_skipped and any(
@@ -80,11 +80,11 @@ _UNTIL = " until the operator restarts"
 
 
 def _mended(benign: Benign, seen: Seen) -> list[Difference]:
-    """The differences before the restart at the end that are none after it.
+    """The differences before the restart at the end that disappear after it.
 
-    An operator that has crashed may have resumed, or not yet: it is neither as before
-    the restart of the benign run nor as after it. One with timers may have yet to be
-    called after a crash, or after what it did not see.
+    An operator that has crashed may have resumed, or not yet. It equals neither the
+    state before the restart of the benign run nor the state after it. Timers may not
+    have been called yet after a crash, or after an unseen event.
     """
     if benign.background and (seen.trial.journal.healed.crashes or skips(seen.trial)):
         return []
@@ -99,11 +99,11 @@ def _mended(benign: Benign, seen: Seen) -> list[Difference]:
 
 
 def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Difference]:
-    """The differences of a world to the usual one, without those that are no error."""
+    """The differences of a world from the usual one that are errors."""
     bare = benign.handled if merges(seen.trial) else frozenset[str]()
     now = end.of(seen)
     found = differences(usual, now, benign.volatile, without_status=bare)
-    # A system that timers change depends on when it is looked at.
+    # A system that timers change depends on the moment of the look.
     aged = ages(benign.seen) | ages(seen)
     found = [each for each in found if not _depends_on_time(benign, aged, each)]
     given = given_by(seen.trial.scene.script)
@@ -113,7 +113,7 @@ def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Differe
     rolling = _rolling(benign.seen, end) | _rolling(seen, end)
     found = [each for each in found if not _has_a_past(benign, each, rolling)]
     if found and not benign.straight and benign.created is not None:
-        # It may not have seen what was there for a while, or not come to it.
+        # The operator may have missed something temporary, or not have got to it.
         fresh = end.of(benign.created)
         other = differences(fresh, now, benign.volatile, without_status=bare)
         wrong = {each.alias for each in other}
@@ -125,20 +125,21 @@ def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Differe
 def _depends_on_time(
     benign: Benign, aged: frozenset[tuple[str, str]], each: Difference
 ) -> bool:
-    """Whether what differs depends on the moment in which it is looked at."""
+    """Whether a difference depends on the moment of the look."""
     return benign.aftermath.explains(each.alias, each.path) or is_aged(each, aged)
 
 
 def _has_a_past(benign: Benign, each: Difference, rolling: Collection[str]) -> bool:
-    """Whether what differs depends on the past, by the author or by the cluster."""
+    """Whether a difference depends on the past, by the author or by the cluster."""
     is_excepted = f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
     return is_excepted or each.alias.partition(" (")[0] in rolling
 
 
 def _partial_records(usual: World, fresh: World, now: World, trial: Trial) -> set[str]:
-    """The records outside of some of the lives of the benign run, and of no other.
+    """The systems whose records all come from lives of the benign run.
 
-    Those of what is there at last are among them.
+    Records about objects that exist at the end must be among them; others may be
+    missing.
     """
     found = set()
     for alias in records_in(trial.run.calls):
@@ -151,7 +152,7 @@ def _partial_records(usual: World, fresh: World, now: World, trial: Trial) -> se
 
 
 def _rolling(seen: Seen, end: _End) -> frozenset[str]:
-    """The aliases of what a rollout that waits has kept."""
+    """The aliases of objects that a waiting rollout has kept."""
     is_healed = end is _End.HEALED
     return rolling_in(
         seen.trial.journal.ends[Phase.HEALED if is_healed else Phase.RESTARTED].cluster
@@ -159,9 +160,9 @@ def _rolling(seen: Seen, end: _End) -> frozenset[str]:
 
 
 def _gave_up(benign: Benign, seen: Seen) -> bool:
-    """Whether a handler has had as many attempts, or as much time, as it is given.
+    """Whether a handler has used up its attempts, or its time.
 
-    Its author wants it to end so, and it is not called again.
+    Its author wants it to end so, and fnop does not call it again.
     """
     handlers = seen.trial.scene.program.handlers
     return any(
@@ -185,7 +186,7 @@ def _is_spent(handler: Handler, trial: Trial) -> bool:
 
 
 def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The end does not depend on how the object became what it is."""
+    """The end does not depend on the way in which the object became what it is."""
     if seen is not benign.seen or benign.created is None:
         return
     if not benign.mistake and seen.trial.journal.unsettled:
@@ -213,7 +214,7 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _is_mutated_otherwise(benign: Benign, created: Seen) -> bool:
-    """Whether a mutation has made another object of what the user creates at once.
+    """Whether a mutation has changed the object of the user who creates at once.
 
     Then the two users do not want the same.
     """
@@ -234,9 +235,9 @@ def _is_mutated_otherwise(benign: Benign, created: Seen) -> bool:
 
 
 def _depends(benign: Benign, created: Seen) -> bool:
-    """Whether any of the world has another past, by its author or by the cluster.
+    """Whether part of the world has another past, by its author or by the cluster.
 
-    A status may tell of it.
+    A status may report the past.
     """
     rolling = _rolling(benign.seen, _End.RESTARTED)
     found = differences(created.world, benign.seen.world, benign.volatile)
@@ -244,7 +245,7 @@ def _depends(benign: Benign, created: Seen) -> bool:
 
 
 def _of_the_past(benign: Benign, created: Seen, end: _End) -> Iterator[Difference]:
-    """The differences to the end of one creation, but for the status."""
+    """The differences from the end of one creation, except in the status."""
     expected, now = end.of(created), end.of(benign.seen)
     rolling, aged = _rolling(benign.seen, end), ages(benign.seen) | ages(created)
     for each in differences(
@@ -259,10 +260,10 @@ def _of_the_past(benign: Benign, created: Seen, end: _End) -> Iterator[Differenc
 
 
 def _keeps_data(each: Difference) -> bool:
-    """Whether what an object has grown to stays, with its data.
+    """Whether an object keeps its grown size, with its data.
 
-    A claim does not shrink ("requested storage can not be less"), and whoever deletes
-    it loses what is in it; the claim templates of a StatefulSet cannot be changed.
+    A claim does not shrink ("requested storage can not be less"), and deleting it loses
+    its data. The claim templates of a StatefulSet cannot be changed.
     """
     kind, path = each.alias.partition("/")[0], each.path.strip(".")
     if kind == "statefulsets.apps":
@@ -274,9 +275,9 @@ def _keeps_data(each: Difference) -> bool:
 
 
 def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[str]:
-    """The conditions that are otherwise after one creation.
+    """The conditions that differ after one creation.
 
-    A status may tell what has happened; a condition tells what is (API conventions).
+    A status may report the past; a condition describes the present (API conventions).
     """
     now = _conditions(seen.world, benign.handled)
     for place, fresh in _conditions(benign.fresh or {}, benign.handled).items():

@@ -1,4 +1,4 @@
-"""The evidence that properties are judged by: the benign run, and a finished trial."""
+"""The evidence that properties judge: the benign run, and a finished trial."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ __all__ = [
 
 
 class Violation(NamedTuple):
-    """A property that does not hold, and how that shows.
+    """A property that does not hold, and the evidence.
 
-    `details` are lines such as the differences of two worlds, and `calls` are sentences
-    on the handlers that were called for each edit.
+    `details` are lines such as the differences of two worlds. `calls` are sentences on
+    the handlers that were called for each edit.
     """
 
     property: str
@@ -53,8 +53,8 @@ class Seen(NamedTuple):
     """A finished trial, prepared for the judges.
 
     `events` are all changes since its beginning; `writes` its operator's writes by the
-    versions that they made; `world` is that after the first restart, `healed` the one
-    before it.
+    versions that they made. `world` is the world after the first restart, `healed` the
+    one before it.
     """
 
     trial: Trial
@@ -68,15 +68,15 @@ class Seen(NamedTuple):
         return alias_of(resource, found, self.trial.drawn)
 
 
-# An operator without admission handlers keeps their laws.
+# An operator without admission handlers keeps the laws of admission handlers.
 NOTHING_ADMITTED = Admitting()
 
 
 class Followed(NamedTuple):
-    """A sequel of the script, and the trial in which it has followed.
+    """A sequel of the script, and the trial that it belongs to.
 
-    `waited` are the clusters of `rests` if the user had done nothing instead, where the
-    operator has timers or daemons.
+    `waited` are the clusters of `rests` if the user had done nothing instead; they
+    exist if the operator has timers or daemons.
     """
 
     sequel: Sequel
@@ -85,7 +85,7 @@ class Followed(NamedTuple):
 
     @property
     def times(self) -> list[float]:
-        """The times of `rests`, without that of the end."""
+        """The times of `rests`, without the time of the end."""
         rests = self.seen.trial.journal.rests
         return [rests[each].time for each in self._numbers]
 
@@ -98,7 +98,7 @@ class Followed(NamedTuple):
 
     @property
     def _numbers(self) -> list[int]:
-        """The numbers of actions after which all has come to rest."""
+        """The numbers of actions after which everything rests."""
         trial, length = self.seen.trial, len(self.sequel.actions)
         since = len(trial.scene.script) - length
         numbers = range(since, since + length + 1)
@@ -108,15 +108,17 @@ class Followed(NamedTuple):
 class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
-    `handled` are the kinds that the operator has handlers for (`claims.example.com`);
-    `created` is the run of a user who creates at once what the script ends with; where
-    the script is `straight`, and deletes nothing, it ends like that of the script,
-    except for what begins like one of `history`. `impure` says which pure
-    handlers have asked the world, `unsteady` which numbers in status two benign runs
-    have written otherwise. `background` tells of timers and daemons, `aftermath` of
-    what goes on while the user does nothing, `admitting` of the laws of admission
-    handlers. No fault strikes a script that is `calm`;
-    with a `mistake` the user writes what the operator does not serve, and corrects it.
+    `handled` are the kinds that the operator has handlers for (`claims.example.com`).
+    `created` is the run of a user who directly creates the end state of the script. A
+    `straight` script deletes nothing. It ends like `created`, except for objects whose
+    names begin like one of `history`.
+
+    `impure` are pure handlers that have asked the world. `unsteady` are numbers in
+    status that two benign runs have written differently. `background` is about timers
+    and daemons, `aftermath` about the work that continues while the user does nothing,
+    `admitting` about the laws of admission handlers. Faults do not strike a script that
+    is `calm`. With a `mistake` the user writes a value that the operator does not
+    serve, and corrects it.
     """
 
     seen: Seen
@@ -138,7 +140,7 @@ class Benign(NamedTuple):
 
     @property
     def fresh(self) -> World | None:
-        """The world of a user who creates at once what the script ends with."""
+        """The world of a user who directly creates the end state of the script."""
         return None if self.created is None else self.created.world
 
 
@@ -162,14 +164,14 @@ def seen_by(trial: Trial) -> Seen:
     drawn = trial.drawn
     world = world_of(after, base, calls, drawn)
     healed = world
-    # A restart may act outside alone; models by bare names are an empty mapping.
+    # A restart may act only outside; models by bare names are an empty mapping.
     if before is not after or externals_of(trial.journal.healed.calls):
         healed = world_of(before, base, trial.journal.healed.calls, drawn)
     return Seen(trial, events, writes, world, healed)
 
 
 def handled_kinds(trial: Trial) -> frozenset[str]:
-    """The kinds that handlers are called for, as aliases name them."""
+    """The kinds with handlers that are called, as aliases name them."""
     kinds = trial.run.machine.state.survey.kinds
     return frozenset(
         f"{each.resource.plural}.{each.resource.group}".rstrip(".")
@@ -178,7 +180,7 @@ def handled_kinds(trial: Trial) -> frozenset[str]:
 
 
 def made_by(trial: Trial) -> Iterator[str]:
-    """The uids of the objects that the operator has made, or taken for its own."""
+    """The uids of the objects that the operator has created, or adopted."""
     for each in trial.journal.writes:
         if each.site.verb in ("create", "adopt", "apply") and each.body:
             yield str((each.body.get("metadata") or {}).get("uid"))
@@ -190,31 +192,31 @@ def has_struck(trial: Trial, traits: Trait) -> bool:
 
 
 def merges(trial: Trial) -> bool:
-    """Whether several changes may have been seen as one."""
+    """Whether the operator may have seen several changes as one."""
     return has_struck(trial, Trait.MERGES)
 
 
 def skips(trial: Trial) -> bool:
-    """Whether a state in between may not have come about, or not been seen.
+    """Whether an intermediate state may not have occurred, or not been seen.
 
-    A controller that is stuck makes nothing of what the operator asks for meanwhile.
+    A stuck controller does not act on the operator's requests meanwhile.
     """
     return has_struck(trial, Trait.MERGES | Trait.STOPS_CONTROLLER)
 
 
 def tampers(trial: Trial) -> bool:
-    """Whether somebody has changed or deleted what the operator had made."""
+    """Whether another client has changed or deleted the operator's objects."""
     return has_struck(trial, Trait.TAMPERS)
 
 
 def told(name: str, sentences: Sequence[str]) -> Iterator[Violation]:
-    """A violation of a property that tells all of it."""
+    """A violation of a property that lists all of its sentences."""
     if sentences:
         yield Violation(name, sentences[0], tuple(sentences))
 
 
 def value_at(found: Any, field: tuple[str, ...]) -> Any:
-    """The value in nested mappings; None where there is none.
+    """The value in nested mappings; None for a missing one.
 
     >>> value_at({"spec": {"size": 1}}, ("spec", "size"))
     1

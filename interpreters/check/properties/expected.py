@@ -1,4 +1,4 @@
-"""The property that an author adds: what is expected holds."""
+"""The property that an author adds: the expectations hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fnop.interpreters.simulation.scenario import catalogue_of
 
 __all__ = ["errors_of_expectations", "matches"]
 
-# The tenses of what was done, for messages.
+# The past participles of the verbs, for messages.
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
 
 
@@ -41,7 +41,7 @@ def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def errors_of_expectations(seen: Seen) -> tuple[str, ...]:
-    """A sentence for each expectation that fails itself, and cannot tell anything."""
+    """A sentence for each expectation that fails itself, and so proves nothing."""
     errors = (each.message for each in _unmet(seen) if each.is_error)
     return tuple(dict.fromkeys(errors))
 
@@ -73,7 +73,7 @@ def _unmet(seen: Seen) -> Iterator[_Unmet]:
 def _unmet_in(
     picture: Picture, expectation: Expectation, when: str = ""
 ) -> Iterator[_Unmet]:
-    """The objects of a picture for which an expectation does not hold."""
+    """The objects of a picture that violate an expectation."""
     kind, holds = expectation.kind, expectation.holds
     name = getattr(holds, "__name__", "the expectation")
     for each in picture.objects(kind):

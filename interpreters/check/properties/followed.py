@@ -13,7 +13,7 @@ from fnop.interpreters.simulation.actions import Edit, address_of
 
 __all__ = ["calls_for_edits"]
 
-# The most edits that are named: those for which no handler is called come first.
+# The most edits that are named: edits without a called handler come first.
 _EDITS_MAX = 6
 
 
@@ -33,7 +33,7 @@ def calls_for_edits(trial: Trial) -> tuple[str, ...]:
 
 
 def _called(trial: Trial, place: int, resource: Resource, name: str) -> list[str]:
-    """The handlers whose attempts have ended after so many actions, each once."""
+    """The handlers whose attempts have ended after `place` actions, each once."""
     found = [
         say.handler
         for number, say in trial.journal.said
@@ -49,9 +49,10 @@ def _unheard(trial: Trial, action: Edit, resource: Resource) -> str:
 
 
 def _reasons(handlers: tuple[Handler, ...], resource: Resource) -> Iterator[str]:
-    """Why the handlers of a kind are not called for a change: those of updates first.
+    """The reasons why a kind's handlers are not called for a change.
 
-    Only if there are none of these the others are named.
+    Handlers of updates come first; the others are named only if there are none of
+    these.
     """
     own = [
         each

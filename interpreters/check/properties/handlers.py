@@ -13,7 +13,7 @@ __all__ = ["heeds", "idle", "pure", "serves", "total"]
 
 
 def total(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """No handler fails of an error of its own, in Python's sense."""
+    """Handlers do not fail with an error of their own, in Python's sense."""
     known = _own_errors(benign.seen.trial) if seen is not benign.seen else {}
     for (who, name), message in _own_errors(seen.trial).items():
         if (who, name) not in known:
@@ -35,7 +35,7 @@ def _own_errors(trial: Trial) -> dict[tuple[str, str], str]:
 def pure(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """Handlers decide by their arguments alone.
 
-    That the run is the same in another process is for the caller to find out.
+    The caller has to check that the run is the same in another process.
     """
     if seen is benign.seen and benign.impure:
         yield Violation("pure", benign.impure[0], benign.impure)
@@ -55,7 +55,7 @@ def heeds(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def serves(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The operator starts, and each handler that is called may come to a good end."""
+    """The operator starts, and each called handler can succeed in the end."""
     if seen is not benign.seen:
         return
     ended = seen.trial.scene.booted.exit

@@ -1,8 +1,8 @@
-"""Partial leaks: things outside that a deletion leaves, while others of it go.
+"""Partial leaks: a deletion removes some things outside, but leaves others.
 
-An operator makes two records and takes away one; or it makes a bucket and a user, and
-its deletion handler forgets the user.  The system outside is not as it was, but not all
-that the deletion leaves is meant to stay.
+An operator creates two records and deletes one. Or it creates a bucket and a user, and
+its deletion handler forgets the user. The system outside differs from before, but not
+all remaining things are meant to stay.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["left_partly"]
 
 # The names of things in each collection.
 _State = Mapping["_Place", frozenset[str]]
-# Words of a spec by which a user lets things stay.
+# Words of a spec by which a user makes things stay.
 _RETAINS = re.compile(
     r"retain|retention|reclaim|preserve|orphan|protect|keep|deletion|cleanup|prune",
     re.I,
@@ -49,12 +49,12 @@ class _Place(NamedTuple):
 
 
 def left_partly(trial: Trial) -> list[str]:
-    """The things outside that are left by deletions that take others away.
+    """The things outside that remain after deletions which remove others.
 
-    They are judged where the script ends with deletions after which no object is left
-    that they may be for.  That a thing is to be taken away follows from its siblings,
-    if others of the same collection go; or from a function that takes away things of
-    its collection, which the operator does not call.
+    They are judged if the script ends with deletions and no remaining object can need
+    them. A thing must be removed if its siblings are, that is, others of the same
+    collection. It must also be removed if a function for its collection exists that the
+    operator does not call.
     """
     kinds = kinds_made_for(trial)
     shelves = trial.journal.ends[Phase.RESTARTED].cluster.shelves
@@ -66,7 +66,7 @@ def left_partly(trial: Trial) -> list[str]:
     before = [_state_of(each, calls) for each in trial.journal.outside]
     collections = [*_changes(before, _state_of(digests_of(calls), calls))]
     if not any(each.gone for each in collections):
-        return []  # it takes nothing away: `left_outside` looks at that
+        return []  # it removes nothing: `left_outside` handles that
     return [
         f"{each.place} has {UID.sub('<uid>', name)}"
         for each in collections
@@ -85,7 +85,7 @@ def _ends_with_deletion(trial: Trial, kinds: frozenset[Sort]) -> bool:
 
 
 class _Changed(NamedTuple):
-    """The things made in a collection: those gone at the end, and those left."""
+    """The things made in a collection: those removed at the end, and those left."""
 
     place: _Place
     gone: frozenset[str]
@@ -117,7 +117,7 @@ def _models(calls: Mapping[str, Any]) -> Iterator[tuple[str, External]]:
 
 
 def _taken_away(calls: Mapping[str, Any]) -> list[External]:
-    """The models of which something is to be taken away."""
+    """The models whose things have to be removed again."""
     return [each for each in externals_of(calls) if not each.keeps_records]
 
 
@@ -136,7 +136,7 @@ def _names_in(collection: Any) -> frozenset[str]:
 
 
 def _may_take_from(place: _Place, calls: Mapping[str, Any]) -> bool:
-    """Whether one of the functions that are called takes things from a collection."""
+    """Whether one of the called functions removes things from a collection."""
     model = dict(_models(calls))[place.system]
     held = re.escape(place.attribute)
     if held:
@@ -150,12 +150,12 @@ def _may_take_from(place: _Place, calls: Mapping[str, Any]) -> bool:
 def _source_of(function: Callable[..., Any]) -> str:
     try:
         return inspect.getsource(function)
-    except (OSError, TypeError):  # it was made by no file
+    except (OSError, TypeError):  # it does not come from a file
         return ""
 
 
 def _is_retained(cluster: Cluster, kinds: frozenset[Sort]) -> bool:
-    """Whether a spec or an annotation may say that something is to stay."""
+    """Whether a spec or an annotation may say that something should stay."""
     objects = (
         each for kind in kinds for each in cluster.shelves.get(kind, {}).values()
     )

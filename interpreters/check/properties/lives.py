@@ -1,4 +1,4 @@
-"""Properties of lives: what is made once, what goes with its object, what stays."""
+"""Properties of lives: objects created once, deleted with their owner, or kept."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from fnop.interpreters.simulation.externals import externals_of
 
 __all__ = ["creates_once", "deletes", "keeps_data", "no_orphans"]
 
-# Kinds whose loss is a loss of data.
+# Kinds whose loss means a loss of data.
 _DATA = frozenset((("", "persistentvolumeclaims"), ("", "secrets")))
 
 
 def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """An object that was created for one that is gone is gone as well."""
+    """An object that was created for a deleted one is deleted as well."""
     if tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
     yield from _of_sequels(no_orphans, benign, seen)
@@ -87,7 +87,7 @@ _LEFT_PARTLY = (
 
 
 def _left_outside(trial: Trial) -> Iterator[Violation]:
-    """The things outside that no deletion takes away: all of them, or some."""
+    """The things outside that deletions do not remove: all of them, or some."""
     systems = left_outside(trial)
     if systems:
         yield Violation("no_orphans", _LEFT_OUTSIDE.format(", ".join(systems)))
@@ -97,9 +97,10 @@ def _left_outside(trial: Trial) -> Iterator[Violation]:
 
 
 def _left_by_fault(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The things outside that a deletion handler takes away, but for a fault.
+    """The things outside that a deletion handler leaves only because of a fault.
 
-    It is part of what the faults change of the end (`same_end`), and no more is told.
+    They are a part of the faults' effect on the end (`same_end`), and nothing else is
+    reported.
     """
     systems = left_by_fault(benign.seen.trial, seen.trial)
     for violation in same_end(benign, seen) if systems else ():
@@ -133,13 +134,13 @@ def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Claims, Secrets and replicas go only where the benign run lets them go."""
+    """Claims, Secrets and replicas are lost only if the benign run loses them."""
     if tampers(seen.trial) or seen is benign.seen:
         return
     usual, found = _losses(benign.seen), _losses(seen)
     more = found - usual
     for alias, number in (usual - found).items():
-        # A value is lost instead of the whole: that is less.
+        # A value is lost instead of the whole, which is less.
         more -= Counter({f"a value of {alias}": number})
     for alias, number in more.items():
         yield Violation("keeps_data", f"{alias} is lost {_times(number)} more often")
@@ -153,7 +154,7 @@ def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _loses_owner(trial: Trial) -> bool:
-    """Whether somebody has taken a child away from its owner."""
+    """Whether another client has taken a child away from its owner."""
     return has_struck(trial, Trait.DISOWNS)
 
 
@@ -180,9 +181,9 @@ def _losses(seen: Seen) -> Counter[str]:
 
 
 def _born_orphans(seen: Seen) -> set[str]:
-    """The uids of objects that were made for an owner that was gone by then.
+    """The uids of objects that were created for an owner that was already gone.
 
-    The operator had yet to see that, and the garbage collector deletes them at once.
+    The operator had not seen that yet, and the garbage collector deletes them at once.
     """
     gone: set[str] = set()
     found: set[str] = set()
@@ -212,7 +213,7 @@ def _replicas(seen: Seen) -> dict[str, int]:
 
 
 def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Nothing is there twice, or is made outside more often than in the benign run."""
+    """Nothing exists twice, or is made outside more often than in the benign run."""
     if seen is benign.seen:
         return
     usual, most = _most_alive(benign.seen), _most_alive(seen)
@@ -238,8 +239,9 @@ def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def _most_alive(seen: Seen) -> dict[str, int]:
     """The largest number of objects under one generated name that live at once.
 
-    Those that are being deleted do not count, nor do those of another owner, nor what
-    the cluster's own controllers make: a set has as many pods as it says.
+    Objects under deletion do not count, nor do objects of another owner. Objects that
+    the cluster's own controllers create do not count either: a set has as many pods as
+    it says.
     """
     theirs = _made_by_the_cluster(seen)
     alive: dict[tuple[str, str], set[str]] = {}
@@ -262,7 +264,7 @@ def _most_alive(seen: Seen) -> dict[str, int]:
 
 
 def _made_by_the_cluster(seen: Seen) -> set[str]:
-    """The uids of what the cluster's own controllers have created."""
+    """The uids of the objects that the cluster's own controllers have created."""
     return {
         event.object["metadata"]["uid"]
         for event in seen.events

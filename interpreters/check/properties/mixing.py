@@ -1,8 +1,8 @@
-"""Selectors that take the pods of two owners for those of one.
+"""Selectors that confuse the pods of two owners.
 
-Two objects of a kind have children of other names, and often equal labels.  Then the
-Service of each leads to the pods of both, and two Deployments fight about one set of
-pods ("you must not create other pods whose labels match this selector": Kubernetes'
+Two objects of a kind have children of other names, and often equal labels. Then the
+Service of each leads to the pods of both. Two Deployments fight about one set of pods
+("you must not create other pods whose labels match this selector": Kubernetes'
 documentation of ReplicaSets).
 """
 
@@ -21,10 +21,11 @@ __all__ = ["mixed_selectors"]
 def mixed_selectors(
     cluster: Cluster, one: str, other: str, chosen: Collection[str] = ()
 ) -> Iterator[str]:
-    """A sentence for each selector of one owner that takes the pods of another as well.
+    """A sentence for each selector of one owner that matches another's pods as well.
 
-    The owners are told by their uids. That is meant so where only one of them has such
-    a selector, or where a user has `chosen` a label of it: both are of one group.
+    Owners are identified by their uids. A match is intended if only one of them has
+    such a selector. It is also intended if a user has `chosen` one of its labels: both
+    are then in one group.
     """
     mine, theirs = (owned_in(cluster, [uid]) for uid in (one, other))
     own, strangers = ([*_labels(cluster, each)] for each in (mine, theirs))

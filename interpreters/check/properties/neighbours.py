@@ -1,4 +1,4 @@
-"""Properties of what is beside an object: other objects, and what pods refer to."""
+"""Properties of an object's surroundings: other objects, and the references of pods."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["apart", "refers"]
 
 
 def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Objects share nothing: what one has, or a stranger, is no affair of another."""
+    """Objects share nothing: things of one, or a stranger, never concern another."""
     if seen is not benign.seen:
         return
     sentences = [*taken_from_users(seen)]
@@ -61,7 +61,7 @@ _NOBODYS = (
 
 
 def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
-    """The children of others that are gone or taken, and by which write."""
+    """The children of others that are deleted or taken over, and by which write."""
     end, trial = (
         benign.seen.trial.journal.ends[Phase.RESTARTED].cluster,
         followed.seen.trial,
@@ -85,7 +85,7 @@ def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
 
 
 def _gone_outside(benign: Benign, followed: Followed) -> Iterator[str]:
-    """The things outside that go with another object of the kind."""
+    """The things outside that are removed together with another object of the kind."""
     trial = followed.seen.trial
     if benign.background or trial.is_endless:
         return  # timers may take some away by then
@@ -110,7 +110,7 @@ def _gone_outside(benign: Benign, followed: Followed) -> Iterator[str]:
 
 
 def _mixed(followed: Followed) -> Iterator[str]:
-    """The selectors of the last object that take the pods of its twin, too."""
+    """The selectors of the last object that match its twin's pods, too."""
     actions, rests = followed.sequel.actions, followed.rests
     twin = actions[-2]
     if not isinstance(twin, Apply) or len(rests) < len(actions):
@@ -128,7 +128,7 @@ def _mixed(followed: Followed) -> Iterator[str]:
 
 
 def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
-    """The changes of one object's children by another that comes and goes."""
+    """The changes to one object's children by another that comes and goes."""
     if followed.sequel.ends:
         return
     changes = _changed(benign.seen.world, followed, benign)
@@ -146,7 +146,7 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
 
 
 def _changed(usual: World, followed: Followed, benign: Benign) -> list[Difference]:
-    """The differences of a sequel from a run without it, in the children of before."""
+    """The differences of a sequel from a run without it, in the former children."""
     end = benign.seen.trial.journal.ends[Phase.RESTARTED].cluster
     owned = owned_in(end, followed.sequel.owners, benign.seen.trial.drawn)
     children = {each.alias for each in owned}
@@ -158,7 +158,7 @@ def _changed(usual: World, followed: Followed, benign: Benign) -> list[Differenc
 
 
 def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The operator's objects refer to what is there: pods do, and Services."""
+    """The operator's objects refer to existing things: pods do, and Services."""
     if seen is not benign.seen:
         return
     made = [*_made(seen)]
@@ -182,7 +182,7 @@ def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 class _Made(NamedTuple):
-    """An object that the operator has made, by the write at `site`, as it ends."""
+    """An object that the operator has made, by the write at `site`, at the end."""
 
     alias: str
     found: Mapping[str, Any]
@@ -221,6 +221,6 @@ def _in_words(labels: Mapping[str, str]) -> str:
 
 
 def _makes(write: Write) -> bool:
-    """Whether a write is one that makes an object, which it tells."""
+    """Whether a write creates an object, which the answer shows."""
     named = isinstance(write.body, Mapping) and "metadata" in write.body
     return named and write.site.verb in ("create", "adopt", "apply")

@@ -1,8 +1,8 @@
-"""Orphans: what stays behind when an object is gone, and for whose sake.
+"""Orphans: objects that stay when their owner is gone, and the object they serve.
 
-Not all that a handler of an object makes is that object's alone: others may use it as
-well, it may belong to an object of another kind, and outside of the cluster only what
-was made for the object is to go with it.
+Not everything that a handler makes for an object belongs to that object alone. Others
+may use it as well, or it may belong to an object of another kind. Outside of the
+cluster, only things that were made for the object must be removed with it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Sort = tuple[str, str]
 
 
 def uids_in(cluster: Cluster) -> frozenset[str]:
-    """The uids of all objects, of whatever kind, and since whenever they are there."""
+    """The uids of all objects, of any kind and age."""
     return frozenset(
         each["metadata"]["uid"]
         for shelf in cluster.shelves.values()
@@ -48,11 +48,11 @@ def is_shared(
     child: str,
     living: frozenset[str],
 ) -> bool:
-    """Whether somebody who lives has a child of a `subject` that is gone.
+    """Whether a living object shares a child of a `subject` that is gone.
 
-    That is an object whose handler has read it by its name, or has written it, or asked
-    for it as it is; or an owner of another kind than the subject's. What an owner of
-    the same kind has was given to the wrong one.
+    The living object's handler has read the child by its name, has written it, or has
+    requested it as it is. Or the living object is an owner of another kind than the
+    subject's. A child with an owner of the same kind was given to the wrong object.
     """
     users = {
         user for each, user in trial.journal.users if each == child and user != child
@@ -70,7 +70,7 @@ def is_shared(
 
 
 def _last_of(events: Sequence[StoredEvent], uid: str) -> Mapping[str, Any] | None:
-    """An object as it was last seen to change."""
+    """The last seen version of an object."""
     found = (each.object for each in reversed(events))
     return next((each for each in found if each["metadata"]["uid"] == uid), None)
 
@@ -83,11 +83,12 @@ def _sort(found: Mapping[str, Any]) -> Sort:
 
 
 def left_outside(trial: Trial) -> list[str]:
-    """The external systems of a script whose deletions leave all outside as it was.
+    """The external systems that a script's deletions leave unchanged.
 
-    Only deletions count that a handler is called for, or should be, since what is made
-    outside upon an object of a custom kind is made for it; Nodes and Leases come and go
-    as they are. No object of these kinds may stay: others may share what was made.
+    Only deletions count that call a handler, or should: things that are made outside
+    for an object of a custom kind belong to it. Nodes and Leases come and go on their
+    own. This is judged only if no object of these kinds remains: others may share what
+    was made.
     """
     kinds = kinds_made_for(trial)
     script = trial.scene.script
@@ -108,10 +109,10 @@ def left_outside(trial: Trial) -> list[str]:
 
 
 def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
-    """The external systems in which a fault lets a deletion handler leave something.
+    """The external systems where a fault makes a deletion handler leave something.
 
-    Without it all that a script has made outside is gone at its end, as are the objects
-    that it was made for.
+    Without the fault, everything that a script has made outside is removed at its end,
+    as are the objects that it was made for.
     """
     kinds = frozenset(_cleaned_up(trial))
     shelves = trial.journal.ends[Phase.RESTARTED].cluster.shelves
@@ -123,26 +124,26 @@ def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
 
 
 def kinds_made_for(trial: Trial) -> frozenset[Sort]:
-    """The kinds whose objects something may be made for outside, and only for them."""
+    """The kinds whose objects may have things outside that belong only to them."""
     return frozenset((*_cleaned_up(trial), *_custom(trial)))
 
 
 def _cleaned_up(trial: Trial) -> Iterator[Sort]:
-    """The kinds whose deletions a handler is called for."""
+    """The kinds with a handler for their deletions."""
     for kind in trial.run.machine.state.survey.kinds.values():
         if any(each.rule.reasons == (Reason.DELETE,) for each in kind.changes):
             yield kind.resource.group, kind.resource.plural
 
 
 def _custom(trial: Trial) -> Iterator[Sort]:
-    """The custom kinds that handlers are for."""
+    """The custom kinds with handlers."""
     for kind in trial.run.machine.state.survey.kinds.values():
         if not is_builtin(kind.resource.group):
             yield kind.resource.group, kind.resource.plural
 
 
 def kind_of(trial: Trial, action: Delete) -> Sort | None:
-    """The kind of what a user deletes; None for one that nobody knows."""
+    """The kind of the object that a user deletes; None for an unknown kind."""
     with suppress(ActionRefused):
         resource, _ = address_of(trial.scene.base, action.where)
         return resource.group, resource.plural

@@ -1,8 +1,8 @@
-"""References to what nobody has made: of pods to a ConfigMap, of a Service to pods.
+"""References to missing things: of pods to a ConfigMap, of a Service to pods.
 
-A pod that refers to what is not there does not start (CreateContainerConfigError,
-FailedMount), an Ingress or a Service that leads to nothing serves nobody, and no write
-is refused for it.
+A pod with a reference to a missing thing does not start (CreateContainerConfigError,
+FailedMount). An Ingress or a Service without a target serves no requests. The API
+server does not refuse such writes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Need(NamedTuple):
 
 
 def needs_of(found: Json) -> Iterator[Need]:
-    """The needs of an object, and of the pods that it describes, wherever it does so.
+    """The needs of an object, and of the pods that it describes in any place.
 
     >>> claim = {"persistentVolumeClaim": {"claimName": "data"}}
     >>> pod = {"spec": {"containers": [], "volumes": [{"name": "data", **claim}]}}
@@ -60,7 +60,7 @@ def needs_of(found: Json) -> Iterator[Need]:
 
 
 def _needs_of_kind(kind: str, spec: Json) -> Iterator[Need]:
-    """The objects that an object of a built-in kind leads to by their names."""
+    """The objects that an object of a built-in kind refers to by name."""
     if kind == "Ingress":
         for each in _mappings_in(spec):
             yield from _needs(each, {"service": ("services", "name")})
@@ -99,7 +99,7 @@ def _needs_of_pod(spec: Json) -> Iterator[Need]:
                 yield from _needs(each, _SOURCES)
 
 
-# By the field that refers: the kind, and the field that has the name.
+# For each referring field: the kind, and the field that has the name.
 _VOLUMES = {
     "configMap": ("configmaps", "name"),
     "secret": ("secrets", "secretName"),
@@ -144,11 +144,11 @@ def missing_in(cluster: Cluster, found: Json) -> Iterator[Need]:
 
 
 def unfit_selector(found: Json, labels: Sequence[Json]) -> Json:
-    """The selector of a Service, or of a PodDisruptionBudget, that fits no such pod.
+    """The selector of a Service or PodDisruptionBudget, if it matches none of the pods.
 
-    A label that a pod does not have yet may be put on it later, as that of a primary
-    is; one that it has with another value is not, nor are all of them. It is empty
-    where a pod fits, or where there are none.
+    A pod may get a missing label later, as a primary does. It does not get a label that
+    it has with another value, nor does it get all of them. The result is empty if a pod
+    matches, or if there are no pods.
 
     >>> service = {"spec": {"selector": {"app": "a", "role": "b"}}}
     >>> unfit_selector(service, [{"app": "x"}, {"app": "y", "role": "b"}])
@@ -175,7 +175,7 @@ def unfit_selector(found: Json, labels: Sequence[Json]) -> Json:
 
 
 def selector_of(found: Json) -> Json:
-    """The labels by which a Service, or what makes pods, tells its pods from others.
+    """The labels by which a Service, or a pod controller, selects its pods.
 
     >>> selector_of({"kind": "Service", "spec": {"selector": {"app": "a"}}})
     {'app': 'a'}
@@ -193,7 +193,7 @@ _MAKERS = frozenset(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"))
 
 
 def labels_of_pods(found: Any) -> Iterator[Json]:
-    """The labels of the pods that an object is, or describes, wherever it does so.
+    """The labels of the pods that an object is, or describes in any place.
 
     >>> template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": []}}
     >>> [*labels_of_pods({"spec": {"template": template}})]

@@ -1,4 +1,4 @@
-"""Properties of rest: the operator settles, and a restart finds nothing to do."""
+"""Properties of rest: the operator settles, and a restart finds no work."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = [
     "settles",
 ]
 
-# The trial may take so many times the benign run's writes, and some more.
+# The trial may make this multiple of the benign run's writes, and some more.
 WORK_FACTOR, WORK_MORE = 3, 12
 
 
 def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """After the faults all comes to rest."""
+    """After the faults everything settles."""
     known = benign.seen.trial.journal.unsettled
     for phase, found in seen.trial.journal.unsettled.items():
         if seen is not benign.seen and (phase is Phase.SCRIPT or phase in known):
@@ -49,10 +49,10 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The last restart at the end changes nothing: the second one, or the third.
 
-    In a run without faults the first one changes nothing that others look at. Timers
-    and daemons may tell in their own object, again and again, that they are alive, and
-    make what has the time in its name, as they would have done without the restart;
-    what else they have made stays as it is.
+    In a run without faults, even the first one changes nothing that others look at.
+    Timers and daemons may keep writing to their own object that they are alive. They
+    may create objects with the time in their names, as they would have done without the
+    restart. Everything else that they have made stays as it is.
     """
     yield from _made_by_resuming(benign, seen)
     last = max(seen.trial.journal.ends)
@@ -83,7 +83,7 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The changes that only a restart makes, to other objects and outside.
 
-    What a handler notes on its own object when it resumes, as a counter, is about the
+    A note of a resuming handler on its own object, such as a counter, is about the
     restart itself.
     """
     if seen is not benign.seen or seen.trial.journal.unsettled:
@@ -91,7 +91,7 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
     written, aged = {*_written_by_resuming(seen)}, ages(seen)
     records = records_in(seen.trial.run.calls)
     handlers = seen.trial.scene.program.handlers
-    # The others are called by the time, or whenever a process begins.
+    # Other handlers are called by time, or whenever a process starts.
     only_objects = all(each.rule.family in _OF_OBJECTS for each in handlers)
     found = [
         each
@@ -116,12 +116,12 @@ _OF_OBJECTS = (Family.CHANGE, Family.LEVEL, Family.INDEX)
 
 
 def _is_outside(alias: str) -> bool:
-    """Whether an alias is that of a system outside."""
+    """Whether an alias names a system outside."""
     return "/" not in alias
 
 
 def _written_by_resuming(seen: Seen) -> Iterator[str]:
-    """The aliases of what others than timers and daemons write when it restarts.
+    """The aliases of objects that a restart writes, except by timers and daemons.
 
     The handled object itself is not among them.
     """
@@ -138,17 +138,17 @@ def _written_by_resuming(seen: Seen) -> Iterator[str]:
 
 
 def _takes_what_is_old(write: Write, clocked: Collection[str]) -> bool:
-    """Whether a handler that looks at the clock deletes what has grown old by now."""
+    """Whether a handler that looks at the clock deletes what has become old by now."""
     return write.site.verb == "delete" and write.site.handler in clocked
 
 
 def _due(benign: Benign, write: Write) -> tuple[str, str, str | None]:
-    """The sort of a write, which a timer makes whenever it is called."""
+    """The sort of a write, for writes that a timer makes whenever it is called."""
     return write.site.handler, write.site.verb, _moment_of(benign, write)
 
 
 def _moment_of(benign: Benign, write: Write) -> str | None:
-    """The alias of what is written without the moment in it, if one is in it."""
+    """The alias of the written object without the moment in its name, if it has one."""
     *_, namespace, name = ("", "", *write.path.split("/"))
     if not name and isinstance(write.body, Mapping):
         name = (write.body.get("metadata") or {}).get("name") or ""
@@ -157,7 +157,7 @@ def _moment_of(benign: Benign, write: Write) -> str | None:
 
 
 def _kind_of(write: Write) -> str:
-    """The kind of what is written, as aliases name it."""
+    """The kind of the written object, as aliases name it."""
     group, _, rest = write.path.partition("/")
     return f"{rest.partition('/')[0]}.{group}".rstrip(".")
 
@@ -165,13 +165,13 @@ def _kind_of(write: Write) -> str:
 def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The operator writes at most three times as often as in the benign run.
 
-    Timers and daemons write as often as their time comes, and an operator that has
-    such goes on for long: they do not count, nor do notes on handlers that fail.
+    Timers and daemons write as often as they are due, and an operator that has them
+    runs for long. They do not count, nor do notes on handlers that fail.
     """
     usual, now = (_writes_of(each.trial, benign) for each in (benign.seen, seen))
-    # An operator that waits may look again every second.
+    # An operator that waits may check again every second.
     waited = max(0.0, seen.trial.state.waited - benign.seen.trial.state.waited)
-    # An attempt that has failed may be noted on the object (`retry`, the delay).
+    # A failed attempt may be noted on the object (`retry`, the delay).
     failed = max(0, _failures(seen.trial) - _failures(benign.seen.trial))
     most = WORK_FACTOR * usual + WORK_MORE + 2 * waited + failed
     if now > most:
@@ -181,13 +181,13 @@ def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def quiet(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """At rest the operator asks for nothing again and again that comes to nothing."""
+    """At rest the operator does not repeat requests that lead to nothing."""
     if seen is benign.seen:
         yield from told("quiet", benign.aftermath.vain)
 
 
 def _writes_of(trial: Trial, benign: Benign) -> int:
-    """The number of writes; with timers only those of handlers called for a cause."""
+    """The number of writes; with timers, only writes of handlers with a cause."""
     if not benign.background:
         return len(trial.journal.writes)
     handlers = trial.scene.program.handlers

@@ -23,8 +23,8 @@ from fnop.interpreters.simulation.actions import Action, Apply, Edit
 __all__ = ["keeps_secrets"]
 
 _SECRETS = ("", "secrets")
-# Keys of Secrets that hold a secret and have no other name for it: those of the types
-# kubernetes.io/tls, ssh-auth and dockerconfigjson, and usual ones of files.
+# Keys of Secrets that hold a secret under a generic name: keys of the types
+# kubernetes.io/tls, ssh-auth and dockerconfigjson, and usual names of files.
 _KEYS = re.compile(
     r"(tls|server|client|ca|tsig)\.key|ssh-privatekey|\.dockerconfigjson|\.dockercfg"
     r"|id_(rsa|dsa|ecdsa|ed25519)|(private|key)\.pem|.*[-_.]?kubeconfig|\.?pgpass|pw|pass"
@@ -32,16 +32,16 @@ _KEYS = re.compile(
     r"|credentials?\.(json|ya?ml|ini|txt)",
     re.IGNORECASE,
 )
-# A URL with a user and a password, whatever its key is.
+# A URL with a user and a password, under any key.
 _WITH_PASSWORD = re.compile(rb"[a-z][-+.a-z0-9]*://[^/?#\s:@]*:[^/?#\s@]+@")
 
 
 def keeps_secrets(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The passwords, tokens and keys in Secrets are in no other object, and no log.
 
-    By the names of their keys, and those that are made of `fnop.random(secret=True)`: a
-    Secret has a host and a user as well, which are none.  One that the user has written
-    elsewhere is none either.
+    They are recognized by the names of their keys, or because they are made of
+    `fnop.random(secret=True)`. A Secret also has a host and a user, which are not
+    secret. A value that the user has also written elsewhere is not secret either.
     """
     secrets = _secrets(seen)
     if not secrets:
@@ -62,7 +62,7 @@ def keeps_secrets(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _secrets(seen: Seen) -> Mapping[bytes, str]:
-    """The values of Secrets that are secret, in the forms they are told in, by name."""
+    """The secret values of Secrets, in their visible forms, by name."""
     base = seen.trial.scene.base.cluster.shelves.get(_SECRETS)
     objects = [*base.values()] if base else []
     objects += [each.object for each in seen.events if each.resource == _SECRETS]
@@ -82,7 +82,7 @@ def _secrets(seen: Seen) -> Mapping[bytes, str]:
 
 
 def _drawn(seen: Seen) -> Iterator[bytes]:
-    """The random bytes that are a secret, in the forms that a value is made of."""
+    """The random bytes that serve as a secret, in the forms that a value is made of."""
     for raw in seen.trial.state.drawn_secrets:
         forms = raw, *(form.encode() for form, _ in drawn_forms(raw, raw))
         yield from (each for each in forms if len(each) >= _DRAWN_MIN)
@@ -93,13 +93,13 @@ _DRAWN_MIN = 8
 
 
 def _is_secret(key: str, value: bytes) -> bool:
-    """Whether a value of a Secret is a secret: it may hold a host and a user, too."""
+    """Whether a value of a Secret is a secret: it may also hold a host and a user."""
     is_named = _KEYS.fullmatch(key) or is_sensitive_name(key) is not None
     return bool(is_named or _WITH_PASSWORD.match(value))
 
 
 def _written(action: Action) -> Any:
-    """The manifest or the changes of a user, unless it is a Secret that they write."""
+    """The manifest or the changes of a user, unless the object is a Secret."""
     match action:
         case Apply(manifest) if manifest.get("kind") != "Secret":
             return manifest
@@ -110,7 +110,7 @@ def _written(action: Action) -> Any:
 
 
 def _in_json(value: bytes) -> bytes:
-    """A value as it stands in a JSON text; itself where it is none."""
+    """The spelling of a value in a JSON text; the value itself if it has none."""
     try:
         return orjson.dumps(value.decode())[1:-1]
     except UnicodeDecodeError:

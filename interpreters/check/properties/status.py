@@ -1,7 +1,7 @@
-"""The status of handled objects: its generation, and its claims about what is there.
+"""The status of handled objects: its generation, and its claims about the cluster.
 
-A status is what clients wait for. It says of which generation it is, it says nothing
-of an edit ago, and it says of pods what pods say.
+Clients wait for a status. It names its generation, it does not repeat facts from before
+an edit, and it agrees with the pods about pods.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Object = Mapping[str, Any]
 def _handled(
     benign: Benign, seen: Seen, cluster: Cluster
 ) -> Iterator[tuple[str, Object]]:
-    """The objects of custom kinds that handlers are for, with their aliases."""
+    """The objects of custom kinds with handlers, with their aliases."""
     for resource, shelf in sorted(cluster.shelves.items()):
         kind = f"{resource[1]}.{resource[0]}"
         if is_builtin(resource[0]) or kind not in benign.handled:
@@ -40,7 +40,7 @@ def _handled(
 
 
 def given_up(trial: Trial) -> frozenset[str]:
-    """The uids of objects of which a handler has failed for good: they stay behind."""
+    """The uids of objects for which a handler has failed for good: they lag behind."""
     return frozenset(
         say.subject.uid
         for _, say in trial.journal.lines
@@ -51,14 +51,14 @@ def given_up(trial: Trial) -> frozenset[str]:
     )
 
 
-# ------------------------------------------------------------------ of which generation
+# -------------------------------------------------------------------------- generations
 
 
 def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
-    """The objects at rest whose status says that it is of another generation.
+    """The objects at rest whose status names another generation.
 
-    Who waits for a change waits for `observedGeneration` to be that of the object (API
-    conventions), and for ever.
+    A client that waits for a change waits until `observedGeneration` equals the
+    object's generation (API conventions), and would wait for ever.
     """
     trial = seen.trial
     if trial.journal.unsettled or tampers(trial):
@@ -79,9 +79,9 @@ def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
 
 
 def _telling(seen: Seen) -> Iterator[str]:
-    """The uids of objects whose status the operator lets say a generation.
+    """The uids of objects whose status gets a generation from the operator.
 
-    Where a kind has no status of its own, the write itself makes another generation.
+    If a kind has no status subresource, the write itself creates another generation.
     """
     for event in seen.events:
         if event.version not in seen.writes or event.previous is None:
@@ -93,7 +93,7 @@ def _telling(seen: Seen) -> Iterator[str]:
 
 
 def _generations(found: Object) -> dict[str, int]:
-    """The generations that a status says it is of: as a whole, and each condition."""
+    """The generations that a status names: for the whole, and for each condition."""
     status = found.get("status")
     if not isinstance(status, dict):
         return {}
@@ -108,15 +108,16 @@ def _generations(found: Object) -> dict[str, int]:
 _OWN = "fnop.dev/"
 
 
-# ----------------------------------------------------------------------- of an edit ago
+# ----------------------------------------------------------- values from before an edit
 
 
 def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
-    """The values in the status of objects that were true before the edits alone.
+    """The values in the status of objects that were true only before the edits.
 
-    It is as it was after the creation, and a creation with the edits makes another one:
-    so it follows from the spec, and does not follow the spec. What tells of the past
-    by its name does not, nor the result of a handler, which its status keeps.
+    Such a value is still as it was after the creation, but a creation with the edits
+    gives another one. So it depends on the spec, but does not follow the spec. Values
+    whose names refer to the past do not count, nor does the result of a handler, which
+    its status keeps.
     """
     trial, created = seen.trial, benign.created
     edits = (isinstance(each, Edit) for each in trial.scene.script)
@@ -146,9 +147,9 @@ _Said = Mapping[str, Any]
 
 
 def _kept(was: _Said, fresh: _Said, now: _Said) -> Iterator[tuple[str, Any, Any]]:
-    """The values that stay as they were, and are others in a fresh status.
+    """The values that stay as they were, but differ in a fresh status.
 
-    A list that has grown goes on to tell what was.
+    A list that has grown is a record of the past.
     """
     grown = {_list_of(path) for path in now.keys() - was.keys()} - {""}
     for path in {**fresh, **now}:
@@ -180,7 +181,7 @@ def _said(world: World, alias: str) -> dict[str, Any]:
 
 
 def _list_of(path: str) -> str:
-    """The path of the list that a path leads into; "" for none.
+    """The path of the list that a path leads into; "" if it leads into none.
 
     >>> _list_of("log[0].text"), _list_of("size")
     ('log', '')
@@ -188,7 +189,7 @@ def _list_of(path: str) -> str:
     return path.partition("[")[0] if re.search(r"\[\d+\]", path) else ""
 
 
-# Words for what is about the past.
+# Words in names of facts about the past.
 _PAST = frozenset(
     (
         *("last", "previous", "prior", "former", "old", "first", "initial", "original"),
@@ -212,13 +213,13 @@ def _words(name: str) -> list[str]:
     return [each.lower() for each in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)]
 
 
-# --------------------------------------------------------------------- of what is there
+# ------------------------------------------------------------- claims about the cluster
 
 
 def boasts(benign: Benign, seen: Seen) -> Iterator[str]:
     """The claims of a status about pods while a controller of the cluster is stuck.
 
-    None of them is ready then, and no Job has ended.
+    Such pods are not ready then, and Jobs have not ended.
     """
     trial = seen.trial
     stuck = [each for each in trial.struck if each.kind.has(Trait.STOPS_CONTROLLER)]
@@ -239,7 +240,7 @@ def boasts(benign: Benign, seen: Seen) -> Iterator[str]:
 
 
 def misread(benign: Benign, seen: Seen) -> Iterator[str]:
-    """The numbers of pods in a status that its only workload at rest has otherwise."""
+    """The numbers of pods in a status that disagree with its only workload at rest."""
     trial = seen.trial
     if seen is not benign.seen or trial.journal.unsettled:
         return
@@ -259,7 +260,7 @@ def misread(benign: Benign, seen: Seen) -> Iterator[str]:
 
 
 class _Claim(NamedTuple):
-    """A claim of a status: at least so many pods are ready, or have succeeded."""
+    """A claim of a status: at least `number` pods are ready, or have succeeded."""
 
     field: str
     value: Any
@@ -270,12 +271,12 @@ class _Claim(NamedTuple):
         return f"{self.field}={orjson.dumps(self.value).decode()}"
 
 
-# The words of a status for pods that serve, and Jobs that have come to an end.
+# The words of a status for pods that serve, and for Jobs that have ended.
 _READY = frozenset(("ready", "available", "running", "healthy"))
 _DONE = frozenset(("succeeded", "completed", "complete", "finished"))
-# ... and where it tells so in a word.
+# ... and the fields whose value is such a word.
 _TELLING = frozenset(("phase", "state", "status", "health"))
-# Words that make no other claim of it, as those for a port that is available do.
+# Words that keep the meaning of such a claim, unlike those for an available port.
 _OF_THE_SAME = frozenset(
     (
         *("replicas", "pods", "pod", "jobs", "job", "members", "instances", "workers"),
@@ -318,7 +319,7 @@ _Made = tuple[tuple[str, str], Object]
 
 
 def _made_for(owner: Object, cluster: Cluster, seen: Seen) -> list[_Made]:
-    """The objects that belong to one, by their owners or by who has made them."""
+    """The objects that belong to one, by their owners or by their creator."""
     uids = {owner["metadata"]["uid"]}
     mine = {
         event.object["metadata"]["uid"]
@@ -328,7 +329,7 @@ def _made_for(owner: Object, cluster: Cluster, seen: Seen) -> list[_Made]:
         and seen.writes[event.version].subject in uids
     }
     found: dict[str, _Made] = {}
-    for kind in (*_OF_PODS, _PODS):  # an owner comes before what it owns
+    for kind in (*_OF_PODS, _PODS):  # an owner comes before the objects it owns
         for each in cluster.shelves.get(kind, {}).values():
             meta = each["metadata"]
             owners = {one["uid"] for one in meta.get("ownerReferences") or ()}
@@ -344,7 +345,7 @@ _OF_PODS = (*sorted(_WORKLOADS), ("apps", "replicasets"), ("batch", "cronjobs"),
 
 
 def _number_of(claim: _Claim, made: Collection[_Made]) -> int | None:
-    """The number of such pods, as they and their owners say; None for no matter."""
+    """The number of such pods, as they and their owners say; None if irrelevant."""
     is_done = claim.word in _DONE
     jobs = [each for kind, each in made if kind == _JOBS]
     pods = [each for kind, each in made if kind == _PODS]

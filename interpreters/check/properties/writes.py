@@ -1,4 +1,4 @@
-"""Properties of writes: others' work stays, and a status tells what was observed."""
+"""Properties of writes: others' work stays, and a status reports observed facts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = [
 
 
 def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """No write takes back what others have changed since the handler looked."""
+    """Writes never revert changes by others that came after the handler's look."""
     if tampers(seen.trial):
-        return  # to repair its own objects is its task
+        return  # repairing its own objects is its task
     for event in seen.events:
         write = seen.writes.get(event.version)
         if write is None or write.view is None or event.previous is None:
@@ -51,9 +51,9 @@ def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def right_object(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Nothing is deleted or changed that only has the name of what was looked at.
+    """An object with the name of an observed one, but not the same, stays untouched.
 
-    A handler that never looked is not judged: it means whatever has the name.
+    A handler that never looked is not judged: it means any object of that name.
     """
     for event in seen.events:
         write = seen.writes.get(event.version)
@@ -76,7 +76,7 @@ _NOT_THEIRS = frozenset(("resourceVersion", "managedFields", "generation"))
 def _foreign(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
     """The fields that others have changed between the view and the write.
 
-    A request of a dead process that lands late is the operator's own, and older.
+    A late request of a dead process is the operator's own, and older.
     """
     uid = event.object["metadata"]["uid"]
     return {
@@ -96,7 +96,7 @@ def _foreign(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
 
 
 def _leaves(field: tuple[str, ...], old: Any, new: Any) -> Iterator[tuple[str, ...]]:
-    """The fields within a change of a mapping as a whole."""
+    """The single fields within a change of a whole mapping."""
     whole = new if isinstance(new, Mapping) else old
     if isinstance(whole, Mapping) and whole:
         for key in whole:
@@ -106,14 +106,14 @@ def _leaves(field: tuple[str, ...], old: Any, new: Any) -> Iterator[tuple[str, .
 
 
 def _takes_back(field: tuple[str, ...], was: Any, now: Any) -> bool:
-    """Whether it is lost: of a list of finalizers, an element; else the value."""
+    """Whether it is lost: an element of a list of finalizers; else the value."""
     if field == ("metadata", "finalizers"):
         return RIVAL in (was or ()) and RIVAL not in (now or ())
     return True
 
 
 def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """A status tells what was observed: no generation, no number is made up."""
+    """A status reports observed facts: it never invents generations or numbers."""
     yield from _invented(benign, seen)
     for judge in (unobserved, misread, boasts):
         yield from told("honest_status", [*dict.fromkeys(judge(benign, seen))])
@@ -139,7 +139,7 @@ def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _invented(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """A number in a status that no benign run shows was not observed, but made up."""
+    """A status number that no benign run shows was invented, not observed."""
     if seen is benign.seen or merges(seen.trial) or tampers(seen.trial):
         return
     usual = _numbers(benign.seen)
@@ -157,7 +157,7 @@ def _invented(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def _is_shown(
     number: float, alias: str, path: str, usual: Mapping[tuple[str, str], set[float]]
 ) -> bool:
-    """Whether another object of the kind has a number there: it came first, then."""
+    """Whether another object of the kind has the number there: then it came first."""
     kind = alias.partition("/")[0]
     return any(
         number in values and place == path and each.partition("/")[0] == kind
@@ -182,7 +182,7 @@ def _numbers(seen: Seen) -> dict[tuple[str, str], set[float]]:
 
 
 def unsteady(one: Seen, other: Seen) -> frozenset[tuple[str, str]]:
-    """The numbers in status that two runs have written otherwise."""
+    """The numbers in status that two runs have written differently."""
     mine, yours = _numbers(one), _numbers(other)
     return frozenset(
         each for each in {*mine, *yours} if mine.get(each) != yours.get(each)
@@ -195,11 +195,12 @@ def _observed(found: Mapping[str, Any]) -> int | None:
 
 
 def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """No write is refused as invalid, unless a fault says so.
+    """Writes are never refused as invalid, unless a fault causes it.
 
-    That a field cannot be changed is how a handler learns to replace the object
-    (`on_immutable=`): then it deletes it. What fnop itself has asked otherwise then, as
-    lists of a child, is not refused (`Trial.rejections`).
+    A handler learns from the refusal that a field cannot be changed, and replaces the
+    object (`on_immutable=`) by deleting it. If fnop itself then repeats a request in
+    another form, as for lists of a child, that does not count as refused
+    (`Trial.rejections`).
     """
     if seen is not benign.seen:
         return

@@ -1,10 +1,10 @@
-"""Values that objects were given in another order: as good as in the usual one.
+"""Values that objects got in another order: as good as in the usual one.
 
-An operator may give each object a port, a slot, or a number of its own, the first that
-is free to the one that comes first.  Where a fault lets another one come first, the
-worlds differ by a permutation of such values over the objects of a kind, and by what
-follows from it.  A value that two objects have is no permutation, and a value that
-belongs to an object by its spec, or by its name, is not given to it by turns.
+An operator may give each object a port, a slot, or a number of its own: the first free
+one to the first object. If a fault changes the order, the worlds differ by a
+permutation of such values over the objects of a kind, and by its consequences. A value
+that two objects have is not a permutation. A value that belongs to an object by its
+spec, or by its name, is not given by turns.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _HEAD = ("apiVersion", "kind", "metadata", "status")
 
 
-# Where a value stands: the alias of an object, and the path in it.
+# The place of a value: the alias of an object, and the path in it.
 _Place = tuple[str, str]
 
 
 class _Change(NamedTuple):
-    """The value that usually stands at a place, and the one that does now, as texts."""
+    """The usual value at a place, and the present one, as texts."""
 
     usual: str
     now: str
@@ -70,10 +70,10 @@ def in_turn(
     handled: Collection[str],
     given: _Given,
 ) -> list[Difference]:
-    """The differences of two worlds that another order of coming does not explain.
+    """The differences of two worlds that another order of arrival does not explain.
 
-    Values are given by turns to objects of the `handled` kinds, and of custom ones, if
-    no user has `given` them.
+    Values are given by turns to objects of the `handled` kinds, and of custom ones,
+    unless a user has `given` them.
     """
     owners = _Owners(usual, now, handled)
     if len(owners.names) < 2 or len(found) < 2:
@@ -92,7 +92,7 @@ def in_turn(
     words.pop(None, None)
 
     def usually(text: str, alias: str) -> str:
-        """The text as it would be if the owner had what it usually has."""
+        """The text with the values that its owner usually has."""
         mine = words.get(owners.of(alias), {})
         return _WORD.sub(lambda each: mine.get(each[0], each[0]), text)
 
@@ -117,7 +117,7 @@ def _follows(each: Difference, usually: _Usually) -> bool:
 def _renamed(
     found: Sequence[Difference], usual: World, now: World, usually: _Usually
 ) -> Iterator[str]:
-    """The aliases of what has another name now, and its usual ones."""
+    """The aliases of objects with another name now, and their usual aliases."""
     gone = {*_whole(found, is_there=False)}
     for alias in _whole(found, is_there=True):
         other = usually(alias, alias)
@@ -127,7 +127,7 @@ def _renamed(
 
 
 def _is_fixed(several: _Changes, now: World, owners: _Owners, given: _Given) -> bool:
-    """Whether values belong where they usually are, or are no values of one alone."""
+    """Whether values belong to their usual places, or also occur in other objects."""
     if any(owners.is_own(*each, given) for each in several.items()):
         return True
     return not {*_elsewhere(several, now)}.isdisjoint(e.now for e in several.values())
@@ -174,7 +174,7 @@ def _is_plain(value: Any) -> bool:
 def _by_name(
     found: Sequence[Difference], owners: _Owners
 ) -> Iterator[dict[_Place, _Change]]:
-    """The changes of a word in the name of a child, by the objects that own these."""
+    """The changes of a word in the names of children, by the objects that own them."""
     gone, made = ([*_whole(found, is_there=each)] for each in (False, True))
     kinds: defaultdict[str, dict[_Place, _Change]] = defaultdict(dict)
     for one, other in product(gone, made):
@@ -189,7 +189,7 @@ def _by_name(
 
 
 def _whole(found: Sequence[Difference], *, is_there: bool) -> Iterator[str]:
-    """The aliases of what is there, and usually is not; or the other way round."""
+    """The aliases of objects that exist, but usually do not; or the other way round."""
     for each in found:
         if not each.path and (each.expected is None) is is_there:
             yield each.alias
@@ -208,7 +208,7 @@ def _elsewhere(several: _Changes, now: World) -> Iterator[str]:
 class _Owners:
     """The handled and the custom objects of a world, by their `names`.
 
-    All others may belong to one of them.
+    All other objects may belong to one of them.
     """
 
     def __init__(self, usual: World, now: World, handled: Collection[str]) -> None:
@@ -237,14 +237,14 @@ class _Owners:
         return self.names[found[0]] if len(found) == 1 else None
 
     def are_named(self, several: _Changes) -> bool:
-        """Whether entries of a register are those of objects, by their names."""
+        """Whether the entries of a register belong to objects, by their names."""
         return all(
             any(_has(text, each) for each in self.names for text in (path, *change))
             for (_, path), change in several.items()
         )
 
     def is_own(self, place: _Place, change: _Change, given: _Given) -> bool:
-        """Whether the usual value belongs there by a name, or by what a user says."""
+        """Whether the usual value belongs there by a name, or by a user's input."""
         alias, path = place
         where = f"{_name_of(alias)} {path}"
         names = [each for each in self.names if _has(where, each)]
@@ -257,7 +257,7 @@ class _Owners:
 
 
 def _has(text: str, name: str) -> bool:
-    """Whether a text has a name in it, between other words.
+    """Whether a text contains a name, between other words.
 
     >>> _has("x-1-config", "x-1"), _has("x-10", "x-1")
     (True, False)

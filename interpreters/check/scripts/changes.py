@@ -1,8 +1,8 @@
 """Changes that a user can make to an object: of each field, by value and schema.
 
-A field gets another value, is unset, or is set where it was absent; a map loses a key
-and gets one; a list becomes shorter and longer. The API server decides which of them it
-takes (`fnop.interpreters.check.campaign.walks`).
+A field gets another value, is unset, or is set if it was absent. A map loses a key and
+gets one; a list becomes shorter and longer. The API server decides which changes it
+accepts (`fnop.interpreters.check.campaign.walks`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _PAUSES = re.compile(
     "pause|suspend|freez|frozen|hibernat|unmanaged|maintenance|(dry.?run)",
     re.IGNORECASE,
 )
-# Fields that are no part of what a user wants, but of how the object is stored.
+# Fields that do not express a user's wish, but belong to the stored object.
 _HEAD = frozenset(("apiVersion", "kind", "metadata", "status"))
-# Values that schemas often let through, and operators do not.
+# Values that schemas often accept, and operators do not.
 _ODD: Mapping[type, tuple[Any, ...]] = {
     str: ("", "not valid!"),
     int: (0, -1),
@@ -45,9 +45,9 @@ class Sort(Enum):
 
 
 class Change(NamedTuple):
-    """A change of one field as a merge patch, and the one that takes it back.
+    """A change of one field as a merge patch, and the patch that reverts it.
 
-    A field is `optional` where its schema names it, and does not require it.
+    A field is `optional` if its schema names it, and does not require it.
     """
 
     sort: Sort
@@ -58,9 +58,9 @@ class Change(NamedTuple):
 
     @property
     def is_of_pauses(self) -> bool:
-        """Whether the field says by its name that the operator is to do nothing.
+        """Whether the field's name says that the operator must do nothing.
 
-        What is there then stays as it was, whatever the rest of the spec says.
+        Existing objects then stay as they were, regardless of the rest of the spec.
 
         >>> Change(Sort.CHANGE, "spec.suspend", {}, {}).is_of_pauses
         True
@@ -88,9 +88,9 @@ def changes_of(
 ) -> Iterator[Change]:
     """The changes of all fields of a manifest, by the schema of its kind.
 
-    Several are of one field and sort: the likeliest comes first. `sampled` answers a
-    value for a schema. Without a schema (`{}`) the fields that are there are all that
-    is known.
+    A field may have several changes of a sort: the likeliest comes first. `sampled`
+    returns a value for a schema. Without a schema (`{}`) only the present fields are
+    known.
 
     >>> made = changes_of({"spec": {"size": 1}}, {}, str)
     >>> [(each.sort.value, each.there["spec"]) for each in made][:3]
@@ -114,13 +114,13 @@ def changes_of(
 
 
 def _map_of(stanza: str) -> Schema:
-    """The schema of a stanza of built-in kinds: data is a map from names to texts."""
+    """The schema of a stanza of built-in kinds: data maps names to texts."""
     is_map = stanza in ("data", "stringData", "binaryData")
     return {"additionalProperties": {"type": "string"}} if is_map else {}
 
 
 class _Reader(NamedTuple):
-    """Reads what can be changed off a value and its schema; `encoded` is in base64."""
+    """Derives changes from a value and its schema; `encoded` values are in base64."""
 
     sampled: Callable[[Schema], Any]
     encoded: bool = False
@@ -155,7 +155,7 @@ class _Reader(NamedTuple):
         return Change(Sort.SET, ".".join((*path, key)), there, back)
 
     def _of(self, value: Any, node: Schema, path: tuple[str, ...]) -> Iterator[Change]:
-        """The changes of a field that is there: of what is in it, or of all of it."""
+        """The changes of a present field: of its content, or of all of it."""
         if isinstance(value, Mapping) and value:
             yield from self.inside(value, node, path)
             return
@@ -182,7 +182,7 @@ class _Reader(NamedTuple):
 
 
 def _others_in_base64(value: str) -> Iterator[str]:
-    """Other texts in base64; none for what is not.
+    """Other texts in base64; empty for any other text.
 
     >>> [*_others_in_base64("YQ==")]
     ['YS0y']
@@ -195,7 +195,8 @@ def _others_in_base64(value: str) -> Iterator[str]:
 def others_like(value: Any) -> Iterator[Any]:
     """Other values of the same type, the likeliest first.
 
-    Lists of which something is gone come first: what was made for it has to go as well.
+    Shorter lists come first: the operator has to delete what it made for the removed
+    item.
 
     >>> [*others_like("1Gi")], [*others_like(["a", "b"])]
     (['2Gi', '1Gi-2'], [['a'], ['a', 'b', 'b-2']])
@@ -225,7 +226,7 @@ def others_like(value: Any) -> Iterator[Any]:
 
 
 def _items_like(value: Any) -> Iterator[Any]:
-    """Other items of a list: a mapping differs in its first field that can."""
+    """Other items of a list: a mapping differs in its first changeable field."""
     if not isinstance(value, Mapping):
         yield from others_like(value)
         return

@@ -1,11 +1,11 @@
 """Sequels of a script: other objects like the last one, and the end of all.
 
-Objects of a kind share nothing but their operator.  So another one, of another name or
-in another namespace, comes and goes without a trace in what belongs to the first.
-Whatever has an owner of its own is no business of the operator, however much its labels
-are like those of a child; nor is a *bystander*, of a kind of which the operator makes
-objects, that has no labels at all.  When all that the user has made is deleted, nothing
-that was made for it stays.
+Objects of a kind share nothing but their operator. So another object, of another name
+or in another namespace, comes and goes without a trace in objects of the first. An
+object with an owner of its own does not concern the operator, even if its labels look
+like a child's. The same holds for a *bystander*, an object without labels, of a kind
+that the operator creates. When the user's objects are all deleted, nothing that was
+made for them stays.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ __all__ = [
 ]
 
 Manifest = Mapping[str, Any]
-# Kinds of which another object is nothing but there, by their plain plurals.
+# Kinds whose objects do nothing, by their plain plurals.
 _PASSIVE = frozenset(
     ("", name) for name in ("configmaps", "persistentvolumeclaims", "pods", "secrets")
 )
-# Fields that the cluster has put into a spec, for this object alone.
+# Fields that the cluster has set in a spec, for this object alone.
 _ASSIGNED = ("nodeName", "volumeName")
 _OURS = "fnop.dev/"
 # The namespace of a namesake.
 ELSEWHERE = "elsewhere"
-# The name of an object that nothing connects with the operator.
+# The name of an object without any connection to the operator.
 BYSTANDER = "bystander"
 _POD = {"containers": [{"name": "c", "image": "c"}]}
 _ASKS = {
@@ -91,7 +91,7 @@ _BYSTANDERS: Mapping[tuple[str, str], Manifest] = {
 
 
 class Known(NamedTuple):
-    """An object that exists: of which kind, under which key, and its uid."""
+    """An existing object: its kind, its key, and its uid."""
 
     resource: tuple[str, str]
     key: tuple[str, str]
@@ -99,18 +99,19 @@ class Known(NamedTuple):
     alias: str
 
     def found_in(self, cluster: Cluster) -> dict[str, Any] | None:
-        """The object in a cluster; None where it, or what has its name, is another."""
+        """The object in a cluster; None if it is gone, or another one has its name."""
         shelf = cluster.shelves.get(self.resource)
         found = shelf.get(self.key) if shelf else None
         return found if found and found["metadata"]["uid"] == self.uid else None
 
 
 def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
-    """The actions of a user who makes at once what a script leaves.
+    """The actions of a user who directly creates the objects that a script leaves.
 
-    An object is made anew where it was made first: others may build upon it. A status,
-    which the user writes in the place of another controller, comes after it: a creation
-    would not take it. What becomes of objects that were there before comes first.
+    An object is created again at its first place in the order: others may build upon
+    it. A status, which the user writes in the place of another controller, comes after
+    it, because a creation would drop it. Actions on objects that existed before come
+    first.
     """
     left: dict[object, Action | None] = {}
     statuses: dict[object, Edit] = {}
@@ -126,7 +127,7 @@ def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
             statuses.pop(place, None)
         else:
             assert isinstance(known, Apply)
-            assert isinstance(each, (Apply, Edit))  # all others are about no object
+            assert isinstance(each, (Apply, Edit))  # the others are not about an object
             changes = dict(each.manifest if isinstance(each, Apply) else each.changes)
             status = changes.pop("status", None)
             left[place] = Apply(applied(changes, known.manifest))
@@ -137,7 +138,7 @@ def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
 
 
 def is_of_given(scene: Scene, action: Action) -> bool:
-    """Whether an action is about an object that was there before the script."""
+    """Whether an action is about an object that existed before the script."""
     place = _address(scene, action)
     if place is None or place[0] is None:
         return False
@@ -151,13 +152,13 @@ def is_of_given(scene: Scene, action: Action) -> bool:
 def _with_status(
     before: Edit | None, scene: Scene, action: Apply | Edit, status: Any
 ) -> Edit:
-    """The edit of a status, after the one before."""
+    """The edit of a status, merged into the one before."""
     if isinstance(action, Edit):
         where, namespace = action.where, action.namespace
     else:
         meta = action.manifest.get("metadata") or {}
         resource = catalogue_of(scene.base).of_manifest(action.manifest)
-        assert resource is not None  # it is there
+        assert resource is not None  # the object exists
         kind = f"{resource.plural}.{resource.group}".rstrip(".")
         where, namespace = f"{kind}/{meta['name']}", meta.get("namespace")
     known = {} if before is None else before.changes["status"]
@@ -166,7 +167,7 @@ def _with_status(
 
 
 def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
-    """The kind, the name and the namespace of what an action is about."""
+    """The kind, the name and the namespace of an action's object."""
     match action:
         case Apply(manifest):
             meta = manifest.get("metadata") or {}
@@ -182,9 +183,9 @@ def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
 
 
 class Sequel(NamedTuple):
-    """Actions after a script, which begin with those that make `strangers`.
+    """Actions after a script, beginning with those that create `strangers`.
 
-    `owners` are the uids of the objects that the script leaves; with `ends` the sequel
+    `owners` are the uids of the objects that the script leaves. With `ends` the sequel
     deletes them.
     """
 
@@ -207,9 +208,9 @@ def sequels_of(
 ) -> list[Sequel]:
     """The sequels of a script that has ended in this cluster; `handled` are kinds.
 
-    There are none where nothing is left of a custom kind that handlers are for. `made`
-    are the uids of what the operator has made. An object that is `alone` has but an
-    end: no others come and go.
+    A script has no sequels if nothing is left of a custom kind with handlers. `made`
+    are the uids of the objects that the operator has made. For an object that is
+    `alone` the only sequel is its end: no others come and go.
     """
     objects = [*_own_objects(scene, handled, end)]
     if not objects:
@@ -220,8 +221,8 @@ def sequels_of(
         Delete(f"{kind}/{each['metadata']['name']}", each["metadata"].get("namespace"))
         for kind, each, _ in objects
     )
-    # A handler that lists a namespace may well count one that comes: so none comes
-    # where the children of others are looked at.
+    # A handler that lists a namespace may count a newcomer. So no stranger comes if
+    # handlers look at the children of others.
     several = (*strangers, *_bystanders(scene, end, made))
     begin_end = tuple(Apply(dict(each)) for each in several)
     over = Sequel((*begin_end, *ends), several, owners, ends=True)
@@ -234,7 +235,7 @@ def _others(
     owners: tuple[str, ...],
     strangers: tuple[Manifest, ...],
 ) -> Iterator[Sequel]:
-    """One of another name comes and goes, and a namesake in another namespace."""
+    """An object of another name comes and goes, and a namesake in another namespace."""
     kind, manifest, _ = last
     begin = tuple(Apply(dict(each)) for each in strangers)
     twin, place = _twin(manifest), manifest["metadata"].get("namespace")
@@ -262,7 +263,7 @@ def _own_objects(
         if resource is None or is_builtin(resource.group):
             continue
         if action.manifest["metadata"].get("finalizers"):
-            continue  # the user holds it, and lets it go in another way
+            continue  # the user holds it, and releases it in another way
         kind = f"{resource.plural}.{resource.group}"
         meta = action.manifest["metadata"]
         place = (
@@ -286,7 +287,7 @@ def owned_in(
     *,
     passive: bool = False,
 ) -> list[Known]:
-    """The objects of which all owners are among these uids, and which have any.
+    """The objects with owners, all of them among these uids.
 
     `drawn` are the random bytes that their names may be made of.
     """
@@ -309,11 +310,11 @@ def trespasses(
     usual: Cluster,
     waited: Sequence[Cluster] = (),
 ) -> Iterator[tuple[Known, str]]:
-    """The objects that are nobody's affair in a sequel, and what becomes of them.
+    """The objects that a sequel must not affect, and what happens to them.
 
-    `rests` are the rests before it and after each of its actions, and after restarts;
-    what is gone in the `usual` end as well went by itself, and so did what is gone when
-    the user has `waited` as long instead.
+    `rests` are the clusters before it, after each of its actions, and after restarts.
+    An object that is also gone in the `usual` end went by itself. So did one that is
+    also gone after the user has only `waited` as long.
     """
     before, *later = rests
     watched: dict[Known, Manifest | None] = {
@@ -341,7 +342,7 @@ def trespasses(
 
 
 def _is_gone(known: Known, clusters: Sequence[Cluster]) -> bool:
-    """Whether an object is gone in the cluster, if there is one to look at."""
+    """Whether an object is gone in the cluster, if a cluster is given."""
     return any(known.found_in(each) is None for each in clusters)
 
 
@@ -350,7 +351,7 @@ def _owners(found: Manifest | None) -> Any:
 
 
 def _known(manifest: Manifest, cluster: Cluster) -> Known:
-    """The object of a stranger's manifest, there or not."""
+    """The object of a stranger's manifest, existing or not."""
     meta = manifest["metadata"]
     key = meta["namespace"], meta["name"]
     group = manifest["apiVersion"].rpartition("/")[0]
@@ -362,7 +363,7 @@ def _known(manifest: Manifest, cluster: Cluster) -> Known:
 
 
 def _strangers(cluster: Cluster, owners: Sequence[str]) -> Iterator[Manifest]:
-    """Copies of children, one of each kind, that belong to their namespace."""
+    """Copies of children, one of each kind, owned by their namespace."""
     spaces = cluster.shelves.get(("", "namespaces"))
     kinds = set()
     for each in owned_in(cluster, owners, passive=True):
@@ -379,8 +380,8 @@ def _bystanders(
 ) -> Iterator[Manifest]:
     """Objects without a label or an owner, one of each kind that the operator makes.
 
-    There are none of kinds that handlers are called for, nor in a namespace that was
-    not there before the operator: all within may be its own.
+    There are none of kinds with handlers, nor in a namespace that did not exist before
+    the operator: everything within may be its own.
     """
     spaces = scene.base.cluster.shelves.get(("", "namespaces")) or ()
     for (group, plural), manifest in _BYSTANDERS.items():

@@ -28,10 +28,10 @@ Predicate = Callable[[View, Picture], Any]
 
 
 class Expectation(NamedTuple):
-    """A predicate that holds for each object of a kind, once all has come to rest.
+    """A predicate that holds for each object of a kind, once everything has settled.
 
-    If it is `deleting`, also for objects that are being deleted; and if it holds
-    `always`, after each change of the cluster, too.
+    If it is `deleting`, it also holds for objects under deletion. If it holds `always`,
+    it also holds after each change of the cluster.
     """
 
     kind: str
@@ -43,26 +43,26 @@ class Expectation(NamedTuple):
 def expect(
     kind: str, *, deleting: bool = False, always: bool = False
 ) -> Callable[[Predicate], Predicate]:
-    """Declare what holds of each object of a `kind` when all has come to rest.
+    """Declare what holds for each object of a `kind` once everything has settled.
 
-    The function gets the object, and the world around it; what it answers counts as
-    true or false. It stands in the file of a script, or beside the operator:
+    The function gets the object, and the world around it; its result counts as true or
+    false. It is in the file of a script, or next to the operator:
 
         @expect("databases")
         def has_its_claim(database, world):
             return f"pvc/{database.name}" in world
 
-    With `deleting` it is asked of objects that are being deleted as well, and with
-    `always` after each change of the cluster, also while faults strike. The world has
-    the objects, the operator's `requests`, the `changes` of the cluster in their order,
-    and each external `model`.
+    With `deleting` it is also called for objects that are being deleted. With `always`
+    it is also called after each change of the cluster, even while faults strike. The
+    world has the objects, the operator's `requests`, the `changes` of the cluster in
+    their order, and each external `model`.
 
     Raises TypeError for a function that does not take these two.
     """
 
     def marked(holds: Predicate) -> Predicate:
         name = getattr(holds, "__name__", "the function")
-        with suppress(ValueError):  # of one in C nobody knows what it takes
+        with suppress(ValueError):  # the arguments of a C function are unknown
             try:
                 inspect.signature(holds).bind(None, None)
             except TypeError:
@@ -88,7 +88,7 @@ def expectations_in(names: Mapping[str, Any]) -> tuple[Expectation, ...]:
 def error_in(function: Callable[..., Any], problem: BaseException) -> str:
     """An error of an author's function, with the line: `KeyError: 'a' (s.py, line 4)`.
 
-    The line is the function's own, or that of another function in its file.
+    The line is in the function itself, or in another function of its file.
     """
     code = getattr(function, "__code__", None)
     frames = [

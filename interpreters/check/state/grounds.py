@@ -1,4 +1,4 @@
-"""The world at one moment of a run, in which writes are tried without consequences."""
+"""The world at one moment of a run, for trying writes without consequences."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "placed",
 ]
 
-# A field that the kind does not have is refused.
+# The server refuses a field that the kind does not have.
 STRICT = (("fieldValidation", "Strict"),)
 
 # The objects of a cluster, each with the group and the plural of its kind.
@@ -46,7 +46,7 @@ Objects = Iterator[tuple[tuple[str, str], dict[str, Any]]]
 class Tried(NamedTuple):
     """A write that was tried: the response, and the decisions about it.
 
-    `reads` are the effects by which the handlers have looked at the world.
+    `reads` are the effects with which the handlers have read the world.
     """
 
     response: ApiResponse
@@ -61,7 +61,7 @@ class Tried(NamedTuple):
 
     @property
     def is_denied(self) -> bool:
-        """Whether one of the operator's handlers has denied it."""
+        """Whether one of the operator's handlers denied it."""
         return any(not each.allowed for each in self.decisions)
 
 
@@ -75,7 +75,7 @@ class Ground(NamedTuple):
     calls: Mapping[str, Any]
 
     def tried(self, request: ApiRequest, *, is_reviewed: bool = True) -> Tried:
-        """The result of a write here; no handler is asked unless it is reviewed."""
+        """The result of a write here; handlers are asked only if it is reviewed."""
         run = self.run()
         run.is_registered = is_reviewed
         listener = _Listener()
@@ -85,7 +85,7 @@ class Ground(NamedTuple):
         return Tried(response, found, run.cluster, reads)
 
     def after(self, *requests: ApiRequest) -> Ground | None:
-        """The same after writes that nobody reviews; None where one is refused."""
+        """The ground after writes without reviews; None if one is refused."""
         ground = self
         for each in requests:
             found = ground.tried(each, is_reviewed=False)
@@ -95,11 +95,11 @@ class Ground(NamedTuple):
         return ground
 
     def decision(self, request: Request, asks: Collection[str] = ()) -> Decision:
-        """The decision of handlers, by their ids, about a write; without ids of all."""
+        """The decision of handlers about a write; `asks` are their ids, or all."""
         return self.run().decide(request, asks)
 
     def run(self) -> SimulatedRun:
-        """An operator that answers here, and nothing else."""
+        """An operator that answers here, and does nothing else."""
         clock = VirtualClock(self.wall)
         calls = forked(self.calls)
         run = SimulatedRun(self.program, self.cluster, clock=clock, calls=calls)
@@ -115,16 +115,16 @@ class Ground(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A decision, and the world in which it was made."""
+    """A decision, and its world."""
 
     decision: Decision
     ground: Ground
 
 
 class Stored(NamedTuple):
-    """A stored object, the world in which it is, and its path there.
+    """A stored object, its world, and its path there.
 
-    It `is_new` as long as nobody has changed it since it was created, or given.
+    It `is_new` as long as it is unchanged since it was created, or given.
     """
 
     found: dict[str, Any]
@@ -158,7 +158,7 @@ _OF_SERVERS = frozenset(
 
 
 def fresh(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as somebody creates it."""
+    """The object in the form in which a user creates it."""
     meta = {k: each for k, each in found["metadata"].items() if k not in _OF_SERVERS}
     body = {key: each for key, each in found.items() if key != "status"}
     return {**body, "metadata": meta}
@@ -174,7 +174,7 @@ def placed(handler: Handler) -> str:
 
 
 class _Listener:
-    """A director that notes what the handlers decide, and by what."""
+    """A director that notes the handlers' decisions, and the effects behind them."""
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []

@@ -1,9 +1,8 @@
 """Faults, the sites at which they strike, and schedules of them.
 
-A site is named by what happens there: which handler asks for which effect of which
-object, for the how many-th time; which event of which object arrives; which action of
-the user has come to rest. A number in a run would mean something else with the next
-change of the operator's code.
+The event at a site names it. It is a handler's request for an effect on an object, with
+a count. Or it is the arrival of an object's event, or a user's action that has settled.
+A number in a run would change its meaning with the next change of the operator's code.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ __all__ = [
     "in_words",
 ]
 
-# The mark of rivals and webhooks on objects: a label, an annotation, a finalizer.
+# The mark that rivals and webhooks set on objects: a label, an annotation, a finalizer.
 RIVAL = "rival.example.com/mark"
 
 
@@ -52,8 +51,8 @@ class Place(Enum):
 class Site(NamedTuple):
     """A place in a run: `nth` counts equal ones, from 1.
 
-    `handler` is "" for the operator's own writes; `verb` is the effect, or the event's
-    type; `target` is kind/name, the called function, or the number of a user's action.
+    `handler` is "" for the operator's own writes. `verb` is the effect, or the event's
+    type. `target` is kind/name, the called function, or the number of a user's action.
     """
 
     place: Place
@@ -79,7 +78,7 @@ class Site(NamedTuple):
 
 
 def _ordinal(number: int) -> str:
-    """A number in an order.
+    """A number as an ordinal.
 
     >>> _ordinal(1), _ordinal(2), _ordinal(11), _ordinal(23)
     ('1st', '2nd', '11th', '23rd')

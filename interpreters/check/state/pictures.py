@@ -24,8 +24,8 @@ VERBS: Mapping[str, Verb] = {
 class Change(NamedTuple):
     """A change of the cluster: what was done to the `target`, such as `pods/a`.
 
-    `object` is the target after the change, or the last one before its deletion. What
-    is generated in a name is `*` in `target`, as in the sites of faults.
+    `object` is the target after the change, or the last one before its deletion.
+    Generated parts of a name are `*` in `target`, as in the sites of faults.
 
         made = [each.target for each in world.changes("pods") if each.verb == "create"]
     """
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request or a call of the operator: of which handler, and how it was answered.
+    """A request or a call of the operator, with its handler and the kind of answer.
 
     `verb` is the effect's, such as `create`, `apply`, `get` or `call`. `answer` is
     "accepted", "conflict", "missing", "refused", "unreachable", "unknown" (without a
@@ -58,7 +58,7 @@ class Request(NamedTuple):
 
 
 class Past(NamedTuple):
-    """The past of a picture, which is looked up only if somebody asks."""
+    """The past of a picture, which is looked up only on demand."""
 
     events: Callable[[], Sequence[StoredEvent]] = lambda: ()
     requests: Callable[[], Sequence[Request]] = lambda: ()
@@ -67,7 +67,7 @@ class Past(NamedTuple):
 
 
 class Picture:
-    """The objects of a cluster at one moment, and what has happened by then.
+    """The objects of a cluster at one moment, and the events until then.
 
     They are named as in kubectl, by kind/name:
 
@@ -76,7 +76,7 @@ class Picture:
             return f"pvc/{database.name}" in world
 
     It is made of a `cluster` and the `catalogue` of its kinds, at the time `wall` (Unix
-    seconds), with the `past` of that moment. `namespace` is that of names without one.
+    seconds), with the `past` of that moment. `namespace` applies to names without one.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Picture:
         self._calls: Mapping[Any, Any] | None = None
 
     def objects(self, kind: str) -> list[View]:
-        """Read all objects of a `kind`; none where the cluster does not know it."""
+        """Read all objects of a `kind`; empty if the cluster does not know it."""
         resource = self._catalogue.lookup(kind)
         if resource is None:
             return []
@@ -101,7 +101,7 @@ class Picture:
         return [View.of(each, self.wall) for _, each in sorted((shelf or {}).items())]
 
     def get(self, where: str, *, namespace: str | None = None) -> View | None:
-        """Read the object at `where`, kind/name, or None where there is none.
+        """Read the object at `where`, kind/name, or None if it does not exist.
 
         `namespace` is the scenario's by default; kinds without namespaces ignore it.
         """
@@ -126,7 +126,7 @@ class Picture:
     def changes(self, *kinds: str) -> list[Change]:
         """List the changes of the cluster since the script began, oldest first.
 
-        They are of objects of these `kinds`, or of all.
+        They concern objects of these `kinds`, or of all.
         """
         found = [*map(self._catalogue.lookup, kinds)]
         wanted = {(each.group, each.plural) for each in found if each is not None}
@@ -147,10 +147,10 @@ class Picture:
         return [*self._past.requests()]
 
     def model(self, function: str) -> Any:
-        """The model that answers calls of a `function`, as it is at this moment.
+        """The model that answers calls of a `function`, in its state at this moment.
 
-        It is the `External` whose method answers; what is done to it changes nothing.
-        Raises `KeyError` where no model answers.
+        It is the `External` whose method answers; changes to it have no effect. Raises
+        `KeyError` if the function has no model.
         """
         if self._calls is None:
             self._calls = forked(self._past.calls)

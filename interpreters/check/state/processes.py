@@ -1,9 +1,9 @@
 """A second process of the operator in a trial, in the same cluster.
 
-Without leader election both work, and take turns.  With it the second one is a replica
-that stands by: when the leader is dead, or stands still, for longer than its lease
-lasts, the replica leads.  It does so until the faults end, and is gone with them; then
-the first one waits for that lease to be over.
+Without leader election both work, and take turns. With it the second one is a standby
+replica. It leads once the leader is dead, or stands still, for longer than its lease
+lasts. It leads until the faults end, and disappears with them; then the first one waits
+until that lease has expired.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def wakes(state: TrialState) -> bool:
 
 
 def worker(state: TrialState) -> SimulatedRun:
-    """The process whose rest counts: the first, unless the other works in its place."""
+    """The process whose rest counts: the first, unless the other works instead."""
     second = state.second
     if second is None or not is_elected(state.scene.program):
         return state.run
@@ -61,7 +61,10 @@ def worker(state: TrialState) -> SimulatedRun:
 
 
 def takes(state: TrialState, second: SimulatedRun) -> bool:
-    """Let the second process take a step, by turns with the first; whether it did."""
+    """Let the second process take a step, by turns with the first.
+
+    Return whether it did.
+    """
     run = state.run
     if state.turns % 2 and run.deliverable() is not None:
         return False
@@ -77,7 +80,7 @@ def takes(state: TrialState, second: SimulatedRun) -> bool:
 
 
 def _passes(state: TrialState, second: SimulatedRun) -> bool:
-    """Let the time pass to what the second has to do, if that comes first."""
+    """Let the time pass until the second process is due, if that comes first."""
     run = state.run
     at, own = second.next_at(), run.next_at()
     if at is None or (own is not None and own < at):
@@ -89,7 +92,7 @@ def _passes(state: TrialState, second: SimulatedRun) -> bool:
 
 
 def _rings_of_replicas(state: TrialState, second: SimulatedRun) -> bool:
-    """Let the alarms ring that are due: time passes for who works alone."""
+    """Let due alarms ring: time passes only for a process that works alone."""
     run = state.run
     if run.deliverable() is not None:
         return False
@@ -132,7 +135,7 @@ class Beside:
         return outcome
 
     def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request as it is."""
+        """The request, unchanged."""
         return request
 
     def reviews(

@@ -1,4 +1,4 @@
-"""The values of a trial: its scene, its limits, and what it writes down."""
+"""The values of a trial: its scene, its limits, and its records."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Phase(IntEnum):
     HEALED = 1
     RESTARTED = 2
     AGAIN = 3
-    LAST = 4  # only where the first restart had a change to handle
+    LAST = 4  # only if the first restart had a change to handle
     DONE = 5
 
 
@@ -63,11 +63,11 @@ class Absence(Enum):
 
 
 class Limits(NamedTuple):
-    """When a trial is not going to come to rest.
+    """The limits after which a trial is assumed not to settle.
 
-    That is after so many `turns` within a phase; or where nothing is left but a handler
-    that fails with the same error so many times in a row: unforeseen (`repeats`), or
-    foreseen (`waits`).
+    The trial exceeds them after this number of `turns` within a phase. It also exceeds
+    them if only one handler is left that fails with the same error this often in a row:
+    unforeseen (`repeats`), or foreseen (`waits`).
     """
 
     turns: int = 20_000
@@ -78,9 +78,9 @@ class Limits(NamedTuple):
 class Scene(NamedTuple):
     """The common ground of all trials of a script.
 
-    In `base` the definitions and the given objects are there, and the operator has not
-    begun; in `booted` it has, and all has come to rest. `rivals` are functions by kind
-    (`deployments.apps`): called with each object that has changed, they answer the
+    In `base` the definitions and the given objects exist, and the operator has not
+    begun; in `booted` it has, and everything has settled. `rivals` are functions by
+    kind (`deployments.apps`). Each is called with every changed object, and returns the
     merge patch of another controller, or None.
     """
 
@@ -92,7 +92,7 @@ class Scene(NamedTuple):
     namespace: str = "default"
     expectations: tuple[Expectation, ...] = ()
     former: Program | None = None
-    # The cluster before the given objects were there.
+    # The cluster before the given objects exist.
     bare: Cluster = empty_cluster()
 
 
@@ -119,8 +119,8 @@ class Write(NamedTuple):
 
     The versions of the cluster are those before and after it. `view` is the version of
     the object that the handler has seen last, `uid` is its uid; None if it has not
-    looked. `generation` is that of the handled object in the handler's view, if that is
-    what is written.
+    looked. `generation` is the generation of the handled object in the handler's view,
+    if that object is written.
     """
 
     site: Site
@@ -158,8 +158,8 @@ class Glimpse(NamedTuple):
 class Kept(NamedTuple):
     """The notes of a trial for expectations; without expectations it takes none.
 
-    They are the requests of the operator, the models at the end of each phase, and what
-    is to be seen of each moment, if an expectation holds always.
+    They are the requests of the operator, and the models at the end of each phase. If
+    an expectation holds always, they also have the visible facts of each moment.
     """
 
     asked: list[Asked]
@@ -172,14 +172,14 @@ class Kept(NamedTuple):
         return cls([], {}, [])
 
     def copy(self) -> Kept:
-        """The same, which goes on apart."""
+        """A copy that continues independently."""
         return Kept(self.asked.copy(), self.models.copy(), self.glimpses.copy())
 
 
 class Reviewed(NamedTuple):
     """A decision of the operator's admission handlers.
 
-    The cluster, the operator's state and the models are those before the write.
+    The cluster, the operator's state and the models are from before the write.
     """
 
     decision: Decision
@@ -189,7 +189,7 @@ class Reviewed(NamedTuple):
 
 
 class Rejection(NamedTuple):
-    """A write that the API server itself has refused, in the handling of a subject."""
+    """A write that the API server itself has refused, while a subject was handled."""
 
     site: Site
     outcome: Refused
@@ -199,10 +199,10 @@ class Rejection(NamedTuple):
 class Refusal(NamedTuple):
     """An action of the user that the cluster has refused, and why.
 
-    `status` is the HTTP status, 0 where no request could be made of it; `place` is the
-    number of the action. `denials` are those of the operator's own handlers, and
-    `spoilt_by` names its mutations if none denies it, and the cluster takes the action
-    without them.
+    `status` is the HTTP status, 0 if it could not become a request; `place` is the
+    number of the action. `denials` are the denials of the operator's own handlers.
+    `spoilt_by` names its mutations if no handler denies the action, and the cluster
+    accepts it without them.
     """
 
     action: Action
@@ -219,7 +219,7 @@ class Refusal(NamedTuple):
 
     def __str__(self) -> str:
         remedy = {
-            0: "",  # the reason has it
+            0: "",  # see the reason
             404: "; name what is there by then",
         }.get(self.status, "; let the script do what the cluster takes")
         words = f"the cluster refuses `{self.action}`, without any fault"
@@ -227,10 +227,10 @@ class Refusal(NamedTuple):
 
 
 class Unrest(NamedTuple):
-    """Why a phase has not come to rest; `endless` where something goes on for ever.
+    """The reason why a phase has not settled; `endless` if something goes on for ever.
 
-    Else nothing is left but a handler that fails again and again, or that `waits` for
-    somebody else, as its author foresees.
+    Otherwise only a handler is left that fails again and again, or that `waits` for
+    another actor, as its author foresees.
     """
 
     reason: str
@@ -239,10 +239,10 @@ class Unrest(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """A site that the trial has come to: in which turn, and at what point.
+    """A site that the trial has reached: its turn, and its point in the run.
 
     `place` is the number of actions that the user has done, `version` the cluster's,
-    `step` that of the operator by then.
+    `step` the operator's by then.
     """
 
     turn: int
@@ -253,7 +253,7 @@ class Visit(NamedTuple):
 
 
 class Happened(NamedTuple):
-    """One thing in the story of a trial: when, on which lane, and what.
+    """One event in the story of a trial: its time, its lane, and its content.
 
     `step` is the operator's last one before, `version` the cluster's by then.
     """
@@ -266,7 +266,7 @@ class Happened(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """A kind whose watch events wait: until when, and since which action."""
+    """A kind whose watch events wait: the end time, and the action that began it."""
 
     until: str
     since: int

@@ -1,6 +1,6 @@
-"""Scripts: what a user does to an operator's objects, as values and as JSON.
+"""Scripts: the actions of a user on an operator's objects, as values and as JSON.
 
-Those that are made up are of `fnop.interpreters.check.campaign.walks`.
+The generated ones come from `fnop.interpreters.check.campaign.walks`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = [
 
 
 class ScriptProblem(Exception):
-    """An author's file of scripts is wrong, in one sentence with the remedy."""
+    """An author's file of scripts is wrong; one sentence says why, with the remedy."""
 
 
 class Script(NamedTuple):
     """A list of actions with a name.
 
-    No fault strikes one that is `calm`. In one with a `mistake` the user writes a value
-    that the operator does not serve, and corrects it.
+    Faults do not strike a script that is `calm`. In a script with a `mistake` the user
+    writes a value that the operator does not serve, and corrects it.
     """
 
     name: str
@@ -93,7 +93,7 @@ def _to_json(action: Action) -> dict[str, Any]:
 
 
 def script_from_json(found: Sequence[Mapping[str, Any]]) -> tuple[Action, ...]:
-    """The script of `script_to_json`. Raises `ValueError` for what is none.
+    """The script of `script_to_json`. Raises `ValueError` for other values.
 
     >>> script_from_json([{"do": "delete", "where": "claims/c"}])
     (Delete(where='claims/c', namespace=None, propagation=None),)

@@ -1,4 +1,4 @@
-"""The names of sites: which object an effect, or an event, is about."""
+"""The names of sites: the object of an effect, or of an event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["asked_at", "object_path", "target_of"]
 # The end of a name that fnop makes from the owner's uid (`stable_name`).
 _STABLE = re.compile(r"-[0-9a-f]{10}$")
 _PARTS = re.compile(r"[a-z0-9]{2,}")
-# Fewer characters may be in a drawn text by chance.
+# Fewer characters may occur in a drawn text by chance.
 _PIECE_MIN = 5
 # The letters of Kubernetes' own generated names, and other usual ones.
 _ALPHABETS = (
@@ -32,16 +32,16 @@ _ALPHABETS = (
     string.digits + string.ascii_lowercase,
     string.digits,
 )
-# Kinds by which operators tell, or find, each other: no handler depends on them.
+# Kinds by which operators inform, or find, each other: handlers do not depend on them.
 _ASIDE = frozenset((("", "events"), ("events.k8s.io", "events")))
 
 
 def target_of(
     plural: str, found: Mapping[str, Any], drawn: Collection[bytes] = ()
 ) -> str:
-    """The name of an object in sites; what is generated in it is `*`.
+    """The name of an object in sites; its generated parts are `*`.
 
-    So is a part that is made of `drawn` random bytes.
+    The same holds for a part that is made of `drawn` random bytes.
 
     >>> target_of("pods", {"metadata": {"name": "x-abcde", "generateName": "x-"}})
     'pods/x-*'
@@ -73,14 +73,14 @@ def _is_made_of(part: str, drawn: Collection[bytes]) -> bool:
 
 @lru_cache(4096)
 def _forms(raw: bytes) -> tuple[str, ...]:
-    """The texts that names are made of random bytes with."""
+    """The texts that random bytes take in names."""
     letters = ("".join(each[byte % len(each)] for byte in raw) for each in _ALPHABETS)
     base32 = base64.b32encode(raw).decode().lower().rstrip("=")
     return raw.hex(), base32, str(int.from_bytes(raw)), *letters
 
 
 def asked_at(run: SimulatedRun, command: Perform) -> Site | None:
-    """The site of an effect; None for what is no part of the operator's work."""
+    """The site of an effect; None if it is outside of the operator's work."""
     effect, handler = command.effect, command.handler or ""
     if isinstance(effect, Call):
         return Site(

@@ -1,8 +1,8 @@
-"""Worlds compared: everything in a cluster, up to what differs between equal runs.
+"""Worlds compared: everything in a cluster that does not differ between equal runs.
 
 Uids, versions, timestamps and generated names differ between two runs of the same
-script, and so does what fnop keeps on objects for itself. All of that is renamed or
-left out; nothing else is, so there is no mask for an author to set.
+script, and so do fnop's own notes on objects. All of them are renamed or omitted.
+Nothing else is, so an author does not have to set a mask.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 
 
-# The end of a name that looks like a hash, and is the time in seconds.
+# The end of a name that looks like a hash, but is the time in seconds.
 _UNIX = re.compile(r"-(1[5-9]|2\d)\d{8}$")
 
 
 _OWN = "fnop.dev/"
 
 
-# Kinds that say nothing about the end: what was told, who leads, and what the cluster's
-# own controllers keep about the past.
+# Kinds that do not describe the end: reports, leadership, and records of the past by
+# the cluster's own controllers.
 ASIDE = frozenset(
     (
         *(("", "events"), ("events.k8s.io", "events"), ("", "nodes")),
@@ -70,7 +70,7 @@ _THEIRS = ("deployment.kubernetes.io/", "pv.kubernetes.io/", "batch.kubernetes.i
 def objects_in(
     cluster: Cluster, base: Cluster
 ) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
-    """The objects that are not as they were in the `base`, by kind and key."""
+    """The objects that differ from those in the `base`, by kind and key."""
     for resource, shelf in sorted(cluster.shelves.items()):
         before = base.shelves.get(resource)
         if shelf is before or resource in ASIDE:
@@ -81,9 +81,10 @@ def objects_in(
 
 
 def rolling_in(cluster: Cluster) -> frozenset[str]:
-    """The aliases of what belongs to sets whose rollout has not come to its end.
+    """The aliases of objects in sets whose rollout has not ended.
 
-    One that waits for a pod keeps pods of the version before, in the cluster's own way.
+    A set that waits for a pod keeps pods of the version before, in the cluster's own
+    way.
     """
     found = [
         (alias_of(resource, each), each["metadata"])
@@ -98,7 +99,7 @@ def rolling_in(cluster: Cluster) -> frozenset[str]:
         if _is_rolling(each)
     }
     aliases: set[str] = set()
-    for _ in _OF_ROLLOUTS:  # pods belong to a Deployment by way of a ReplicaSet
+    for _ in _OF_ROLLOUTS:  # pods belong to a Deployment through a ReplicaSet
         for alias, meta in found:
             owners = {each["uid"] for each in meta.get("ownerReferences") or ()}
             if owners & uids:
@@ -114,7 +115,7 @@ _OF_ROLLOUTS = (("apps", "replicasets"), ("", "pods"))
 
 
 def _is_rolling(found: Mapping[str, Any]) -> bool:
-    """Whether a set has pods of several versions, as its status tells."""
+    """Whether a set has pods of several versions, according to its status."""
     status = found.get("status") or {}
     if "updateRevision" in status:
         return bool(status.get("currentRevision") != status["updateRevision"])
@@ -129,10 +130,10 @@ def world_of(
     calls: Mapping[str, Any] | None = None,
     drawn: Collection[bytes] = (),
 ) -> World:
-    """The world of a cluster, without what was there in the `base` already.
+    """The world of a cluster, without the objects that the `base` already has.
 
-    `calls` are the models of external systems, which belong to it, `drawn` the random
-    bytes that names may be made of.
+    `calls` are the models of external systems, which belong to it. `drawn` are the
+    random bytes that names may be made of.
     """
     found = [*objects_in(cluster, base)]
     names = {
@@ -143,7 +144,7 @@ def world_of(
         (each["metadata"]["name"], target_of("", each, drawn)[1:]) for _, each in found
     ]
     generated = {name: bare for name, bare in plain if bare != name}
-    # Models by bare names alone are a mapping that is empty, and not nothing.
+    # A mapping with only models by bare names is empty, but not None.
     systems = externals_of({} if calls is None else calls)
     for system in systems:
         generated |= system.aliases()
@@ -179,7 +180,7 @@ def is_builtin(group: str) -> bool:
 def digests_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
     """The states of external systems, as JSON texts by their aliases in a world.
 
-    Those that keep records have nothing that is to be taken away.
+    Systems that keep records do not have anything that must be removed.
     """
     return {
         _named(number, each): orjson.dumps(each.visible(), option=orjson.OPT_SORT_KEYS)
@@ -219,7 +220,7 @@ def alias_of(
     where = found["metadata"].get("namespace")
     kind = f"{plural}.{group}" if group else plural
     name = target_of(kind, found, drawn)
-    if _UNIX.search(str(found["metadata"].get("name"))):  # and nothing generated
+    if _UNIX.search(str(found["metadata"].get("name"))):  # and otherwise not generated
         name = f"{kind}/{found['metadata']['name']}"
     return name if where in (None, "default") else f"{name} in {where}"
 
@@ -230,13 +231,13 @@ def _masked(
     plain = _TIME.sub("<time>", text.decode())
     plain = UID.sub(lambda uid: f"<uid of {names.get(uid[0], 'the dead')}>", plain)
     for name in sorted(generated, key=len, reverse=True):
-        alias = orjson.dumps(generated[name])[1:-1].decode()  # it stands in a text
+        alias = orjson.dumps(generated[name])[1:-1].decode()  # it is part of a text
         plain = plain.replace(name, alias)
     return _STABLE.sub("-*", plain).encode()
 
 
 def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:
-    """An object without what differs in each run, and without fnop's own notes."""
+    """An object without parts that differ in each run, and without fnop's own notes."""
     meta = found["metadata"]
     kept: dict[str, Any] = {}
     for stanza in ("labels", "annotations"):
@@ -272,7 +273,7 @@ def _status(status: Mapping[str, Any], generation: Any) -> dict[str, Any]:
     conditions = kept.get("conditions")
     if isinstance(conditions, list):
         found = [_condition(each, generation) for each in conditions]
-        # A list by type (metav1.Condition): its order means nothing.
+        # A list by type (metav1.Condition): its order has no meaning.
         kept["conditions"] = sorted((each for each in found if each), key=_type_of)
         if not kept["conditions"]:
             del kept["conditions"]
@@ -284,7 +285,7 @@ def _type_of(condition: Any) -> str:
 
 
 def _condition(found: Any, generation: Any) -> Any:
-    """A condition; of the operator's own, only that it has failed for good."""
+    """A condition; for the operator's own, only whether it has failed for good."""
     if not isinstance(found, dict):
         return found
     if str(found.get("type")).startswith(_OWN):

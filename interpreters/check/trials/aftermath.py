@@ -1,8 +1,8 @@
-"""The time after a run without faults: what goes on while the user does nothing.
+"""The time after a run without faults: the work that continues without the user.
 
-Timers and daemons change systems outside, and fields in which they count.  What these
-hold depends on when it is looked at: after a fault, which costs time, it is otherwise.
-Everything else has to be as in the run without faults, also where there are timers.
+Timers and daemons change systems outside, and fields in which they count. Their values
+depend on the moment of the look: after a fault, which costs time, they differ.
+Everything else must be as in the run without faults, also if the operator has timers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from fnop.interpreters.simulation.simulation import CannotFork
 
 __all__ = ["Aftermath", "aftermath_of"]
 
-# Timers are followed as long as the shortest is called so often, and no longer.
+# Timers are followed until the shortest was called this often.
 CALLS_MAX = 300
-# Virtual seconds in which a field that changes with time is expected to do so.
+# The virtual seconds within which a field that changes with time is expected to do so.
 DRIFT_SECONDS = 180.0
 
 
 class Aftermath(NamedTuple):
     """Systems outside (by alias), and fields, that change by themselves after a run.
 
-    `vain` are sentences about what is asked for again and again.
+    `vain` are sentences about requests that are repeated in vain.
     """
 
     systems: frozenset[str] = frozenset()
@@ -36,15 +36,15 @@ class Aftermath(NamedTuple):
     vain: tuple[str, ...] = ()
 
     def explains(self, alias: str, path: str) -> bool:
-        """Whether time alone may make a field of an object what it is."""
+        """Whether time alone may explain the value of an object's field."""
         return alias in self.systems or (alias, path) in self.fields
 
 
 def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
-    """Follow a run after its end on one fork: all that goes on by itself.
+    """Follow a run after its end on one fork: everything that goes on by itself.
 
-    Where the run does not come to rest, and where there are daemons, which may begin
-    something after any time, or timers of an unknown pace, all systems may change.
+    All systems may change if the run does not settle. The same holds for daemons, which
+    may begin something at any time, and for timers of an unknown pace.
     """
     handlers = trial.scene.program.handlers
     background = [each for each in handlers if each.role in BACKGROUND]
@@ -85,7 +85,7 @@ def _changed(
 
 
 def _seconds(background: list[Handler]) -> float | None:
-    """The time in which each timer is called twice; None where nobody knows it."""
+    """The time that calls each timer twice; None if it is unknown."""
     schedules = [each.schedule for each in background if each.schedule is not None]
     paces = [each.interval for each in schedules if _is_number(each.interval)]
     given = [each.initial_delay for each in schedules]

@@ -1,4 +1,4 @@
-"""The differences of two worlds, but for those that two equal runs have as well."""
+"""The differences of two worlds, without those that two equal runs also have."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Volatile(NamedTuple):
     """The differences of two benign runs, with another seed and another clock.
 
     `paths` are pairs of an alias and a dotted path, `objects` aliases that only one of
-    the runs has. `moments` are aliases with a `#` for each number that the runs have
-    otherwise, such as a slot of the clock, and `steady` says of how many of those
-    there are however much time passes.
+    the runs has. `moments` are aliases with a `#` for each number that differs between
+    the runs, such as a slot of the clock. `steady` has the number of objects of those
+    moments whose number does not depend on the elapsed time.
     """
 
     paths: frozenset[tuple[str, str]] = frozenset()
@@ -35,12 +35,12 @@ class Volatile(NamedTuple):
     steady: frozenset[tuple[str, int]] = frozenset()
 
     def moment_in(self, alias: str) -> str | None:
-        """The one of `moments` that an alias is of, if it is of any."""
+        """The one of `moments` that an alias belongs to, if any."""
         return moment_in(alias, self.moments)
 
 
 class Difference(NamedTuple):
-    """One difference of two worlds; None stands for what is not there."""
+    """One difference of two worlds; None stands for a missing value."""
 
     alias: str
     path: str
@@ -63,7 +63,7 @@ class Difference(NamedTuple):
 
     @property
     def _is_whole(self) -> bool:
-        """Whether it is of an object, or of a thing of an external system, as such."""
+        """Whether it concerns an object, or an external system's thing, as a whole."""
         values = (self.expected, self.found)
         things = (each["id"] for each in values if _is_thing(each))
         return self.path == "" or any(self.path.startswith(each) for each in things)
@@ -102,7 +102,7 @@ def _text(value: Any) -> str:
 
 
 def _cut(text: str, same: int) -> str:
-    """A long text around the place where it differs from the other.
+    """The part of a long text around the place of its difference.
 
     >>> _cut("a" * 100 + "b" + "c" * 100, 100)[:30]
     '...aaaaaaaaaaaaaaaaaaaabcccccc'
@@ -128,8 +128,9 @@ def differences(
 ) -> list[Difference]:
     """The differences of two worlds.
 
-    Those of kinds in `without_status`, as `claims.example.com`, may differ in status.
-    Things of an external system are told by their ids, where none of it is volatile.
+    Objects of kinds in `without_status`, such as `claims.example.com`, may differ in
+    status. Things of an external system are identified by their ids, unless part of the
+    system is volatile.
     """
     plain = _differences(expected, found, volatile, without_status)
     known = {alias for alias, _ in volatile.paths}
@@ -146,9 +147,9 @@ def _differences(
     volatile: Volatile,
     without_status: Collection[str] = (),
 ) -> list[Difference]:
-    """The differences of two worlds, where elements of lists are told by their places.
+    """The differences of two worlds, with list elements identified by their places.
 
-    Places are volatile as well where things outside have another id in each run.
+    Places are volatile as well if things outside have other ids in each run.
     """
     result = [*_more_of(found, volatile)]
     expected, found = (timeless(each, volatile.moments) for each in (expected, found))
@@ -177,7 +178,7 @@ def _differences(
 
 
 def _more_of(world: World, volatile: Volatile) -> Iterator[Difference]:
-    """The moments in names of which there are more than there always are."""
+    """The moments in names that occur more often than they always do."""
     usual = dict(volatile.steady)
     for moment, number in sorted(counted(world, volatile.moments).items()):
         if number > usual.get(moment, number):
@@ -188,7 +189,7 @@ def _more_of(world: World, volatile: Volatile) -> Iterator[Difference]:
 def _by_id(alias: str, expected: World, found: World) -> Iterator[Difference]:
     """The differences of the things of an external system, each by its id.
 
-    Where one is missing, that is the whole difference, and not all that come after it.
+    A missing thing is the whole difference; the things after it do not count.
     """
     mine, yours = (_things_in(each.get(alias)) for each in (expected, found))
     if mine is None or yours is None:
@@ -201,7 +202,7 @@ def _by_id(alias: str, expected: World, found: World) -> Iterator[Difference]:
 
 
 def _things_in(text: bytes | None) -> dict[str, Any] | None:
-    """The things that a model shows, by their ids; None for what is no list of them."""
+    """The things that a model shows, by their ids; None if it is not a list of them."""
     things = orjson.loads(text or b"{}").get("")
     if not isinstance(things, list) or not all(map(_is_thing, things)):
         return None
@@ -249,7 +250,7 @@ def leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 def learned(one: World, other: World, *later: World) -> Volatile:
     """The differences between two benign runs, which are volatile.
 
-    Worlds of the first one at other times tell what of it is steady.
+    Worlds of the first run at other times show which parts of it are steady.
     """
     moments = moments_of(one, other)
     found = _differences(one, other, Volatile(moments=moments))

@@ -1,6 +1,6 @@
-"""Names that hold a moment, such as the Job of each slot of a schedule.
+"""Names with a moment in them, such as the Job of each slot of a schedule.
 
-Two runs with other clocks have other numbers there.  A moment is the alias of such an
+Two runs with other clocks have other numbers there. A moment is the alias of such an
 object with `#` for these numbers.
 """
 
@@ -17,14 +17,14 @@ __all__ = ["counted", "moment_in", "moments_of", "timeless"]
 _NUMBER = re.compile(r"\d+")
 
 
-# A moment is known by so many characters, wherever it stands.
+# A moment is recognized by this number of characters, in any place.
 _TELLING = 4
 
 
 def moments_of(one: World, other: World) -> frozenset[str]:
-    """The aliases of two runs that are alike up to numbers, without these.
+    """The aliases of two runs that are alike except for numbers, without these.
 
-    Of several like it, an alias has most in common with the one that has its meaning.
+    If several are alike, an alias has most in common with the one of the same meaning.
     """
     mine, yours = sorted(one.keys() - other.keys()), other.keys() - one.keys()
     alike: defaultdict[str, list[str]] = defaultdict(list)
@@ -41,7 +41,7 @@ def moments_of(one: World, other: World) -> frozenset[str]:
 
 
 def _without_numbers(one: str, other: str) -> str:
-    """The first text with `#` for the numbers that the second one has otherwise.
+    """The first text with `#` for the numbers that differ in the second one.
 
     >>> _without_numbers("jobs/x-1-100", "jobs/x-1-101")
     'jobs/x-1-#'
@@ -51,7 +51,7 @@ def _without_numbers(one: str, other: str) -> str:
 
 
 def moment_in(alias: str, moments: Collection[str]) -> str | None:
-    """The one of some moments that an alias is of, if it is of any.
+    """The one of some moments that an alias belongs to, if any.
 
     >>> moment_in("jobs/x-99001", {"jobs/x-#"})
     'jobs/x-#'
@@ -63,7 +63,7 @@ def moment_in(alias: str, moments: Collection[str]) -> str | None:
 
 
 def _numbers(moment: str, alias: str) -> tuple[str, ...] | None:
-    """The numbers of an alias at the places of `#`; None where it is another one.
+    """The numbers of an alias at the places of `#`; None if it differs.
 
     >>> _numbers("jobs/x-1-#", "jobs/x-1-100"), _numbers("jobs/x-1-#", "jobs/x-2-100")
     (('100',), None)
@@ -74,9 +74,9 @@ def _numbers(moment: str, alias: str) -> tuple[str, ...] | None:
 
 
 def timeless(world: World, moments: Collection[str]) -> World:
-    """The world with the newest of those objects that moments are in the names of.
+    """The world with only the newest object of each moment.
 
-    How many there are, and of which moments, is a question of how much time has passed.
+    The number of such objects, and their moments, depend on the elapsed time.
     """
     newest: dict[str, tuple[list[int], str]] = {}
     result = dict(world)
@@ -92,7 +92,7 @@ def timeless(world: World, moments: Collection[str]) -> World:
 
 
 def _at_no_moment(text: bytes, moment: str, alias: str) -> bytes:
-    """The text of an object without the moment that is in its name.
+    """The text of an object without the moment in its name.
 
     >>> _at_no_moment(b'{"of": "x-99001", "at": 99001}', "jobs/x-#", "jobs/x-99001")
     b'{"of": "x-0", "at": 0}'
@@ -100,7 +100,7 @@ def _at_no_moment(text: bytes, moment: str, alias: str) -> bytes:
     begin = moment.index("#")
     end = len(alias) - (len(moment) - moment.rindex("#") - 1)
     span = alias[begin:end]
-    if len(span) < _TELLING:  # too many texts have it
+    if len(span) < _TELLING:  # too many texts contain it
         name, bare = alias.partition("/")[2], f"{alias[:begin]}0{alias[end:]}"
         return text.replace(name.encode(), bare.partition("/")[2].encode())
     return re.sub(rf"(?<!\d){re.escape(span)}(?!\d)", "0", text.decode()).encode()

@@ -1,9 +1,9 @@
-"""Trials at rests that several scripts have in common, to go on from.
+"""Trials at rests that several scripts share, as starting points.
 
 The scripts of an operator begin alike: all create the object, and some then edit it. A
-fault that strikes while the object is created leads to the same rest in each of them,
-and the trials part only at the user's next action. So the first of them leaves a fork
-behind there, and the others go on from it.
+fault during the creation leads to the same rest in each of them, and the trials part
+only at the user's next action. So the first trial leaves a fork there, and the others
+continue from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fnop.interpreters.simulation.simulation import CannotFork
 
 __all__ = ["Rests"]
 
-# The most forks that are kept: those that nobody has needed for long go first.
+# The most forks that are kept: those that were unused for longest are dropped first.
 KEPT_MAX = 1000
 
 
@@ -28,7 +28,7 @@ class Rests:
     """The forks that trials of several scripts, in one world, have left behind.
 
     A rest has a name: the first script that begins with the actions up to there, and
-    their number. Only those rests are kept at which scripts part.
+    their number. Only rests at which scripts part are kept.
     """
 
     def __init__(self, scripts: Sequence[tuple[Action, ...]]) -> None:
@@ -48,10 +48,10 @@ class Rests:
         self._forks: OrderedDict[tuple[Schedule, int, int], Trial] = OrderedDict()
 
     def keep(self, number: int, schedule: Schedule, trial: Trial) -> None:
-        """Keep a fork of the trial of a script, which has come to a rest.
+        """Keep a fork of the trial of a script, which has reached a rest.
 
-        At the end of its script a trial ends what lasts until the user goes on: this is
-        no rest of a longer script.
+        At the end of its script, a trial ends everything that lasts until the user
+        continues. This rest does not occur in a longer script.
         """
         place = trial.state.user.place
         name = self._names[number].get(place)

@@ -1,9 +1,10 @@
-"""Traffic at rest: what an operator keeps sending while nothing happens.
+"""Traffic at rest: requests that an operator keeps sending while nothing happens.
 
-An operator may look at the world as often as it likes, and apply what it wants at each
-turn of a timer: that is how it finds drift.  It is a defect if it deletes again and
-again what is not there, creates what is there, or asks for its next call although it
-looks at nothing in between: the API server pays for each such request and object.
+An operator may read the world as often as it likes. It may apply its desired objects at
+each turn of a timer: that is how it finds drift. Some repetitions are defects. The
+operator deletes missing objects, creates existing ones, or requests its next call
+without a look at anything in between. The API server pays for each such request and
+object.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from fnop.interpreters.simulation.simulation import Delivery
 
 __all__ = ["SECONDS", "Window"]
 
-# Requests that come no more often are a resync, which costs next to nothing.
+# Requests at longer intervals are a resync, which costs next to nothing.
 SECONDS_MIN = 30.0
-# The number of times that make a habit.
+# The number of repetitions that make a habit.
 TIMES_MIN = 4
 # The virtual seconds that show a habit.
 SECONDS = SECONDS_MIN * (TIMES_MIN + 1)
-# Words at the beginning of a function's name: it takes something away, or writes it.
-# One that ensures something, or synchronises, may look first.
+# Words at the beginning of a function's name: it removes something, or writes it. A
+# function that ensures something, or synchronises, may look first.
 _TAKES_AWAY = re.compile(
     r"_*(delete|deprovision|deregister|destroy|drop|remove|revoke|unregister)(_|$)"
 )
@@ -48,7 +49,7 @@ _WRITES = re.compile(
 
 
 class _Habit(NamedTuple):
-    """A request in vain: by which handler, for which object, and what came of it."""
+    """A request in vain: its handler, its object, and its result."""
 
     handler: str
     subject: str
@@ -71,7 +72,7 @@ def _vain(
 
 
 def _needless(calls: _Calls, handlers: Mapping[str, Handler]) -> Iterator[str]:
-    """The handlers that ask to be called again, and can come to know nothing new."""
+    """The handlers that ask to be called again, and cannot learn anything new."""
     for (handler, _), times in calls.blind.items():
         pace = _pace(times)
         if pace is not None:
@@ -84,7 +85,7 @@ def _needless(calls: _Calls, handlers: Mapping[str, Handler]) -> Iterator[str]:
 
 
 def _pace(times: Sequence[float]) -> float | None:
-    """The seconds between calls; None where they are few, or far between.
+    """The seconds between calls; None if they are few, or far apart.
 
     >>> _pace([0, 10, 20, 30]), _pace([0, 60, 120, 180]), _pace([0, 10])
     (10.0, None, None)
@@ -100,9 +101,9 @@ def _place(handler: Handler | None) -> str:
 
 
 class Window:
-    """A window on a run at rest: what is asked for in vain is noted, and when.
+    """A window on a run at rest: it notes requests in vain, and their times.
 
-    It directs the run as the trial does, which it is opened upon.
+    It directs the run like the trial for which it is opened.
     """
 
     def __init__(self, trial: Trial) -> None:
@@ -121,7 +122,7 @@ class Window:
         return self._trial.director.choose(inbox)
 
     def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        """Perform it, and note whether it was in vain."""
+        """Perform the command, and note whether it was in vain."""
         effect, run = command.effect, self._trial.run
         asks = isinstance(effect, Call) and _changes(effect)
         before = outside_of(run.calls) if asks else None
@@ -130,12 +131,12 @@ class Window:
         vain = _in_vain(command, outcome, before == after)
         if vain is not None and command.handler:
             times, now = self._habits[vain], run.clock.elapsed
-            if times[-1:] != [now]:  # what is asked at once is asked once
+            if times[-1:] != [now]:  # simultaneous requests count once
                 times.append(now)
         return outcome
 
     def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request as it is."""
+        """The request, unchanged."""
         return request
 
     def reviews(
@@ -149,7 +150,7 @@ class Window:
 
 
 def _in_vain(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:
-    """The words for a request that has come to nothing; `still` lies outside."""
+    """The words for a request without effect; `still` is the state outside."""
     subject = command.subject.label if command.subject else ""
     match command.effect, outcome:
         case Delete(), Missing():
@@ -185,14 +186,14 @@ def _name_of(call: Call) -> str:
 
 
 def _changes(call: Call) -> bool:
-    """Whether a function says by its name that it changes something."""
+    """Whether a function's name says that it changes something."""
     name = _name_of(call)
     is_told = _TAKES_AWAY.match(name) or _WRITES.match(name)
     return not call.as_handler and is_told is not None
 
 
 class _Calls:
-    """The calls of reconcile handlers that asked for nothing; an eye of a machine."""
+    """The calls of reconcile handlers without requests; an eye of a machine."""
 
     def __init__(self) -> None:
         self._begun: dict[int, tuple[Situation, Journal]] = {}
@@ -201,21 +202,21 @@ class _Calls:
         """A step begins."""
 
     def shut(self) -> None:
-        """It has ended."""
+        """The step has ended."""
 
     def acted(self, deed: str, frame: FrameType | None) -> None:
-        """An act is no affair of this one."""
+        """Ignore an act."""
 
     def drove(self, situation: Situation, journal: Journal) -> None:
-        """Keep a call as far as it has come."""
+        """Keep a call as far as it has progressed."""
         self._begun[id(situation)] = situation, journal
 
     @property
     def blind(self) -> dict[tuple[str, str], list[float]]:
-        """The times of calls that saw but their object, by handler and object.
+        """The times of calls that only saw their object, by handler and object.
 
-        A handler that asks for anything, even once, is left out with all its calls: it
-        may wait for what it has asked.
+        A handler that makes any request, even once, is skipped with all its calls: it
+        may wait for the result.
         """
         found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
         asking = set[str]()
@@ -229,7 +230,7 @@ class _Calls:
 
 
 def _may_see_more(situation: Situation) -> bool:
-    """Whether a handler is shown what may change without its being called."""
+    """Whether a handler gets data that may change without a call of the handler."""
     handler = situation.handler
     if handler.rule.family is not Family.LEVEL or handler.function:
         return True

@@ -45,7 +45,7 @@ __all__ = ["Trial"]
 
 # The virtual seconds that the former code of an operator has to begin.
 FORMER_SECONDS = 60.0
-# The place of calls, as sites are counted by it.
+# The place of calls, as `counts` has it.
 _CALL = Place.CALL.value
 
 
@@ -57,7 +57,7 @@ class Trial:
 
     # Called at each rest of the script before the user goes on; forks call nobody.
     on_rested: Callable[[Trial], None] | None = None
-    # The trial before the last restart, where timers go on.
+    # The trial before the last restart, with its timers still running.
     unrestarted: Trial | None = None
     # Whether it goes through all phases, though one may repeat the phase before.
     whole = False
@@ -134,7 +134,7 @@ class Trial:
     # ------------------------------------------------------------------ the loop
 
     def play(self) -> Trial:
-        """Go through all phases to the end; not beyond one that has none."""
+        """Go through all phases to the end; stop at an endless one."""
         with interruptible():
             while self.phase is not Phase.DONE:
                 if self._has_no_end():
@@ -144,9 +144,10 @@ class Trial:
         return self
 
     def _has_no_end(self) -> bool:
-        """Whether the present phase goes on for ever; the healing ends what faults do.
+        """Whether the present phase never ends; the healing ends effects of faults.
 
-        It is asked before the next phase begins, which a restart may bring to rest.
+        The trial checks it before the next phase begins, whose restart may make it
+        settle.
         """
         found = self.journal.unsettled.get(self.phase)
         faulty = self.phase is Phase.SCRIPT and bool(self.struck)
@@ -167,13 +168,13 @@ class Trial:
         self.state.phase = Phase.DONE
 
     def _note_end(self, phase: Phase, time: float | None) -> None:
-        """Keep the world at the end of a phase."""
+        """Store the world at the end of a phase."""
         self.journal.ends[phase] = End(self.run.cluster, time)
         if self.scene.expectations:
             self.journal.kept.models[phase] = forked(self.run.calls)
 
     def _note_healed(self) -> None:
-        """Keep what a restart may change."""
+        """Store what a restart may change."""
         crashes = self.run.lives + self.state.successions
         self.journal.healed = Healed(forked(self.run.calls), crashes, self._work())
 
@@ -278,7 +279,7 @@ class Trial:
                 self.unrestarted = self.fork()
 
     def written_by_time(self) -> list[Write]:
-        """The writes that there would be by now if the last restart had not been."""
+        """The writes that would exist by now without the last restart."""
         if self.unrestarted is None:
             return []
         twin = self.unrestarted.fork()
@@ -287,7 +288,7 @@ class Trial:
         return twin.journal.writes[known:]
 
     def wait(self, until: float) -> None:
-        """Let time pass, and what is due with it happen; the user does nothing."""
+        """Let time pass, with everything that is due; the user does nothing."""
         rest_anew(self.state)
         self.state.user.until = max(until, self.run.clock.elapsed)
         while self.turn() and self.state.user.until is not None:
@@ -296,9 +297,9 @@ class Trial:
     def _came_to_rest_late(self) -> bool:
         """Whether the second restart was the first after all changes were handled.
 
-        A change that a restarted operator finds is handled together with the
-        resumption, and by its reason: what resuming alone writes is written at the
-        next restart.
+        A restarted operator handles a change that it finds together with the
+        resumption, under the change's reason. Writes that only a resumption makes
+        follow at the next restart.
         """
         changers = {
             each.id
@@ -318,7 +319,7 @@ class Trial:
         if catalogue.release(state):
             return
         if state.user.blocked is not None:
-            # A user waits until what holds the object has ended.
+            # A user waits until nothing holds the object any longer.
             if let_go(state) or not state.is_healed:
                 catalogue.heal(state)
             else:
