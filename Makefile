@@ -85,8 +85,8 @@ churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CH
 replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
 	$(BIN)/python -m tests.replays.record $(NAMES)
 
-level-driver: .venv/ready ## a random user of the level-based examples, on a real API server (RUNS=50 SEED=1 KINDS=)
-	$(BIN)/python -m tests.cluster.level_runs --runs $${RUNS:-50} --seed $${SEED:-1} $(KINDS)
+reconciler-driver: .venv/ready ## a random user of the level-based examples, on a real API server (RUNS=50 SEED=1 KINDS=)
+	$(BIN)/python -m tests.cluster.reconciler_runs --runs $${RUNS:-50} --seed $${SEED:-1} $(KINDS)
 
 styles: .venv/ready ## lines of three operators by levels and by causes
 	$(BIN)/python -m bench.styles
@@ -131,4 +131,4 @@ bench-logs: .venv/ready ## logs of 100 pods with 200 lines/s each, while the API
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn level-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-large bench-logs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn reconciler-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-large bench-logs bench-mutants bench-recordings check-sweep check-twice

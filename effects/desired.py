@@ -300,11 +300,11 @@ def _children_of(children: Wanted | Iterable[Wanted]) -> tuple[Child, ...]:
         for each in given
         if each is not None
     )
-    _refuse_twins(found)
+    _refuse_duplicates(found)
     return found
 
 
-def _refuse_twins(children: Iterable[Child]) -> None:
+def _refuse_duplicates(children: Iterable[Child]) -> None:
     known: set[tuple[str, str]] = set()
     for each in children:
         identity = each.manifest["apiVersion"].partition("/")[0], each.label

@@ -391,7 +391,7 @@ def _declare_delete(run: Explored, begins: Any, options: Any) -> None:
     @fnop.on.delete(KIND, **options("delete"))
     async def delete(body: Any, retry: int, **_: Any) -> None:
         begins("delete", retry)
-        await fnop.apply(_config_map("grave", body["metadata"]["generation"]))
+        await fnop.apply(_config_map("tombstone", body["metadata"]["generation"]))
         run.succeeded("delete", body)
 
 

@@ -15,7 +15,7 @@ from itertools import count, cycle
 from typing import Any, Protocol
 
 from fnop.core.api.resources import Resource, path_of
-from fnop.core.peers import election, lease, peering, seats
+from fnop.core.peers import election, lease, memberships, peering
 from fnop.core.peers.asking import PeeringAsk, PeeringPlace
 from fnop.core.peers.freezing import Serving
 from fnop.core.peers.peers import Member
@@ -316,7 +316,7 @@ class Peered(Protocol):
     heard_at: float
     serves: bool
 
-    def feed(self, fact: seats.Looked) -> None: ...
+    def feed(self, fact: memberships.Looked) -> None: ...
 
 
 class Bulletin:
@@ -356,7 +356,7 @@ class Bulletin:
         self.world.on(
             operator.host,
             operator.heard_at,
-            lambda: operator.feed(seats.Looked(PLACE, Body(body))),
+            lambda: operator.feed(memberships.Looked(PLACE, Body(body))),
         )
 
 
@@ -379,10 +379,10 @@ class Operator:
 
     def start(self) -> None:
         self.board.operators.append(self)
-        self.feed(seats.Placed((PEERINGS.key,)))
+        self.feed(memberships.Placed((PEERINGS.key,)))
         self.board.show(self, self.board.read())
 
-    def feed(self, fact: seats.PeeringFact) -> None:
+    def feed(self, fact: memberships.PeeringFact) -> None:
         now = self.host.now(self.world.time)
         self.peering, asks, verdict, effect, wake, says = peering.advance(
             self.peering, now, fact
@@ -423,10 +423,10 @@ class Operator:
 
     def look_for_the_dead(self) -> None:
         dead = {
-            seen.peer.identity: self.host.time(seat.looked_at)
-            for seat in self.peering.seats
-            for seen in seat.seen or ()
-            if seen.dies <= seat.looked_at
+            seen.peer.identity: self.host.time(membership.looked_at)
+            for membership in self.peering.memberships
+            for seen in membership.seen or ()
+            if seen.dies <= membership.looked_at
         }
         for each in self.board.operators:
             name = each.host.name
@@ -437,9 +437,9 @@ class Operator:
     def note_service(self) -> None:
         """Note until when it serves unless it hears of something: also while paused."""
         time, until = self.world.time, self.world.time
-        seat = self.peering.seats[0] if self.peering.seats else None
-        if self.serves and seat is not None and seat.good_until is not None:
-            until = min(self.host.time(seat.good_until), self.host.dies)
+        membership = self.peering.memberships[0] if self.peering.memberships else None
+        if self.serves and membership is not None and membership.good_until is not None:
+            until = min(self.host.time(membership.good_until), self.host.dies)
         self.served.append((time, until))
 
     def served_at(self, time: float) -> bool:

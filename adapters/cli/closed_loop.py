@@ -12,62 +12,67 @@ from fnop.adapters.recordings.story_report import story_lines
 from fnop.adapters.testing.models import Models
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import number_of
+from fnop.interpreters.recording.model.excerpt import (
+    Excerpt,
+    Incomplete,
+    excerpt_of,
+    runs_pods,
+)
 from fnop.interpreters.recording.model.fields import listed
-from fnop.interpreters.recording.model.plot import Incomplete, Plot, plot_of, runs_pods
 from fnop.interpreters.recording.questions.story import Line
 
 if TYPE_CHECKING:
     from fnop.interpreters.check.trials.differences import Difference
 
-__all__ = ["gone_on", "outline", "plotted"]
+__all__ = ["excerpt_at", "gone_on", "outline"]
 
 _DIFFERENCES_SHOWN = 40
 
 
-def plotted(
+def excerpt_at(
     recording: Recording, step: int | None, until: int | None, manager: str
-) -> Plot:
+) -> Excerpt:
     """A part of a recording; what is missing before it is said on stderr.
 
     The command ends where there is no such part, or where it is not complete.
     """
     account = account_in(recording.header)
     try:
-        plot = plot_of(recording.whole, step, until, manager, account)
+        excerpt = excerpt_of(recording.whole, step, until, manager, account)
     except Incomplete as problem:
         fail(str(problem), EXIT_INCOMPLETE)
     except ValueError as problem:
         fail(str(problem), EXIT_USAGE)
-    if plot.missing:
-        steps = number_of(plot.missing, "step")
+    if excerpt.missing:
+        steps = number_of(excerpt.missing, "step")
         warn(
-            f"{steps} before #{plot.step} are missing: what was shown in these "
+            f"{steps} before #{excerpt.step} are missing: what was shown in these "
             "is not among the objects"
         )
-    return plot
+    return excerpt
 
 
-def outline(plot: Plot, objects: int) -> str:
+def outline(excerpt: Excerpt, objects: int) -> str:
     """The beginning of a part in a line, with so many objects."""
     found = number_of(objects, "object")
-    known = "of the cluster as it was then" if plot.is_true else "as shown by then"
-    changes = number_of(len(plot.changes), "change")
-    return f"from #{plot.step}, simulated: {found} {known}, {changes} by others"
+    known = "of the cluster as it was then" if excerpt.is_true else "as shown by then"
+    changes = number_of(len(excerpt.changes), "change")
+    return f"from #{excerpt.step}, simulated: {found} {known}, {changes} by others"
 
 
 def gone_on(recording: Recording, program: Program, step: int, calls: Models) -> int:
     """Tell how a run goes on from a step, and how its end differs; the exit status."""
     from fnop.interpreters.check.incidents.closed_loop import go_on, without_kubelet
 
-    plot = plotted(recording, step, None, program.settings.marker)
-    echo(outline(plot, len(plot.objects)))
+    excerpt = excerpt_at(recording, step, None, program.settings.marker)
+    echo(outline(excerpt, len(excerpt.objects)))
 
     def tell(lines: list[Line]) -> None:
         for line in story_lines(lines, None):
             echo(line)
 
-    pace = {} if runs_pods(plot) else {"pace": without_kubelet}
-    found = go_on(plot, program, calls=calls, tell=tell, **pace)
+    pace = {} if runs_pods(excerpt) else {"pace": without_kubelet}
+    found = go_on(excerpt, program, calls=calls, tell=tell, **pace)
     for each in found.refused:
         warn(f"not done again, the cluster refuses it: {each}")
     for sentence in found.calls.values():

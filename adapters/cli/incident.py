@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fnop
-from fnop.adapters.cli.closed_loop import outline, plotted
+from fnop.adapters.cli.closed_loop import excerpt_at, outline
 from fnop.adapters.common.codes import Code
 from fnop.adapters.common.endings import EXIT_INCOMPLETE, fail, warn
 from fnop.adapters.common.plain import echo
@@ -29,8 +29,8 @@ from fnop.effects import Answer, Raised
 from fnop.effects.values import thaw_json
 from fnop.interpreters.check.incidents.incidents import Incident, fit_of, incident_of
 from fnop.interpreters.recording.model.calls import last_answers
+from fnop.interpreters.recording.model.excerpt import Excerpt, about, without_others
 from fnop.interpreters.recording.model.fields import listed
-from fnop.interpreters.recording.model.plot import Plot, about, without_strangers
 from fnop.interpreters.recording.model.world import Place
 
 __all__ = ["Part", "explored", "printed_test"]
@@ -57,11 +57,11 @@ def printed_test(
     from fnop.interpreters.recording.replay.replay import recorded_settings
 
     settings = recorded_settings(recording.header)
-    plot = _plot(recording, part, program, settings.marker)
-    told = _incident(plot, part)
-    test = _test_of(recording, plot, told, paths, settings)
+    excerpt = _excerpt(recording, part, program, settings.marker)
+    told = _incident(excerpt, part)
+    test = _test_of(recording, excerpt, told, paths, settings)
     if program is not None and _is_recorded(recording, program):
-        test = _passing(recording, part, program, plot, test, paths)
+        test = _passing(recording, part, program, excerpt, test, paths)
     for sentence in told.left_out:
         warn(f"left out {sentence}")
     if test.derived:
@@ -81,7 +81,7 @@ class _Test(NamedTuple):
 
 def _test_of(
     recording: Recording,
-    plot: Plot,
+    excerpt: Excerpt,
     incident: Incident,
     paths: Sequence[str],
     settings: Settings,
@@ -90,9 +90,9 @@ def _test_of(
     from fnop.interpreters.recording.comparison.derived import derived_texts
 
     with understood():
-        derived = derived_texts(plot, recording.whole, settings.marker)
+        derived = derived_texts(excerpt, recording.whole, settings.marker)
     name = Path(recording.path).name
-    source = incident_test(incident, plot.step, name, paths, settings, derived)
+    source = incident_test(incident, excerpt.step, name, paths, settings, derived)
     return _Test(source, len(derived))
 
 
@@ -107,7 +107,7 @@ def _passing(
     recording: Recording,
     part: Part,
     program: Program,
-    plot: Plot,
+    excerpt: Excerpt,
     test: _Test,
     paths: Sequence[str],
 ) -> _Test:
@@ -118,12 +118,12 @@ def _passing(
     """
     settings = program.settings
     why = first = _failure_of(test.source)
-    changes = [each for each in plot.changes if each.step > plot.step]
+    changes = [each for each in excerpt.changes if each.step > excerpt.step]
     for change in [*reversed(changes)][:_CUTS_MAX]:
         if not why:
             break
         shorter = part._replace(until=change.step - 1)
-        cut = _plot(recording, shorter, program, settings.marker)
+        cut = _excerpt(recording, shorter, program, settings.marker)
         test = _test_of(recording, cut, _incident(cut, shorter), paths, settings)
         why = _failure_of(test.source)
         if not why:
@@ -173,10 +173,10 @@ def explored(
     from fnop.interpreters.simulation.externals import Recorded
     from fnop.interpreters.simulation.scenario import ApplyProblem
 
-    plot = _plot(recording, part, program, program.settings.marker)
+    excerpt = _excerpt(recording, part, program, program.settings.marker)
     # Runs with and without faults are compared: a function answers them alike.
-    plot = plot._replace(answers=last_answers(plot.answers))
-    incident = _incident(plot, part)
+    excerpt = excerpt._replace(answers=last_answers(excerpt.answers))
+    incident = _incident(excerpt, part)
     for sentence in incident.left_out:
         warn(f"left out {sentence}")
     models = {
@@ -191,11 +191,11 @@ def explored(
         incident.definitions,
         tuple(incident.script),
         calls=calls.with_defaults(models),
-        name=f"from #{plot.step}",
+        name=f"from #{excerpt.step}",
         restored=incident.restored,
         start=incident.start,
     )
-    echo(outline(plot, len(incident.restored)), err=True)
+    echo(outline(excerpt, len(incident.restored)), err=True)
     given = options_of_check(
         **options,
         calls=(),
@@ -208,15 +208,15 @@ def explored(
         fail(str(problem), 2)
 
 
-def _plot(
+def _excerpt(
     recording: Recording, part: Part, program: Program | None, manager: str
-) -> Plot:
-    plot = plotted(recording, part.step, part.until, manager)
+) -> Excerpt:
+    excerpt = excerpt_at(recording, part.step, part.until, manager)
     if part.about is not None:
-        plot = about(plot, part.about)
+        excerpt = about(excerpt, part.about)
     if program is not None:
-        plot = without_strangers(plot, *_kinds(program.handlers), manager)
-    return plot
+        excerpt = without_others(excerpt, *_kinds(program.handlers), manager)
+    return excerpt
 
 
 def _kinds(handlers: Sequence[Handler]) -> tuple[list[Selector], list[Selector]]:
@@ -228,7 +228,7 @@ def _kinds(handlers: Sequence[Handler]) -> tuple[list[Selector], list[Selector]]
     return owned, others
 
 
-def _incident(plot: Plot, part: Part) -> Incident:
+def _incident(excerpt: Excerpt, part: Part) -> Incident:
     from fnop.adapters.common.manifests import ManifestProblem, read_manifests
 
     try:
@@ -239,17 +239,17 @@ def _incident(plot: Plot, part: Part) -> Incident:
         if each.get("kind") != _DEFINITION:
             fail(f"--crd takes definitions of kinds, and no {each.get('kind')}", 2)
     if manifests:
-        _compare(plot, manifests)
-    return incident_of(plot, manifests)
+        _compare(excerpt, manifests)
+    return incident_of(excerpt, manifests)
 
 
-def _compare(plot: Plot, definitions: Sequence[dict[str, Any]]) -> None:
+def _compare(excerpt: Excerpt, definitions: Sequence[dict[str, Any]]) -> None:
     """Tell how given definitions go together with the kinds of the part.
 
     The command ends where the recorded objects could not be put into a cluster.
     """
     try:
-        fit = fit_of(plot, definitions)
+        fit = fit_of(excerpt, definitions)
     except ValueError as problem:
         fail(f"--crd: {problem}", 2)
     if fit.others:

@@ -226,7 +226,7 @@ def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
 
 
 # The families of handlers that serve objects: an index, or a spy of events, only looks.
-SERVING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.LEVEL))
+SERVING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.RECONCILER))
 
 
 def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
@@ -352,9 +352,9 @@ def _schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _refusal(run: SimulatedRun, manifest: Manifest) -> str:
     """Why the cluster does not take an object; "" where it does."""
-    twin = run.fork()
+    fork = run.fork()
     try:
-        act(twin, Apply(manifest))
+        act(fork, Apply(manifest))
     except ActionRefused as problem:
         return str(problem)
     return ""

@@ -33,7 +33,7 @@ Manifest = Mapping[str, Any]
 # The families of handlers that see each state of an object.
 _SEEING = frozenset(
     (
-        *(Family.EVENT, Family.LOG, Family.INDEX, Family.BACKGROUND, Family.LEVEL),
+        *(Family.EVENT, Family.LOG, Family.INDEX, Family.BACKGROUND, Family.RECONCILER),
         Family.ADMISSION,
     )
 )

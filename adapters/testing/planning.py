@@ -310,7 +310,7 @@ def _keeping(handler: Handler, given: Children, handled: Body | None) -> Keeping
             raise TypeError(
                 f"children= has {word!r}, and {handler.id} owns {named}; use its words"
             )
-    if handler.rule.family is not Family.LEVEL or handled is None:
+    if handler.rule.family is not Family.RECONCILER or handled is None:
         return None
     kinds = {word: Resource("", "", word, word) for word in words}
     bodies = {}

@@ -34,10 +34,10 @@ __all__ = [
     "ChildSet",
     "applied_mark",
     "is_far",
-    "is_stray_of",
+    "is_unowned_child_of",
     "outside",
     "set_of",
-    "stray_bond",
+    "unowned_bond",
 ]
 
 SET_LABEL = "fnop.dev/set"
@@ -107,7 +107,7 @@ def applied_mark(body: Body) -> str:
     return found if isinstance(found, str) else ""
 
 
-def stray_bond(body: Body | None) -> str:
+def unowned_bond(body: Body | None) -> str:
     """The bond of an object that was made for an owner and names none, else ""."""
     if body is None or owners_of(body):
         return ""
@@ -115,7 +115,7 @@ def stray_bond(body: Body | None) -> str:
     return parts[2] if len(parts) == 4 else ""
 
 
-def is_stray_of(owner: Body, key: Key, bond: str) -> bool:
+def is_unowned_child_of(owner: Body, key: Key, bond: str) -> bool:
     """Whether this object with this bond was made for an owner, and still is its."""
     is_his = is_far(owner.namespace, key) or not owner.is_deleting
     return is_his and bond == _bond(owner.uid, key)

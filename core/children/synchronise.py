@@ -117,7 +117,7 @@ def _kept(
     if checked is not None:
         return (), Told({}, checked, answer)
     planned, problems = planned_children(children, owned, keeper)
-    told = Told({**problems, **_twins(planned)}, answer=answer)
+    told = Told({**problems, **_duplicates(planned)}, answer=answer)
     for each in planned:
         claimed = beside.claimed(each.key)
         if each.label in told.failing:
@@ -167,7 +167,7 @@ def _all_as_before(answer: str, owned: Owned, keeper: Keeper) -> Checked | None:
     return found
 
 
-def _twins(planned: Iterable[Planned]) -> dict[str, str]:
+def _duplicates(planned: Iterable[Planned]) -> dict[str, str]:
     """The reasons not to make children that are one and the same object, by label.
 
     One of them may name the namespace that the other one has by default.

@@ -23,9 +23,9 @@ from fnop.core.peers import election as electing, peering as meeting
 from fnop.core.peers.asking import Ask, PeeringPlace
 from fnop.core.peers.election import Resign
 from fnop.core.peers.lease import LEASES
+from fnop.core.peers.memberships import Leave, Looked, PeeringFact, Placed, Unseen
 from fnop.core.peers.peering import kinds_for
 from fnop.core.peers.peers import Mode
-from fnop.core.peers.seats import Leave, Looked, PeeringFact, Placed, Unseen
 from fnop.core.seam.commands import CloseStream
 from fnop.core.seam.inputs import AlarmRang, Answered
 from fnop.core.state.address import Address

@@ -7,7 +7,7 @@ clock, and calls the author's code at most once.
 The path of a watch event: it is folded into the store (fnop.core.objects.store.store),
 and the object's key goes into the work queue. `serve`
 (fnop.core.objects.execute.executor) takes the key out. It executes the actions that
-`reconcile` (fnop.core.objects.decide.reconcile) decides on.
+`next_action` (fnop.core.objects.decide.next_action) decides on.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def background_horizon(
         moments.append(due)
         moments += (each.wake for each in work.background_runs if each.wake)
         moments += runs_due(state.survey.kinds[key.resource], record, work)
-        starts = (each.start for each in record.levels.values())
+        starts = (each.start for each in record.reconcilers.values())
         moments += (each for each in starts if each is not None)
     if not moments:
         return None
@@ -182,14 +182,14 @@ def _only_repeats(record: ObjectRecord, now: Now) -> bool:
 
     Another object may have requested a reconciler that is due by now.
     """
-    work, levels = record.work, record.levels.values()
+    work, reconcilers = record.work, record.reconcilers.values()
     if record.backoff.paused_until > now.mono:
         return False
     if work is not None and not work._replace(background_runs=()).is_over:
         return False
-    if any(each.has_failed and not each.over for each in levels):
+    if any(each.has_failed and not each.over for each in reconcilers):
         return False
-    starts = [each.start for each in levels if each.start is not None]
+    starts = [each.start for each in reconcilers if each.start is not None]
     if any(start <= now.mono for start in starts):
         return False
     return bool(record.background or starts)

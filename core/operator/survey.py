@@ -139,7 +139,7 @@ def _to_describe(turn: Turn, found: discovering.Discovery) -> Iterator[Resource]
             yield resource
 
 
-_TELLING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.LEVEL))
+_TELLING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.RECONCILER))
 
 
 def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:

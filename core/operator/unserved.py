@@ -79,7 +79,7 @@ def _all_of(kind: Kind) -> tuple[Handler, ...]:
         *kind.event_handlers,
         *kind.log_handlers,
         *kind.background,
-        *kind.levels,
+        *kind.reconcilers,
         *kind.indexers,
     )
 

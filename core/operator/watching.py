@@ -116,7 +116,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         return
     if stream.listings > 1 and stream.purpose is StreamPurpose.OBJECTS:
         miss_the_vanished(turn, stream)
-    _level_graves(turn, stream)
+    _reconciler_tombstones(turn, stream)
     if is_behind(version, stream.before):
         _gone_back(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is StreamPurpose.KINDS:
@@ -166,15 +166,15 @@ def _read_anew(turn: Turn, stream: Stream) -> None:
         turn.streams.put(anew)
 
 
-def _level_graves(turn: Turn, stream: Stream) -> None:
-    """Remove old graves: after a listing, the watch shows nothing older than it."""
-    for key in sorted(turn.objects.graves):
+def _reconciler_tombstones(turn: Turn, stream: Stream) -> None:
+    """Remove old tombstones: after a listing, the watch shows nothing older than it."""
+    for key in sorted(turn.objects.tombstones):
         if (
             key.resource == stream.resource.key
             and stream.namespace in (None, key.namespace)
-            and turn.objects.graves[key].step < stream.begun
+            and turn.objects.tombstones[key].step < stream.begun
         ):
-            turn.objects.exhume(key)
+            turn.objects.drop_tombstone(key)
 
 
 def on_bookmark(turn: Turn, number: int, version: str) -> None:

@@ -53,6 +53,17 @@ from fnop.core.peers.freezing import (
     Serving,
     transition,
 )
+from fnop.core.peers.memberships import (
+    Existence,
+    Leave,
+    Looked,
+    Membership,
+    Peering,
+    PeeringDecision,
+    PeeringFact,
+    Placed,
+    Unseen,
+)
 from fnop.core.peers.peers import (
     MalformedRecord,
     Member,
@@ -63,17 +74,6 @@ from fnop.core.peers.peers import (
     sight,
 )
 from fnop.core.peers.renewing import asking, late_at, removal_at, renewal_at
-from fnop.core.peers.seats import (
-    Existence,
-    Leave,
-    Looked,
-    Peering,
-    PeeringDecision,
-    PeeringFact,
-    Placed,
-    Seat,
-    Unseen,
-)
 from fnop.core.peers.verdict import lacking_in, scope_of, verdict_of
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered
@@ -174,149 +174,168 @@ def _fold(
         case Placed():
             return _placed(peering, fact, grace)
         case Looked(place, body):
-            return _seated(
+            return _with_memberships(
                 peering,
                 place,
-                lambda seat: _look(_graced(seat, grace), member, body, now, says),
+                lambda membership: _look(
+                    _graced(membership, grace), member, body, now, says
+                ),
             )
         case Unseen(place, message):
-            return _seated(peering, place, lambda seat: _unseen(seat, message))
+            return _with_memberships(
+                peering, place, lambda membership: _unseen(membership, message)
+            )
         case Answered(number, outcome):
             asked = _asked(peering, number)
-            return _seated(
+            return _with_memberships(
                 peering,
                 asked,
-                lambda seat: _answered(seat, member, outcome, now, jitter, says),
+                lambda membership: _answered(
+                    membership, member, outcome, now, jitter, says
+                ),
             )
         case Leave():
-            seats = tuple(replace(seat, due=now.mono) for seat in peering.seats)
-            return replace(peering, is_leaving=True, seats=seats)
+            memberships = tuple(
+                replace(membership, due=now.mono) for membership in peering.memberships
+            )
+            return replace(peering, is_leaving=True, memberships=memberships)
         case AlarmRang():
             return peering
 
 
-def _seated(
-    peering: Peering, place: PeeringPlace | None, change: Callable[[Seat], Seat]
+def _with_memberships(
+    peering: Peering,
+    place: PeeringPlace | None,
+    change: Callable[[Membership], Membership],
 ) -> Peering:
-    seats = tuple(
-        change(seat) if seat.place == place else seat for seat in peering.seats
+    memberships = tuple(
+        change(membership) if membership.place == place else membership
+        for membership in peering.memberships
     )
-    return replace(peering, seats=seats)
+    return replace(peering, memberships=memberships)
 
 
 def _asked(peering: Peering, number: int) -> PeeringPlace | None:
     """The place of a pending request; None for any other number."""
-    for seat in peering.seats:
-        if seat.pending is not None and seat.pending.number == number:
-            return seat.place
+    for membership in peering.memberships:
+        if membership.pending is not None and membership.pending.number == number:
+            return membership.place
     return None
 
 
 def _placed(peering: Peering, fact: Placed, grace: float | None) -> Peering:
-    known = {seat.place: seat for seat in peering.seats}
+    known = {membership.place: membership for membership in peering.memberships}
     namespaces = (None,) if fact.namespaces is None else fact.namespaces
     places = [PeeringPlace(kind, each) for each in namespaces for kind in fact.kinds]
-    seats = tuple(known.get(place) or Seat(place, good_until=grace) for place in places)
-    return replace(peering, namespaces=namespaces, seats=seats)
+    memberships = tuple(
+        known.get(place) or Membership(place, good_until=grace) for place in places
+    )
+    return replace(peering, namespaces=namespaces, memberships=memberships)
 
 
-def _graced(seat: Seat, grace: float | None) -> Seat:
+def _graced(membership: Membership, grace: float | None) -> Membership:
     return (
-        replace(seat, good_until=grace) if seat.presence is Existence.ABSENT else seat
+        replace(membership, good_until=grace)
+        if membership.presence is Existence.ABSENT
+        else membership
     )
 
 
-def _unseen(seat: Seat, message: str) -> Seat:
+def _unseen(membership: Membership, message: str) -> Membership:
     """Note a failed listing or watch, unless renewals read the object anyway."""
     return (
-        replace(seat, trouble=message) if seat.presence is Existence.UNKNOWN else seat
+        replace(membership, trouble=message)
+        if membership.presence is Existence.UNKNOWN
+        else membership
     )
 
 
 def _given_up(peering: Peering, now: Now) -> Peering:
     """Give up requests whose answers are late."""
     member = peering.member
-    seats = tuple(
-        _failed(seat, member, Unknown("no answer came"), now)
-        if seat.pending is not None and late_at(seat.pending, member) <= now.mono
-        else seat
-        for seat in peering.seats
+    memberships = tuple(
+        _failed(membership, member, Unknown("no answer came"), now)
+        if membership.pending is not None
+        and late_at(membership.pending, member) <= now.mono
+        else membership
+        for membership in peering.memberships
     )
-    return replace(peering, seats=seats)
+    return replace(peering, memberships=memberships)
 
 
 def _look(
-    seat: Seat, member: Member, body: Body | None, now: Now, says: list[Say]
-) -> Seat:
+    membership: Membership, member: Member, body: Body | None, now: Now, says: list[Say]
+) -> Membership:
     """Apply a state of the peering object: the peers, and the own record."""
     if body is None:
-        return Seat(seat.place, Existence.ABSENT)
-    if _is_older(body, seat):
-        return seat
+        return Membership(membership.place, Existence.ABSENT)
+    if _is_older(body, membership):
+        return membership
     others = dict(body.stanza("status"))
     own = others.pop(member.identity, None)
     peers, malformed = parse_peers(others)
-    named = {each.identity for each in seat.malformed}
+    named = {each.identity for each in membership.malformed}
     for each in malformed:
         if each.identity not in named:
-            says.append(_about_malformed(seat, each))
-    if seat.presence is not Existence.PRESENT:
-        seat = replace(seat, due=now.mono, trouble="")
-    seat = replace(
-        seat,
+            says.append(_about_malformed(membership, each))
+    if membership.presence is not Existence.PRESENT:
+        membership = replace(membership, due=now.mono, trouble="")
+    membership = replace(
+        membership,
         presence=Existence.PRESENT,
         uid=body.uid,
         version=body.version,
-        seen=sight(seat.seen, peers, now),
+        seen=sight(membership.seen, peers, now),
         malformed=malformed,
     )
-    return _look_at_own(seat, member, own, now, says)
+    return _look_at_own(membership, member, own, now, says)
 
 
-def _is_older(body: Body, seat: Seat) -> bool:
+def _is_older(body: Body, membership: Membership) -> bool:
     """Whether a late watch shows an older version of the object than an earlier one."""
-    return body.uid == seat.uid and is_behind(body.version, seat.version)
+    return body.uid == membership.uid and is_behind(body.version, membership.version)
 
 
-def _about_malformed(seat: Seat, each: MalformedRecord) -> Say:
-    text = f"the record of {each.identity!r} in {seat.place.label} is ignored"
+def _about_malformed(membership: Membership, each: MalformedRecord) -> Say:
+    text = f"the record of {each.identity!r} in {membership.place.label} is ignored"
     return Say("warning", f"{text}: {each.problem}")
 
 
 def _look_at_own(
-    seat: Seat, member: Member, own: Any, now: Now, says: list[Say]
-) -> Seat:
-    if not seat.sent or seat.has_left:
-        return seat  # a record, if any, is an earlier process's: to overwrite
-    pending = seat.pending
+    membership: Membership, member: Member, own: Any, now: Now, says: list[Say]
+) -> Membership:
+    if not membership.sent or membership.has_left:
+        return membership  # a record, if any, is an earlier process's: to overwrite
+    pending = membership.pending
     if own is None:
         if pending is not None and pending.purpose is not PeeringPurpose.CLEAN:
-            return seat  # it is being written, or removed
-        return _removed(seat, now, says)
-    if isinstance(own, Mapping) and own.get("lastseen") in seat.sent:
-        return seat
+            return membership  # it is being written, or removed
+        return _removed(membership, now, says)
+    if isinstance(own, Mapping) and own.get("lastseen") in membership.sent:
+        return membership
     peer = parse_peer(member.identity, own)
     lifetime = peer.lifetime if isinstance(peer, Peer) else member.lifetime
-    return replace(seat, doubled_until=now.mono + max(lifetime, 0.0))
+    return replace(membership, doubled_until=now.mono + max(lifetime, 0.0))
 
 
-def _removed(seat: Seat, now: Now, says: list[Say]) -> Seat:
+def _removed(membership: Membership, now: Now, says: list[Say]) -> Membership:
     """Write the own record again, which another client has removed.
 
     The first time it does so at once, later with backoff.
     """
-    if seat.is_removed:
-        return seat
-    removals = seat.removals + 1
+    if membership.is_removed:
+        return membership
+    removals = membership.removals + 1
     if removals == 1:
-        text = f"somebody has taken this operator's record away in {seat.place.label}"
+        place = membership.place.label
+        text = f"somebody has taken this operator's record away in {place}"
         says.append(Say("warning", f"{text}; it is written again"))
     wait = backoff_seconds(removals - 1, 0.0) if removals > 1 else 0.0
     good_until = now.mono + GRACE_SECONDS
-    if seat.good_until is not None:
-        good_until = min(seat.good_until, good_until)
+    if membership.good_until is not None:
+        good_until = min(membership.good_until, good_until)
     return replace(
-        seat,
+        membership,
         is_removed=True,
         removals=removals,
         due=now.mono + wait,
@@ -328,60 +347,72 @@ def _removed(seat: Seat, now: Now, says: list[Say]) -> Seat:
 
 
 def _answered(
-    seat: Seat,
+    membership: Membership,
     member: Member,
     outcome: Outcome,
     now: Now,
     jitter: float,
     says: list[Say],
-) -> Seat:
-    pending = seat.pending
+) -> Membership:
+    pending = membership.pending
     assert pending is not None
     if next_after(pending.purpose, outcome) is not Next.TAKE:
-        if isinstance(outcome, Refused) and not seat.failures:
-            says.append(_about_refusal(seat, outcome))
-        return _failed(seat, member, outcome, now)
+        if isinstance(outcome, Refused) and not membership.failures:
+            says.append(_about_refusal(membership, outcome))
+        return _failed(membership, member, outcome, now)
     match pending.purpose, outcome:
         case _, Missing():
-            return Seat(seat.place, Existence.ABSENT)
+            return Membership(membership.place, Existence.ABSENT)
         case PeeringPurpose.RENEW, Applied(object):
-            says += _about_renewal(seat, member)
-            seat = _renewed(seat, member, pending, jitter)
-            return _look_again(seat, pending.version, member, object, now, says)
+            says += _about_renewal(membership, member)
+            membership = _renewed(membership, member, pending, jitter)
+            return _look_again(membership, pending.version, member, object, now, says)
         case PeeringPurpose.CLEAN, Applied(object):
-            seat = replace(seat, pending=None)
-            return _look_again(seat, pending.version, member, object, now, says)
+            membership = replace(membership, pending=None)
+            return _look_again(membership, pending.version, member, object, now, says)
         case PeeringPurpose.LEAVE, Applied():
-            return replace(seat, pending=None, has_left=True)
+            return replace(membership, pending=None, has_left=True)
         case PeeringPurpose.CLEAN, Conflict():
-            return replace(seat, pending=None)  # the watch will show what has changed
+            return replace(
+                membership, pending=None
+            )  # the watch will show what has changed
         case _:
-            return _failed(seat, member, outcome, now)
+            return _failed(membership, member, outcome, now)
 
 
 def _look_again(
-    seat: Seat, version: str, member: Member, object: Any, now: Now, says: list[Say]
-) -> Seat:
+    membership: Membership,
+    version: str,
+    member: Member,
+    object: Any,
+    now: Now,
+    says: list[Say],
+) -> Membership:
     """Apply the object in an answer; `version` was known when it was requested."""
     if not isinstance(object, Mapping):
-        return seat
+        return membership
     body = Body(dict(object))
     if is_behind(body.version, version):
-        seat = replace(seat, version="")  # restored from a backup: the newer is gone
-    return _look(seat, member, body, now, says)
+        membership = replace(
+            membership, version=""
+        )  # restored from a backup: the newer is gone
+    return _look(membership, member, body, now, says)
 
 
-def _about_renewal(seat: Seat, member: Member) -> list[Say]:
-    where = seat.place.label
-    if seat.looked_at == -inf:
+def _about_renewal(membership: Membership, member: Member) -> list[Say]:
+    where = membership.place.label
+    if membership.looked_at == -inf:
         text = f"peering in {where} as {member.identity}, priority {member.priority}"
         return [Say("info", text)]
     return [] if member.stealth else [Say("debug", f"record renewed in {where}")]
 
 
 def _renewed(
-    seat: Seat, member: Member, pending: Pending[PeeringPurpose], jitter: float
-) -> Seat:
+    membership: Membership,
+    member: Member,
+    pending: Pending[PeeringPurpose],
+    jitter: float,
+) -> Membership:
     """Note a successful renewal; the record's lifetime counts from its sending.
 
     It counts from the previous renewal, if the end of that is unknown: it may land yet.
@@ -389,9 +420,9 @@ def _renewed(
     first, last = _RENEW_AFTER
     wait = member.lifetime * (first + (last - first) * jitter)
     sent_at = pending.sent_at
-    begun = sent_at if seat.unheard is None else min(sent_at, seat.unheard)
+    begun = sent_at if membership.unheard is None else min(sent_at, membership.unheard)
     return replace(
-        seat,
+        membership,
         pending=None,
         looked_at=pending.sent_at,
         good_until=begun + member.lifetime * _SERVE_FOR,
@@ -400,42 +431,47 @@ def _renewed(
         failures=0,
         trouble="",
         is_removed=False,
-        removals=seat.removals if seat.is_removed else 0,
+        removals=membership.removals if membership.is_removed else 0,
     )
 
 
-def _failed(seat: Seat, member: Member, outcome: Outcome, now: Now) -> Seat:
+def _failed(
+    membership: Membership, member: Member, outcome: Outcome, now: Now
+) -> Membership:
     """Schedule another try, soon enough for several before the record dies."""
-    if seat.pending is not None and seat.pending.purpose is PeeringPurpose.CLEAN:
-        return replace(seat, pending=None)  # another version may be tidied
-    failures = seat.failures + 1
+    if (
+        membership.pending is not None
+        and membership.pending.purpose is PeeringPurpose.CLEAN
+    ):
+        return replace(membership, pending=None)  # another version may be tidied
+    failures = membership.failures + 1
     wait = min(backoff_seconds(failures, 0.0), member.lifetime / 20)
     if isinstance(outcome, Unreachable) and outcome.retry_after_seconds:
         asked = min(outcome.retry_after_seconds, member.lifetime / 2)
         wait = max(wait, asked)
     message = message_of(outcome) or "the answer is none"
     return replace(
-        seat,
+        membership,
         pending=None,
         failures=failures,
         trouble=message,
         due=now.mono + wait,
-        unheard=_unheard(seat, outcome),
+        unheard=_unheard(membership, outcome),
     )
 
 
-def _unheard(seat: Seat, outcome: Outcome) -> float | None:
+def _unheard(membership: Membership, outcome: Outcome) -> float | None:
     """The sending time of the first renewal since the last reply that may land yet."""
-    pending = seat.pending
+    pending = membership.pending
     if pending is None or pending.purpose is not PeeringPurpose.RENEW:
-        return seat.unheard
+        return membership.unheard
     if not isinstance(outcome, Unknown):
-        return seat.unheard
-    return pending.sent_at if seat.unheard is None else seat.unheard
+        return membership.unheard
+    return pending.sent_at if membership.unheard is None else membership.unheard
 
 
-def _about_refusal(seat: Seat, outcome: Refused) -> Say:
-    text = f"the record in {seat.place.label} is refused: {outcome.message}"
+def _about_refusal(membership: Membership, outcome: Refused) -> Say:
+    text = f"the record in {membership.place.label} is refused: {outcome.message}"
     return Say("warning", f"{text}; the operator's role needs the verb patch there")
 
 
@@ -461,17 +497,21 @@ def _wake(peering: Peering, now: Now) -> float | None:
     """The next time when a request is due, or the verdict may change by itself."""
     if peering.member.mode is Mode.STANDALONE:
         return None
-    moments = [moment for seat in peering.seats for moment in _moments(seat, peering)]
+    moments = [
+        moment
+        for membership in peering.memberships
+        for moment in _moments(membership, peering)
+    ]
     return min((each for each in moments if each > now.mono), default=None)
 
 
-def _moments(seat: Seat, peering: Peering) -> Iterable[float]:
+def _moments(membership: Membership, peering: Peering) -> Iterable[float]:
     member, is_leaving = peering.member, peering.is_leaving
-    if seat.pending is not None:
-        yield late_at(seat.pending, member)
-    elif seat.presence is Existence.PRESENT and not seat.has_left:
-        yield removal_at(seat) if is_leaving else renewal_at(seat, member)
+    if membership.pending is not None:
+        yield late_at(membership.pending, member)
+    elif membership.presence is Existence.PRESENT and not membership.has_left:
+        yield removal_at(membership) if is_leaving else renewal_at(membership, member)
     if not is_leaving:
-        yield seat.doubled_until
-        if seat.good_until is not None:
-            yield seat.good_until
+        yield membership.doubled_until
+        if membership.good_until is not None:
+            yield membership.good_until

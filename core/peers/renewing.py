@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from fnop.core.peers.asking import PeeringAsk, Pending
+from fnop.core.peers.memberships import Existence, Membership, Peering
 from fnop.core.peers.peers import (
     Member,
     Peer,
@@ -12,7 +13,6 @@ from fnop.core.peers.peers import (
     removal_patch,
     renewal_patch,
 )
-from fnop.core.peers.seats import Existence, Peering, Seat
 from fnop.core.seam.replies import PeeringPurpose
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
@@ -41,85 +41,95 @@ def late_at(pending: Pending[PeeringPurpose], member: Member) -> float:
 
 def asking(peering: Peering, now: Now) -> tuple[Peering, tuple[PeeringAsk, ...]]:
     """The requests that are due now, at most one for each place."""
-    seats: list[Seat] = []
+    memberships: list[Membership] = []
     asks: list[PeeringAsk] = []
     serial = peering.serial
-    for seat in peering.seats:
-        found = _next_request(seat, peering, now)
+    for membership in peering.memberships:
+        found = _next_request(membership, peering, now)
         if found is not None:
             serial += 1
             purpose, effect, lastseen = found
-            pending = Pending(serial, purpose, now.mono, seat.version)
-            seat = replace(
-                seat,
+            pending = Pending(serial, purpose, now.mono, membership.version)
+            membership = replace(
+                membership,
                 pending=pending,
-                sent=(*seat.sent, *lastseen)[-SENT_MAX:],
-                tidied=seat.version if purpose is PeeringPurpose.CLEAN else seat.tidied,
+                sent=(*membership.sent, *lastseen)[-SENT_MAX:],
+                tidied=membership.version
+                if purpose is PeeringPurpose.CLEAN
+                else membership.tidied,
             )
             before = late_at(pending, peering.member)
-            asks.append(PeeringAsk(serial, seat.place, effect, before))
-        seats.append(seat)
-    return replace(peering, seats=tuple(seats), serial=serial), tuple(asks)
+            asks.append(PeeringAsk(serial, membership.place, effect, before))
+        memberships.append(membership)
+    return replace(peering, memberships=tuple(memberships), serial=serial), tuple(asks)
 
 
 def _next_request(
-    seat: Seat, peering: Peering, now: Now
+    membership: Membership, peering: Peering, now: Now
 ) -> tuple[PeeringPurpose, Patch, tuple[str, ...]] | None:
     """The purpose and the patch of the request that is due, and its `lastseen`."""
     member = peering.member
-    if seat.presence is not Existence.PRESENT or seat.pending is not None:
+    if membership.presence is not Existence.PRESENT or membership.pending is not None:
         return None
-    target = Target(seat.place.kind, member.name, seat.place.namespace)
+    target = Target(membership.place.kind, member.name, membership.place.namespace)
     if peering.is_leaving:
-        if not seat.sent or seat.has_left or now.mono < removal_at(seat):
+        if (
+            not membership.sent
+            or membership.has_left
+            or now.mono < removal_at(membership)
+        ):
             return None
         return PeeringPurpose.LEAVE, Patch(target, removal_patch([member.identity])), ()
-    if renewal_at(seat, member) <= now.mono:
+    if renewal_at(membership, member) <= now.mono:
         record = record_of(member.priority, member.lifetime, now.wall)
         patch = Patch(target, renewal_patch(member.identity, record))
         return PeeringPurpose.RENEW, patch, (record["lastseen"],)
-    dead = _to_remove(seat, member)
+    dead = _to_remove(membership, member)
     if dead:
         return (
             PeeringPurpose.CLEAN,
-            Patch(target, removal_patch(dead, seat.version)),
+            Patch(target, removal_patch(dead, membership.version)),
             (),
         )
     return None
 
 
-def removal_at(seat: Seat) -> float:
+def removal_at(membership: Membership) -> float:
     """The time to remove the own record: at once, or some time after a failed try."""
-    return seat.due if seat.failures else -inf
+    return membership.due if membership.failures else -inf
 
 
-def renewal_at(seat: Seat, member: Member) -> float:
+def renewal_at(membership: Membership, member: Member) -> float:
     """The time of the next renewal: as scheduled, or earlier when a blocking peer dies.
 
     That peer may have renewed its record unseen; the answer will show it.
     """
-    if seat.failures or seat.is_removed:
-        return seat.due
+    if membership.failures or membership.is_removed:
+        return membership.due
     deaths = (
         each.dies
-        for each in seat.seen or ()
-        if each.dies > seat.looked_at and each.peer.priority >= member.priority
+        for each in membership.seen or ()
+        if each.dies > membership.looked_at and each.peer.priority >= member.priority
     )
-    return min([seat.due, *deaths])
+    return min([membership.due, *deaths])
 
 
-def _to_remove(seat: Seat, member: Member) -> list[str]:
+def _to_remove(membership: Membership, member: Member) -> list[str]:
     """The identities of dead peers whose records this operator must remove.
 
     The first living peer removes them. Any other peer does if the first one does not.
     """
-    if seat.tidied == seat.version:
+    if membership.tidied == membership.version:
         return []
-    is_first = all(member.identity < each.identity for each in alive(seat))
-    since = seat.looked_at - (0.0 if is_first else CLEAN_SECONDS)
-    return [each.peer.identity for each in seat.seen or () if each.forgotten <= since]
+    is_first = all(member.identity < each.identity for each in alive(membership))
+    since = membership.looked_at - (0.0 if is_first else CLEAN_SECONDS)
+    return [
+        each.peer.identity for each in membership.seen or () if each.forgotten <= since
+    ]
 
 
-def alive(seat: Seat) -> list[Peer]:
+def alive(membership: Membership) -> list[Peer]:
     """The peers that are alive, as of the last answered renewal."""
-    return [each.peer for each in seat.seen or () if each.dies > seat.looked_at]
+    return [
+        each.peer for each in membership.seen or () if each.dies > membership.looked_at
+    ]

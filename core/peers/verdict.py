@@ -10,16 +10,16 @@ from fnop.core.peers.freezing import (
     precedence,
     together,
 )
+from fnop.core.peers.memberships import (
+    Existence,
+    Membership,
+    Peering,
+)
 from fnop.core.peers.peers import (
     Member,
     Mode,
 )
 from fnop.core.peers.renewing import alive
-from fnop.core.peers.seats import (
-    Existence,
-    Peering,
-    Seat,
-)
 from fnop.core.values.now import Now
 
 __all__ = ["judge", "lacking_in", "scope_of", "verdict_of"]
@@ -36,35 +36,37 @@ def verdict_of(peering: Peering, now: Now) -> PeeringVerdict:
         return Serving()
     if peering.namespaces is None:
         return Frozen(Why.JOINING)
-    found = [judge(seat, peering.member, now) for seat in peering.seats]
+    found = [
+        judge(membership, peering.member, now) for membership in peering.memberships
+    ]
     if peering.member.mode is Mode.MANDATORY:
         found += [Frozen(Why.MISSING, (), (scope_of(n),)) for n in lacking_in(peering)]
     return together(found)
 
 
-def judge(seat: Seat, member: Member, now: Now) -> PeeringVerdict:
+def judge(membership: Membership, member: Member, now: Now) -> PeeringVerdict:
     """The verdict of one place; the first condition that holds decides.
 
     A place without an object serves; `Mode.MANDATORY` is checked in `verdict_of`.
     """
-    where = seat.place.label
-    is_good = seat.good_until is not None and now.mono < seat.good_until
-    by_rank = precedence(alive(seat), member.priority, where)
-    if seat.presence is Existence.ABSENT:
+    where = membership.place.label
+    is_good = membership.good_until is not None and now.mono < membership.good_until
+    by_rank = precedence(alive(membership), member.priority, where)
+    if membership.presence is Existence.ABSENT:
         return Serving()
-    if seat.presence is Existence.UNKNOWN:
-        why = Why.UNSEEN if seat.trouble else Why.JOINING
+    if membership.presence is Existence.UNKNOWN:
+        why = Why.UNSEEN if membership.trouble else Why.JOINING
     elif isinstance(by_rank, Frozen):
         return by_rank
-    elif now.mono < seat.doubled_until:
+    elif now.mono < membership.doubled_until:
         why, is_good = Why.DOUBLED, False
-    elif seat.removals >= REMOVALS_MAX:
+    elif membership.removals >= REMOVALS_MAX:
         why, is_good = Why.REMOVED, False
-    elif seat.good_until is None and not seat.trouble:
+    elif membership.good_until is None and not membership.trouble:
         why = Why.JOINING
     else:
         why = Why.UNRENEWED
-    return Serving() if is_good else Frozen(why, (), (where,), seat.trouble)
+    return Serving() if is_good else Frozen(why, (), (where,), membership.trouble)
 
 
 def lacking_in(peering: Peering) -> tuple[str | None, ...]:
@@ -73,9 +75,9 @@ def lacking_in(peering: Peering) -> tuple[str | None, ...]:
         namespace
         for namespace in peering.namespaces or ()
         if all(
-            seat.presence is Existence.ABSENT
-            for seat in peering.seats
-            if seat.place.namespace == namespace
+            membership.presence is Existence.ABSENT
+            for membership in peering.memberships
+            if membership.place.namespace == namespace
         )
     )
 

@@ -21,7 +21,7 @@ from fnop.core.state.activity import is_activity
 from fnop.core.state.address import Address
 from fnop.core.state.lifecycle import Phase, failed
 from fnop.core.state.notes import Notes
-from fnop.core.state.objects import Grave
+from fnop.core.state.objects import Tombstone
 from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Ticket
 from fnop.core.state.turn import About, Turn
@@ -83,9 +83,9 @@ class Context:
         return self.key.resource in self._turn.survey.kinds
 
     @property
-    def grave(self) -> Grave | None:
+    def tombstone(self) -> Tombstone | None:
         """The object that had this name, if a live answer says that it is gone."""
-        return self._turn.objects.graves.get(self.key)
+        return self._turn.objects.tombstones.get(self.key)
 
     def put(self, record: ObjectRecord) -> None:
         """Store the record of the object, or of the activity."""
@@ -101,13 +101,13 @@ class Context:
         else:
             self._turn.drop(self.key)
 
-    def bury(self, body: Body) -> None:
+    def leave_tombstone(self, body: Body) -> None:
         """Mark the object as gone by a live answer: a watch that shows it is late."""
-        self._turn.objects.bury(self.key, body, self.step)
+        self._turn.objects.leave_tombstone(self.key, body, self.step)
 
-    def exhume(self) -> None:
+    def drop_tombstone(self) -> None:
         """Remove the mark of an object that is gone."""
-        self._turn.objects.exhume(self.key)
+        self._turn.objects.drop_tombstone(self.key)
 
     def due(self, at: float | None = None) -> None:
         """Reconcile the object at this time (monotonic); without a time, at once."""

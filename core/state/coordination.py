@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fnop.core.peers.election import Election, has_resigned, may_start
 from fnop.core.peers.freezing import Frozen, Serving, Why
 from fnop.core.peers.lease import Leading
-from fnop.core.peers.seats import Peering, has_left
+from fnop.core.peers.memberships import Peering, has_left
 from fnop.core.state.lifecycle import Phase
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now

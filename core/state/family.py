@@ -12,7 +12,7 @@ from typing import NamedTuple
 from immutables import Map
 
 from fnop.core.api.resources import Resource
-from fnop.core.children.marks import is_stray_of, stray_bond
+from fnop.core.children.marks import is_unowned_child_of, unowned_bond
 from fnop.core.children.owned import Owner, owners_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.table import Table
@@ -25,20 +25,20 @@ _NONE: Map[Key, str] = Map()
 class Family(NamedTuple):
     """The owned objects by the uid of their owner, with their versions.
 
-    `owners` are the kinds that own objects, by the key of the owned kind. `strays` are
+    `owners` are the kinds that own objects, by the key of the owned kind. `unowned` are
     objects that name no owner now, though they were made for one: their bonds and
     versions.
     """
 
     owners: Table[str, tuple[Resource, ...]] = Table()
     children: Map[str, Map[Key, str]] = Map()
-    strays: Map[Key, tuple[str, str]] = Map()
+    unowned: Map[Key, tuple[str, str]] = Map()
 
     def owned_by(self, owner: Body) -> Mapping[Key, str]:
         """The versions of the objects that an object owns, by their keys."""
         found = self.children.get(owner.uid, _NONE)
-        for key, (bond, version) in self.strays.items():
-            if is_stray_of(owner, key, bond):
+        for key, (bond, version) in self.unowned.items():
+            if is_unowned_child_of(owner, key, bond):
                 found = found.set(key, version)
         return found
 
@@ -71,13 +71,13 @@ class Family(NamedTuple):
             if each not in after
             for found in self._keys(key, each)
         }
-        strays = self.strays
-        bond = "" if after else stray_bond(body)
+        unowned = self.unowned
+        bond = "" if after else unowned_bond(body)
         if body is not None and bond:
-            strays = strays.set(key, (bond, body.version))
-        elif strays and key in strays:
-            strays = strays.delete(key)
-        return Family(self.owners, children, strays), sorted(keys | lost), sorted(lost)
+            unowned = unowned.set(key, (bond, body.version))
+        elif unowned and key in unowned:
+            unowned = unowned.delete(key)
+        return Family(self.owners, children, unowned), sorted(keys | lost), sorted(lost)
 
     def _keys(self, child: Key, owner: Owner) -> list[Key]:
         """The key of an owner, if its kind owns the child's kind."""

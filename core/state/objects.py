@@ -3,10 +3,10 @@
 `Objects` is the value between two steps. `OpenObjects` collects the changes of one
 step, and is closed into the next value.
 
-A *grave* marks an object that a live answer has shown to be gone: the watch may be late
-and still show it. To *bury* sets the mark; to *exhume* removes it. The mark is removed
-once nothing older than the deletion can arrive. It is also removed if a later version
-casts doubt on the answer.
+A *tombstone* marks an object that a live answer has shown to be gone: the watch may be
+late and still show it. To *leave_tombstone* sets the mark; to *drop_tombstone* removes
+it. The mark is removed once nothing older than the deletion can arrive. It is also
+removed if a later version casts doubt on the answer.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
-from fnop.core.children.marks import is_stray_of, stray_bond
+from fnop.core.children.marks import is_unowned_child_of, unowned_bond
 from fnop.core.state.family import Family
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import quick
 from fnop.core.values.workqueue import EMPTY, WorkQueue
 
-__all__ = ["Grave", "Objects", "OpenObjects"]
+__all__ = ["Objects", "OpenObjects", "Tombstone"]
 
 
-class Grave(NamedTuple):
+class Tombstone(NamedTuple):
     """The mark of an object that a live answer, given in that step, showed as gone.
 
     `version` is the object's last known version.
@@ -47,7 +47,7 @@ class Objects(NamedTuple):
     records: Map[Key, ObjectRecord] = Map()
     queue: WorkQueue = EMPTY
     # Objects that are gone by a live answer, before the watch has shown it.
-    graves: Map[Key, Grave] = Map()
+    tombstones: Map[Key, Tombstone] = Map()
     # The indices that the author's functions compute from all objects, by handler id.
     indices: Map[str, Any] = Map()
     family: Family = Family()
@@ -62,13 +62,13 @@ class OpenObjects:
         "_records",
         "_touched",
         "family",
-        "graves",
         "indices",
         "queue",
+        "tombstones",
     )
 
     def __init__(self, objects: Objects, now: float) -> None:
-        self._records, self.queue, self.graves, self.indices, self.family = objects
+        self._records, self.queue, self.tombstones, self.indices, self.family = objects
         self._now = now
         # The changed records, before they are stored; None if the object is dropped.
         self._touched: dict[Key, ObjectRecord | None] = {}
@@ -90,7 +90,7 @@ class OpenObjects:
         """Forget an object."""
         if key.resource in self.family.owners:
             self._relate(key, None)
-        has_children = self.family.children or self.family.strays
+        has_children = self.family.children or self.family.unowned
         gone = self.get(key) if has_children else None
         for child in sorted(self.owned_by(gone.body)) if gone else ():
             self.due(child)  # it has lost its owner
@@ -102,7 +102,7 @@ class OpenObjects:
     def drop_all(self) -> None:
         """Forget all objects; indices are kept."""
         self._touched.clear()
-        self._records, self.queue, self.graves, *_ = Objects()
+        self._records, self.queue, self.tombstones, *_ = Objects()
         self.family = Family(self.family.owners)
         self._fresh = None
 
@@ -116,14 +116,16 @@ class OpenObjects:
         was = None if before is None or before.gone else before.body
         if was is body or (was and body and was.version == body.version):
             return
-        strays = self.family.strays
+        unowned = self.family.unowned
         self.family, owners, lost = self.family.related(key, was, body)
         for each in lost:
             self._has_lost(each, key)
         for each in owners:
             self.due(each)
-        if self.family.strays is not strays:
-            for each in self._owners_of_stray(key, stray_bond(was), stray_bond(body)):
+        if self.family.unowned is not unowned:
+            for each in self._owners_of_stray(
+                key, unowned_bond(was), unowned_bond(body)
+            ):
                 self.due(each)
 
     def _owners_of_stray(self, child: Key, *bonds: str) -> list[Key]:
@@ -133,7 +135,7 @@ class OpenObjects:
             key
             for key, record in self.all()
             if key.resource in kinds
-            and any(is_stray_of(record.body, child, bond) for bond in bonds)
+            and any(is_unowned_child_of(record.body, child, bond) for bond in bonds)
         ]
 
     def _has_lost(self, owner: Key, child: Key) -> None:
@@ -143,29 +145,31 @@ class OpenObjects:
         handler. It has made the child, and another client took it at once.
         """
         record = self.get(owner)
-        if record is None or not record.levels:
+        if record is None or not record.reconcilers:
             return
-        levels = {
+        reconcilers = {
             name: each
             if child in each.children
             else each._replace(start=max(self._now, each.pace.until, each.own.until))
-            for name, each in record.levels.items()
+            for name, each in record.reconcilers.items()
         }
-        self._touched[owner] = record._replace(levels=levels)
+        self._touched[owner] = record._replace(reconcilers=reconcilers)
 
     def all(self) -> list[tuple[Key, ObjectRecord]]:
         """All objects, in sorted order, which does not depend on hashes."""
         self._store()
         return [(key, self._records[key]) for key in sorted(self._records)]
 
-    def bury(self, key: Key, body: Body, step: int) -> None:
+    def leave_tombstone(self, key: Key, body: Body, step: int) -> None:
         """Mark the object as gone by a live answer: a watch that shows it is late."""
-        self.graves = self.graves.set(key, Grave(body.uid, body.version, step))
+        self.tombstones = self.tombstones.set(
+            key, Tombstone(body.uid, body.version, step)
+        )
 
-    def exhume(self, key: Key) -> None:
+    def drop_tombstone(self, key: Key) -> None:
         """Remove the mark of an object that is gone."""
-        if key in self.graves:
-            self.graves = self.graves.delete(key)
+        if key in self.tombstones:
+            self.tombstones = self.tombstones.delete(key)
 
     def due(self, key: Key, at: float | None = None) -> None:
         """Reconcile this object at that time; without a time, at once."""
@@ -208,7 +212,7 @@ class OpenObjects:
         self._store()
         assert self._fresh is None, "what is due is queued before a step ends"
         return Objects(
-            self._records, self.queue, self.graves, self.indices, self.family
+            self._records, self.queue, self.tombstones, self.indices, self.family
         )
 
     def _store(self) -> None:

@@ -37,9 +37,9 @@ __all__ = [
     "Declared",
     "Expectation",
     "Invocation",
-    "LevelState",
     "ObjectRecord",
     "PendingEvent",
+    "ReconcilerState",
     "Report",
     "Reports",
     "RunState",
@@ -159,7 +159,7 @@ class RunState(NamedTuple):
 
 
 @quick
-class LevelState(NamedTuple):
+class ReconcilerState(NamedTuple):
     """The state of a reconciler of an object between its calls.
 
     `body` and `children` (versions by key) are the inputs of the last call; None before
@@ -241,7 +241,7 @@ class Work(NamedTuple):
     running: tuple[Invocation, ...] = ()
     event_runs: tuple[Invocation, ...] = ()
     background_runs: tuple[Invocation, ...] = ()
-    level_runs: tuple[Invocation, ...] = ()
+    reconciler_runs: tuple[Invocation, ...] = ()
     pending_events: tuple[PendingEvent, ...] = ()
     progress: Mapping[str, Progress] = NOTHING
     patches: Changes = ()
@@ -258,7 +258,7 @@ class Work(NamedTuple):
         return (
             *self.event_runs,
             *self.background_runs,
-            *self.level_runs,
+            *self.reconciler_runs,
             *self.running,
         )
 
@@ -333,15 +333,15 @@ class Backoff(NamedTuple):
     In monotonic seconds: after an unexpected error, fnop does nothing about the object
     before `paused_until`. A state that the server refuses is not sent again before
     `unsaved_until`; it was refused `unsaved_tries` times. `pace` is the pace of the
-    operator's changes that lead to calls of its own handlers. `odds` is the pace of
-    changes of its finalizer and of its state, which another client may undo.
+    operator's changes that lead to calls of its own handlers. `contention` is the pace
+    of changes of its finalizer and of its state, which another client may undo.
     """
 
     paused_until: float = 0.0
     unsaved_until: float = 0.0
     unsaved_tries: int = 0
     pace: Pace = CALM
-    odds: Pace = CALM
+    contention: Pace = CALM
 
 
 NO_BACKOFF = Backoff()
@@ -377,7 +377,7 @@ class ObjectRecord(NamedTuple):
     background: Mapping[str, RunState] = NOTHING
     changed: float = 0.0
     # The reconcilers by id.
-    levels: Mapping[str, LevelState] = NOTHING
+    reconcilers: Mapping[str, ReconcilerState] = NOTHING
     reports: Reports = NO_REPORTS
     # Its deletion has been handled, though others' finalizers still hold the object.
     released: bool = False

@@ -102,7 +102,7 @@ class LogStream(NamedTuple):
     refusal: str | None = None
     is_held: bool = False
     # It did not begin at the mark.
-    is_astray: bool = False
+    has_lost_place: bool = False
     # Its place at a clean end, and the lines that are complete if nothing more comes.
     until: LogPlace | None = None
     rest: tuple[LogLine, ...] = ()
@@ -231,7 +231,7 @@ def _next_instance(stream: LogStream) -> LogStream:
         begin="start",
         mark=None,
         since=None,
-        is_astray=False,
+        has_lost_place=False,
         until=None,
         rest=(),
         failures=0,
@@ -245,7 +245,7 @@ def marked(stream: LogStream, mark: LogMark | None) -> LogStream:
     if mark is None:
         return stream
     return stream._replace(
-        mark=mark, is_astray=stream.is_astray and mark == stream.mark
+        mark=mark, has_lost_place=stream.has_lost_place and mark == stream.mark
     )
 
 
@@ -304,10 +304,10 @@ def _elsewhere(stream: LogStream, now: Now) -> LogStream:
     It is the next instance's log, as the pod's status will show. Or kubelet has rotated
     it: then the stream continues by time.
     """
-    if not stream.is_astray:
+    if not stream.has_lost_place:
         due = now.mono + _STATUS_SECONDS
-        return stream._replace(phase=LogPhase.WAITING, is_astray=True, due=due)
+        return stream._replace(phase=LogPhase.WAITING, has_lost_place=True, due=due)
     mark = None if stream.mark is None else stream.mark._replace(seen=None)
     return stream._replace(
-        phase=LogPhase.WAITING, is_astray=False, mark=mark, due=now.mono
+        phase=LogPhase.WAITING, has_lost_place=False, mark=mark, due=now.mono
     )

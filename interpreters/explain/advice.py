@@ -15,9 +15,9 @@ from fnop.interpreters.explain.story import (
     Child,
     Deletion,
     HandlerState,
+    HeldLease,
     Operator,
     Peering,
-    Seat,
     State,
     Story,
     Subject,
@@ -76,12 +76,16 @@ def _dead(operator: Operator, wall: float) -> str:
     return f"{text} until one is started."
 
 
-def _vacant(seat: Seat, wall: float) -> str:
-    lease = f"its lease in {seat.namespace}" if seat.namespace else "its lease"
-    if not seat.holder:
+def _vacant(lease_held: HeldLease, wall: float) -> str:
+    lease = (
+        f"its lease in {lease_held.namespace}" if lease_held.namespace else "its lease"
+    )
+    if not lease_held.holder:
         return f"{lease} is held by nobody"
-    long = "a long time" if seat.renewed is None else span(wall - seat.renewed)
-    return f"{seat.holder} has not renewed {lease} for {long}"
+    long = (
+        "a long time" if lease_held.renewed is None else span(wall - lease_held.renewed)
+    )
+    return f"{lease_held.holder} has not renewed {lease} for {long}"
 
 
 def _frozen(operator: Operator, wall: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.handlers.declare.roles import CHANGES, LEVELS
+from fnop.core.handlers.declare.roles import CHANGES, RECONCILERS
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import OwnedBy, kind_of
 from fnop.core.handlers.run.arguments import Situation
@@ -80,7 +80,7 @@ def _fits(
     now = Now(wall, 0.0)
     kind = kind_of(resource, [handler], settings)
     try:
-        if handler.role in CHANGES or handler.role in LEVELS:
+        if handler.role in CHANGES or handler.role in RECONCILERS:
             at = Circumstances(kind, settings, now, "", stopping=False)
             return prematches(at, ObjectRecord(body, UNSTORED), handler)
         return sees(handler, Situation(handler, settings, now, resource, body))

@@ -17,10 +17,10 @@ __all__ = [
     "Deletion",
     "EventTold",
     "HandlerState",
+    "HeldLease",
     "Operator",
     "OwnerTold",
     "Peering",
-    "Seat",
     "State",
     "Story",
     "Subject",
@@ -75,7 +75,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class HeldLease:
     """A Lease of the operator: its holder (or ""), and whether it is held now."""
 
     namespace: str | None
@@ -110,7 +110,7 @@ class Operator:
 
     name: str
     life: str
-    leases: tuple[Seat, ...]
+    leases: tuple[HeldLease, ...]
     peers: tuple[Peering, ...]
     places: tuple[str, ...]
     wrote: float | None

@@ -28,10 +28,10 @@ from fnop.interpreters.explain.story import (
     ConditionTold,
     Deletion,
     EventTold,
+    HeldLease,
     Operator,
     OwnerTold,
     Peering,
-    Seat,
     Subject,
     Touch,
     Writer,
@@ -154,7 +154,7 @@ _CLOCK_SECONDS = 10.0
 _FRESH_SECONDS = 60.0
 
 
-def _silent_since(life: str, leases: tuple[Seat, ...], wall: float) -> float:
+def _silent_since(life: str, leases: tuple[HeldLease, ...], wall: float) -> float:
     """The time after which an operator that is gone cannot have written anything."""
     match life:
         case "dead":
@@ -180,13 +180,13 @@ def _signs(evidence: Evidence, body: Body, marker: str) -> Iterator[float]:
             yield at
 
 
-def _seat(body: Body, wall: float) -> Seat:
+def _seat(body: Body, wall: float) -> HeldLease:
     renewed = moment(body.stanza("spec").get("renewTime"))
     try:
         holder, held = parse_lease(body).holder, lease_holder(body, wall) is not None
     except OverflowError:  # a duration that no clock can represent
         holder, held = "", False
-    return Seat(body.namespace, line(holder, 253), renewed, held)
+    return HeldLease(body.namespace, line(holder, 253), renewed, held)
 
 
 def _place(body: Body) -> str:
@@ -209,7 +209,7 @@ def _peers(body: Body, wall: float) -> Iterator[Peering]:
 
 
 def _life(
-    leases: tuple[Seat, ...], peers: tuple[Peering, ...], *, has_peering: bool
+    leases: tuple[HeldLease, ...], peers: tuple[Peering, ...], *, has_peering: bool
 ) -> str:
     if freezes(peers) or rivals(peers):
         return "frozen"

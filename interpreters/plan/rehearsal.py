@@ -499,7 +499,7 @@ def _acts(handler: Handler) -> bool:
 
 
 def _called(kind: Kind) -> tuple[Handler, ...]:
-    return (*kind.changes, *kind.event_handlers, *kind.background, *kind.levels)
+    return (*kind.changes, *kind.event_handlers, *kind.background, *kind.reconcilers)
 
 
 def _ill_begun(failure: Failure) -> str:

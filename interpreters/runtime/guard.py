@@ -31,7 +31,7 @@ from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.values.errors import NotPure
 from fnop.effects import Witness
 
-__all__ = ["DEEDS", "GUARDED", "Act", "Guard", "authors_frames"]
+__all__ = ["GUARDED", "WATCHED_EVENTS", "Act", "Guard", "authors_frames"]
 
 _REMEDY = "let fnop.call(function, ...) do it, or declare the handler with impure=True"
 _ELSEWHERE = (
@@ -48,12 +48,12 @@ class Act:
     """
 
     function: str
-    deed: str
+    did: str
     place: str
     handler: str | None
 
     def __str__(self) -> str:
-        return f"{self.handler or self.function} {self.deed} ({self.place})"
+        return f"{self.handler or self.function} {self.did} ({self.place})"
 
     @property
     def _remedy(self) -> str:
@@ -78,7 +78,7 @@ class Guard:
 
     If it `refuses`, the action raises `NotPure`, and the handler fails even if it
     catches the exception. Otherwise the action is only noted. `is_on` is called when
-    something is noticed. `tells` receives each deed and its frame before the guard
+    something is noticed. `tells` receives each did and its frame before the guard
     refuses it.
     """
 
@@ -87,7 +87,7 @@ class Guard:
         *,
         refuses: bool,
         is_on: Callable[[], bool] = lambda: True,
-        tells: Callable[[str, FrameType | None], None] = lambda deed, frame: None,
+        tells: Callable[[str, FrameType | None], None] = lambda did, frame: None,
     ) -> None:
         self.refuses = refuses
         self._is_on = is_on
@@ -112,14 +112,14 @@ class Guard:
         acts, self._acts = self._acts, []
         return acts
 
-    def saw(self, deed: str, frame: FrameType | None) -> None:
+    def saw(self, did: str, frame: FrameType | None) -> None:
         """Note an action that is about to happen. Raises `NotPure` if it is refused."""
         frames = authors_frames(frame)
         if not frames or not self._is_on():
             return
-        self._tells(deed, frame)
+        self._tells(did, frame)
         author = frames[-1]
-        act = _act(deed, author)
+        act = _act(did, author)
         if author.f_code not in self._told:
             self._told.add(author.f_code)
             self._acts.append(act)
@@ -131,14 +131,14 @@ class Guard:
             raise problem
 
 
-def _act(deed: str, author: FrameType) -> Act:
+def _act(did: str, author: FrameType) -> Act:
     declaring = Declaring.current.get()
     handler = None if declaring is None else declaring.parent.id
     code = author.f_code
     file = os.path.basename(code.co_filename)
     place = f"{file}, line {author.f_lineno}"
     function = code.co_qualname.rpartition("<locals>.")[2]
-    return Act(function, deed, place, handler)
+    return Act(function, did, place, handler)
 
 
 # --------------------------------------------------------------------- the actor
@@ -211,12 +211,12 @@ def _about(verb: str, place: int = 0) -> Callable[[tuple[Any, ...]], str]:
     return lambda args: f"{verb} {_text(args[place])}"
 
 
-def _always(deed: str) -> Callable[[tuple[Any, ...]], str]:
-    return lambda args: deed
+def _always(did: str) -> Callable[[tuple[Any, ...]], str]:
+    return lambda args: did
 
 
 # Audit events (Python's documentation: "Audit events table") by their meaning.
-DEEDS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
+WATCHED_EVENTS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "socket.connect": _about("connects to", 1),
     "socket.bind": _about("binds a socket to", 1),
     "socket.getaddrinfo": _about("looks up the host"),
@@ -285,17 +285,17 @@ def _heard(
     event: str,
     args: tuple[Any, ...],
     # Bound here, because at the end of the process the module is empty.
-    deeds: dict[str, Callable[[tuple[Any, ...]], str | None]] = DEEDS,
+    watched: dict[str, Callable[[tuple[Any, ...]], str | None]] = WATCHED_EVENTS,
     guards: dict[int, Guard] = GUARDED,
     thread: Callable[[], int] = get_ident,
 ) -> None:
     """Handle an audit event; few events of the process are of interest."""
-    if guards and event in deeds:
+    if guards and event in watched:
         guard = guards.get(thread())
         if guard is not None:
             try:
-                deed = deeds[event](args)
+                did = watched[event](args)
             except Exception:  # other Python versions may pass other arguments
-                deed = f"does what Python calls {event}"
-            if deed is not None:
-                guard.saw(deed, sys._getframe(1))
+                did = f"does what Python calls {event}"
+            if did is not None:
+                guard.saw(did, sys._getframe(1))

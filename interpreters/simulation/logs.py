@@ -67,10 +67,10 @@ class SimulatedLogs:
 
     def fork(self, arrives: Arrives) -> SimulatedLogs:
         """A copy that continues independently of this one."""
-        twin = SimulatedLogs(arrives)
-        twin._open = {number: deepcopy(each) for number, each in self._open.items()}
-        twin._cuts = {*self._cuts}
-        return twin
+        fork = SimulatedLogs(arrives)
+        fork._open = {number: deepcopy(each) for number, each in self._open.items()}
+        fork._cuts = {*self._cuts}
+        return fork
 
     def __bool__(self) -> bool:
         return bool(self._open)

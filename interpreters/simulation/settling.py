@@ -27,7 +27,7 @@ from fnop.interpreters import cluster as simulated
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.machine import Machine
 from fnop.interpreters.runtime.protocol import ApiRequest
-from fnop.interpreters.simulation.strands import Strands
+from fnop.interpreters.simulation.threads import SimulatedThreads
 
 __all__ = ["Calm", "Despair", "Restlessness", "left_of"]
 
@@ -48,7 +48,7 @@ class Run(Protocol):
     @property
     def steps(self) -> int: ...
     @property
-    def strands(self) -> Strands: ...
+    def threads(self) -> SimulatedThreads: ...
 
 
 # After this number of changes, timers and daemons, or the handlers of one object, are
@@ -99,7 +99,7 @@ class Calm:
             return False  # the cluster's own controllers have not had their turn
         if not run.state.streams.are_at_rest:
             return False  # the operator has not seen all changes yet
-        horizon = background_horizon(run.state, run.clock.now(), run.strands.wakes)
+        horizon = background_horizon(run.state, run.clock.now(), run.threads.wakes)
         if horizon is None:
             return False
         calm = self.until is not None and self.version == run.cluster.version
@@ -134,9 +134,9 @@ class Despair:
 
     def fork(self) -> Despair:
         """The same errors, for a run that continues independently."""
-        twin = Despair(self._repeats, self._waits)
-        twin.errors = {**self.errors}
-        return twin
+        fork = Despair(self._repeats, self._waits)
+        fork.errors = {**self.errors}
+        return fork
 
     def hear(self, say: Say) -> None:
         """Take a log line into account."""
@@ -246,12 +246,17 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
     if record is None:
         return False
     work = record.work or IDLE
-    if work.running or work.level_runs or work.event_runs or work.writing is not None:
+    if (
+        work.running
+        or work.reconciler_runs
+        or work.event_runs
+        or work.writing is not None
+    ):
         return False
     left = _unfinished(record)
     if not left:
         # It waits for daemons and timers, or for a reconcile handler's time.
-        return bool(record.background or record.levels)
+        return bool(record.background or record.reconcilers)
     return all(
         name in failing or any(each.startswith(f"{name}/") for each in failing)
         for name in left
@@ -263,8 +268,8 @@ def _unfinished(record: ObjectRecord) -> set[str]:
     work = record.work or IDLE
     handlers = {**record.stored.progress, **work.progress}
     begun = {name for name, each in handlers.items() if not each.is_finished}
-    levels = record.levels.items()
-    failed = {name for name, each in levels if each.has_failed and not each.over}
+    reconcilers = record.reconcilers.items()
+    failed = {name for name, each in reconcilers if each.has_failed and not each.over}
     mappings = {e.handler.id for e in work.pending_events if e.progress.retries}
     return begun | failed | mappings
 

@@ -81,7 +81,7 @@ from fnop.interpreters.simulation.documents import discovered, fetched
 from fnop.interpreters.simulation.externals import forked, set_now
 from fnop.interpreters.simulation.logs import SimulatedLogs, source_of
 from fnop.interpreters.simulation.settling import Calm, Despair, Restlessness, left_of
-from fnop.interpreters.simulation.strands import Strands
+from fnop.interpreters.simulation.threads import SimulatedThreads
 
 __all__ = [
     "HORIZON_SECONDS",
@@ -225,7 +225,7 @@ class SimulatedRun:
         """Why the run has not settled, where it was to; or ""."""
         self._webhooks = self._own_webhooks()
         # Impure daemons, which are under way as long as their objects live.
-        self.strands = Strands(self.clock)
+        self.threads = SimulatedThreads(self.clock)
 
     def fork(self, clock: VirtualClock | None = None) -> SimulatedRun:
         """A second run that continues from here, independently of this one.
@@ -237,27 +237,27 @@ class SimulatedRun:
         (`fnop.interpreters.simulation.externals`). Raises `CannotFork` while an impure
         daemon is under way.
         """
-        if self.strands.calls:
+        if self.threads.calls:
             raise CannotFork("an impure daemon is under way: its thread has no copy")
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.clock = clock or self.clock.fork()
-        twin.machine = self.machine.fork()
-        twin.calls = forked(self.calls)
-        twin.director = twin.on_say = twin._watchdog = None
-        twin.requests = [*self.requests]
-        twin.drawn = [*self.drawn]
-        twin.drawn_secrets = [*self.drawn_secrets]
-        twin.unmodelled = {**self.unmodelled}
-        twin._inbox = self._inbox.copy()
-        twin._watches = {**self._watches}
-        twin.logs = self.logs.fork(twin._arriving())
-        twin._kinds = {**self._kinds}
-        twin._despair = self._despair.fork()
-        twin._restless = Restlessness(twin, bounded=False)
-        twin.strands = Strands(twin.clock)
-        twin._webhooks = twin._own_webhooks()
-        return twin
+        fork = type(self).__new__(type(self))
+        fork.__dict__.update(self.__dict__)
+        fork.clock = clock or self.clock.fork()
+        fork.machine = self.machine.fork()
+        fork.calls = forked(self.calls)
+        fork.director = fork.on_say = fork._watchdog = None
+        fork.requests = [*self.requests]
+        fork.drawn = [*self.drawn]
+        fork.drawn_secrets = [*self.drawn_secrets]
+        fork.unmodelled = {**self.unmodelled}
+        fork._inbox = self._inbox.copy()
+        fork._watches = {**self._watches}
+        fork.logs = self.logs.fork(fork._arriving())
+        fork._kinds = {**self._kinds}
+        fork._despair = self._despair.fork()
+        fork._restless = Restlessness(fork, bounded=False)
+        fork.threads = SimulatedThreads(fork.clock)
+        fork._webhooks = fork._own_webhooks()
+        return fork
 
     def beside(self, program: Program, seed: str) -> SimulatedRun:
         """Another process in the same world: its cluster, clock and external systems.
@@ -279,10 +279,10 @@ class SimulatedRun:
         They wait for ever, so this does not count as remaining work.
         """
         state = self.machine.state
-        if not self.strands.calls:
+        if not self.threads.calls:
             return state
         requests = state.requests
-        for number in self.strands.calls:
+        for number in self.threads.calls:
             _, requests = requests.answered(number)
         return state._replace(requests=requests)
 
@@ -438,7 +438,7 @@ class SimulatedRun:
         Its sent requests stay sent; its knowledge is lost.
         """
         program = program or self.machine.program
-        self.strands.close()
+        self.threads.close()
         self.machine.close()
         self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
         self._webhooks = self._own_webhooks()
@@ -552,7 +552,7 @@ class SimulatedRun:
 
     def _is_done(self, bounded: bool) -> bool:
         """Whether only the turns of timers and daemons are left to do."""
-        state, wakes = self.state, self.strands.wakes
+        state, wakes = self.state, self.threads.wakes
         if self.looks_again:
             self.unsettled = "the operator looks for kinds that do not exist"
             return False
@@ -612,7 +612,7 @@ class SimulatedRun:
         if at == self._alarm:
             self._alarm = None
             self._arrives(AlarmRang())
-        for number, outcome in self.strands.wake():
+        for number, outcome in self.threads.wake():
             self._arrives(Answered(number, outcome))
         self.logs.pass_time(self.clock.now())
         return True
@@ -630,7 +630,7 @@ class SimulatedRun:
         A settled operator waits only for the cluster's controllers. With `recurring` it
         also waits for its own next look for missing kinds.
         """
-        alarm, moments = self._alarm, self.strands.wakes
+        alarm, moments = self._alarm, self.threads.wakes
         planned = self.controllers_due()
         if alarm is not None and alarm > self.clock.elapsed and not recurring:
             waits = not is_settled(self.state) or self.looks_again or moments
@@ -712,7 +712,7 @@ class SimulatedRun:
             case FollowLog() | MoreLines():
                 self._read_log(command)
             case Interrupt() | Refresh():
-                self._answered(command.id, self.strands.tell(command))
+                self._answered(command.id, self.threads.tell(command))
             case CloseStream(stream):
                 self.logs.close(stream)
                 self._watches.pop(stream, None)
@@ -751,7 +751,7 @@ class SimulatedRun:
     def _end(self, exit: Exit) -> None:
         """End the operator; the cluster stays."""
         self.exit = exit
-        self.strands.close()
+        self.threads.close()
         self._alarm = None
         self._inbox.clear()
         self._watches.clear()
@@ -764,8 +764,8 @@ class SimulatedRun:
         if isinstance(call, Call) and self._may_wait(command, call):
             model, say = self.calls.get(call.function), self._saying(command)
             if model is not None:
-                self.strands.end_with(self)
-                return self.strands.begin(command.id, model, call, say)
+                self.threads.end_with(self)
+                return self.threads.begin(command.id, model, call, say)
         if self.director is None:
             return self._outcome(command)
         return self.director.performs(command, lambda: self._outcome(command))

@@ -11,8 +11,8 @@ from tests.cluster import crd_server
 from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import Operator, User, operating, serve
-from tests.level_driver import BED, GARDEN
 from tests.patience import eventually
+from tests.reconciler_driver import BED, GARDEN
 from tests.simulations import condition_of, example
 
 OPERATOR = Path(__file__).parent / "operators" / "restless.py"

@@ -1,4 +1,4 @@
-"""A few runs of the random user; `make level-driver` plays fifty of each kind."""
+"""A few runs of the random user; `make reconciler-driver` plays fifty of each kind."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from tests.cluster import crd_server
 from tests.cluster.envtest import ApiServer
-from tests.cluster.level_runs import drive, on_crds_alone
-from tests.level_driver import ELSEWHERE, SUBJECTS
+from tests.cluster.reconciler_runs import drive, on_crds_alone
 from tests.long import parameters
+from tests.reconciler_driver import ELSEWHERE, SUBJECTS
 
 
 @pytest.mark.parametrize("seed", [1])

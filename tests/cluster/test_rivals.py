@@ -11,7 +11,7 @@ import yaml
 
 from fnop.core.api.resources import path_of
 from fnop.core.peers.election import Resign, has_resigned
-from fnop.core.peers.seats import Leave, has_left
+from fnop.core.peers.memberships import Leave, has_left
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.cluster.envtest import ApiServer

@@ -8,7 +8,7 @@ import pytest
 
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.incidents.closed_loop import Ended, go_on, without_kubelet
-from fnop.interpreters.recording.model.plot import Plot, plot_of
+from fnop.interpreters.recording.model.excerpt import Excerpt, excerpt_of
 from tests.commands import fnop
 from tests.recorded_examples import recorded
 from tests.recordings import TRACED
@@ -22,11 +22,11 @@ NAMES = ("01-minimal", "02-children", "05-handlers", "16-indexing", "19-database
 SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)
 
 
-def gone_on(name: str, step: int) -> tuple[Plot, Ended]:
-    plot = plot_of(lambda: iter(recorded(name)), step)
+def gone_on(name: str, step: int) -> tuple[Excerpt, Ended]:
+    excerpt = excerpt_of(lambda: iter(recorded(name)), step)
     program = Program(example_handlers(name), TRACED)
     calls = example_calls(name)
-    return plot, go_on(plot, program, calls=calls, pace=without_kubelet)
+    return excerpt, go_on(excerpt, program, calls=calls, pace=without_kubelet)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,9 +71,9 @@ def test_another_operator_comes_to_another_end(tmp_path: Path) -> None:
 
 def test_changes_by_others_are_done_again() -> None:
     records = recorded("01-minimal")
-    plot, _ = gone_on("01-minimal", 1)
-    done = [(e.place.name, e.before is None, e.after is None) for e in plot.changes]
+    excerpt, _ = gone_on("01-minimal", 1)
+    done = [(e.place.name, e.before is None, e.after is None) for e in excerpt.changes]
     assert ("example-1", True, False) in done
     assert ("other", True, False) in done
     assert any(name == "example-1" and not new for name, new, _ in done)
-    assert [*plot_of(lambda: iter(records), len(records)).changes] == []
+    assert [*excerpt_of(lambda: iter(records), len(records)).changes] == []

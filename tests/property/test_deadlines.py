@@ -15,9 +15,9 @@ KIND = "fnopexamples"
 # Each write, and each restart, may take a moment of its own.
 _MOMENT = 1.0
 
-Deed = tuple[str, float]
+OthersChange = tuple[str, float]
 SECONDS = st.sampled_from([0.1, 1.0, 2.5, 7.0, 100.0])
-DEEDS = st.tuples(
+ACTS = st.tuples(
     st.sampled_from(["succeeds", "fails", "breaks", "again", "sleeps", "never"]),
     SECONDS,
 )
@@ -26,7 +26,7 @@ DEEDS = st.tuples(
 class Part(NamedTuple):
     """A handler: what it does itself, its limits, and its own parts."""
 
-    deed: Deed
+    act: OthersChange
     executes: bool
     timeout: float | None
     retries: int | None
@@ -37,7 +37,7 @@ def parts(below: st.SearchStrategy[Part] | None = None) -> st.SearchStrategy[Par
     inner = st.just(()) if below is None else st.lists(below, max_size=2).map(tuple)
     return st.builds(
         Part,
-        DEEDS,
+        ACTS,
         st.booleans(),
         st.none() | SECONDS,
         st.none() | st.integers(1, 3),
@@ -66,7 +66,7 @@ def handler_of(part: Part, name: str, begins: Callable[[str], None]) -> Any:
                 timeout=each.timeout,
                 retries=each.retries,
             )
-        match part.deed:
+        match part.act:
             case ("fails", seconds):
                 raise fnop.TemporaryError("no", delay=seconds)
             case ("breaks", _):

@@ -128,13 +128,13 @@ BY_HAND = {
 @settings(max_examples=examples(10))
 @given(st.lists(times, min_size=1, max_size=3), st.sampled_from(sorted(BY_HAND)))
 def test_who_empties_the_lease_gets_no_two_leaders(
-    moments: list[float], deed: str
+    moments: list[float], act: str
 ) -> None:
     """All candidates have seen its holder before."""
     world = World(CLUSTER)
     done: list[int] = []
     replicas = [Replica(world, Host(name), n / 2) for n, name in enumerate("abc")]
-    method, body = BY_HAND[deed]
+    method, body = BY_HAND[act]
     path = path_of(LEASES, "default", "operator")
 
     def by_hand() -> None:

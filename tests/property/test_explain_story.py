@@ -182,7 +182,7 @@ settings = st.sampled_from(
     settings,
 )
 def test_a_story_is_told_of_anything(
-    body: Any, some: Any, told: Any, seats: Any, places: Any, given: Settings
+    body: Any, some: Any, told: Any, memberships: Any, places: Any, given: Settings
 ) -> None:
     evidence = Evidence(
         THINGS,
@@ -191,7 +191,7 @@ def test_a_story_is_told_of_anything(
         given,
         tuple(told),
         tuple(some),
-        tuple(seats),
+        tuple(memberships),
         tuple(places),
         handlers=(HandlerFact("f", "create", None),),
         unread=("x",),

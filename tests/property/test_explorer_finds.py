@@ -54,11 +54,11 @@ def is_over_for_ever(
     context: Context, stream: Stream, type: str | None, body: Body
 ) -> bool:
     """No later version disproves that an object is gone."""
-    grave = context.grave
-    if grave is None or grave.uid != body.uid:
+    tombstone = context.tombstone
+    if tombstone is None or tombstone.uid != body.uid:
         return False
-    if type == "DELETED" or (type is None and stream.begun > grave.step):
-        context.exhume()
+    if type == "DELETED" or (type is None and stream.begun > tombstone.step):
+        context.drop_tombstone()
         return False
     return True
 

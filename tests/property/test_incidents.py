@@ -8,7 +8,7 @@ import pytest
 
 from fnop.adapters.check.incident_tests import incident_test
 from fnop.interpreters.check.incidents.incidents import incident_of
-from fnop.interpreters.recording.model.plot import plot_of
+from fnop.interpreters.recording.model.excerpt import excerpt_of
 from tests.recorded_examples import recorded
 from tests.recordings import TRACED
 from tests.simulations import ROOT
@@ -17,11 +17,11 @@ NAMES = ("01-minimal", "02-children", "05-handlers", "16-indexing", "19-database
 
 
 def source_of(name: str, step: int | None, until: int | None = None) -> str:
-    plot = plot_of(lambda: iter(recorded(name)), step, until)
-    incident = incident_of(plot)
+    excerpt = excerpt_of(lambda: iter(recorded(name)), step, until)
+    incident = incident_of(excerpt)
     assert not incident.left_out
     file = ROOT / "examples" / name / "example.py"
-    return incident_test(incident, plot.step, "run.fnop", [str(file)], TRACED)
+    return incident_test(incident, excerpt.step, "run.fnop", [str(file)], TRACED)
 
 
 def run(source: str) -> None:

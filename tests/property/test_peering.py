@@ -13,9 +13,9 @@ import yaml
 from hypothesis import example, given, note, settings, strategies as st
 
 from fnop.core.peers.freezing import Frozen, Serving, Why
+from fnop.core.peers.memberships import Leave, Looked, Placed, has_left
 from fnop.core.peers.peering import advance, begin
 from fnop.core.peers.peers import Member, Mode, Peer, parse_peers, record_of, sight
-from fnop.core.peers.seats import Leave, Looked, Placed, has_left
 from fnop.core.values.body import Body
 from fnop.effects import Patch, Target
 from fnop.interpreters.cluster import Cluster, answer, empty_cluster
@@ -351,7 +351,7 @@ def test_any_objects_are_looked_at(statuses: list[dict[str, Any]]) -> None:
             "status": json.loads(json.dumps(status)),
         }
         move = advance(move.peering, host.now(number), Looked(PLACE, Body(body)))
-    pending = move.peering.seats[0].pending
+    pending = move.peering.memberships[0].pending
     assert bool(statuses) == (pending is not None)
 
 

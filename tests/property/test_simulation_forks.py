@@ -44,7 +44,7 @@ def test_a_fork_at_any_turn_ends_like_the_run(name: str) -> None:
             try:
                 forks.append(run.fork())
             except CannotFork:
-                assert run.strands.calls
+                assert run.threads.calls
     assert forks
     for fork in forks:
         fork.settle(seconds=SECONDS - fork.clock.elapsed)

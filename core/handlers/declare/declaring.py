@@ -611,7 +611,7 @@ def _plain(rule: RoleRule, options: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: options.get(name) for name in _AS_GIVEN}
     found |= {name: bool(options.get(name)) for name in _FLAGS}
     usual = rule.finalizer is Finalizer.UNLESS_DECLINED
-    if rule.family is Family.LEVEL and found["backoff"] is None:
+    if rule.family is Family.RECONCILER and found["backoff"] is None:
         found["backoff"] = Backoff()
     return {
         **found,

@@ -70,9 +70,9 @@ __all__ = [
     "EVENTS",
     "INDICES",
     "INFORMING",
-    "LEVELS",
     "LOGS",
     "OUTSIDE",
+    "RECONCILERS",
     "ROLES",
     "Family",
     "Finalizer",
@@ -122,7 +122,8 @@ class Family(Enum):
     - LOG: for each line of a pod's log, once
     - INDEX: for each state of an object that is stored; returns values at once
     - BACKGROUND: concurrently with all others, for as long as the object exists
-    - LEVEL: whenever the object, or anything it owns, has changed since the last call
+    - RECONCILER: whenever the object, or anything it owns, has changed since the last
+    call
     - CLUSTER: for a change of the cluster itself; not about an object
     - ADMISSION: before a write is stored, concurrently with every step; decides, and
       waits for nothing
@@ -135,7 +136,7 @@ class Family(Enum):
     LOG = "log"
     INDEX = "index"
     BACKGROUND = "background"
-    LEVEL = "level"
+    RECONCILER = "reconciler"
     CLUSTER = "cluster"
     ADMISSION = "admission"
 
@@ -503,7 +504,7 @@ ROLES: Mapping[Role, RoleRule] = {
         verbs=("patch",),
     ),
     Role.RECONCILE: RoleRule(
-        family=Family.LEVEL,
+        family=Family.RECONCILER,
         decorator="@fnop.reconcile",
         protocol=ReconcileHandler,
         options=ReconcileOptions,
@@ -617,7 +618,7 @@ CHANGES = roles_of(Family.CHANGE)
 EVENTS = roles_of(Family.EVENT)
 INDICES = roles_of(Family.INDEX)
 BACKGROUND = roles_of(Family.BACKGROUND)
-LEVELS = roles_of(Family.LEVEL)
+RECONCILERS = roles_of(Family.RECONCILER)
 LOGS = roles_of(Family.LOG)
 ADMISSION = roles_of(Family.ADMISSION)
 CLUSTER = roles_of(Family.CLUSTER)

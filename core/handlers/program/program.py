@@ -14,8 +14,8 @@ from fnop.core.handlers.declare.roles import (
     CHANGES,
     EVENTS,
     INDICES,
-    LEVELS,
     LOGS,
+    RECONCILERS,
     Family,
     Role,
 )
@@ -64,7 +64,7 @@ class Kind:
     remembers: bool
     background: tuple[Handler, ...] = ()
     indexers: tuple[Handler, ...] = ()
-    levels: tuple[Handler, ...] = ()
+    reconcilers: tuple[Handler, ...] = ()
     log_handlers: tuple[Handler, ...] = ()
     owned_by: tuple[OwnedBy, ...] = ()
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
@@ -104,7 +104,7 @@ class Kind:
     @property
     def may_loop(self) -> bool:
         """Whether a change of an object by its handlers may lead to a call of one."""
-        return bool(self.changes or self.event_handlers or self.levels)
+        return bool(self.changes or self.event_handlers or self.reconcilers)
 
     @property
     def overlooks(self) -> bool:
@@ -160,7 +160,7 @@ def kind_of(
         any(each.rule.remembers for each in changes),
         tuple(each for each in handlers if each.role in BACKGROUND),
         tuple(each for each in handlers if each.role in INDICES),
-        tuple(each for each in handlers if each.role in LEVELS),
+        tuple(each for each in handlers if each.role in RECONCILERS),
         tuple(each for each in handlers if each.role in LOGS),
         owned_by,
         # fnop must see children, whatever the handlers of their own kind select.

@@ -70,7 +70,7 @@ __all__ = ["answer_effect", "expire", "go_on", "interrupt", "let_go", "stop", "s
 JOURNAL_ENTRIES_MAX = 2_000
 JOURNAL_BYTES_MAX = 4 * 1024 * 1024
 # The number of times a reconciler's request is sent while its outcome is unknown.
-LEVEL_TRIES = 2
+RECONCILER_TRIES = 2
 # The longest wait for the request of a cancelled conversation.
 OUTSTANDING_SECONDS = 60.0
 # A wait can be this long only on the server's advice: then fnop logs each one.
@@ -88,7 +88,7 @@ def let_go(
     A daemon that does not take `stopped` is cancelled.
     """
     work = record.work or IDLE
-    for each in (*work.running, *work.level_runs, *work.background_runs):
+    for each in (*work.running, *work.reconciler_runs, *work.background_runs):
         context.live.drop(_live_key(context.key, each))
     for each in work.background_runs:
         is_deaf = not each.handler.signature.takes("stopped")
@@ -168,7 +168,7 @@ def store(context: Context, record: ObjectRecord, invocation: Invocation) -> Non
         running=_put(work.running, invocation),
         event_runs=_put(work.event_runs, invocation),
         background_runs=_put(work.background_runs, invocation),
-        level_runs=_put(work.level_runs, invocation),
+        reconciler_runs=_put(work.reconciler_runs, invocation),
     )
     context.put(record._replace(work=work))
 
@@ -465,8 +465,12 @@ def _gives_up(invocation: Invocation, outcome: Outcome) -> bool:
     """
     in_flight = invocation.in_flight
     assert in_flight is not None
-    is_level = invocation.handler.rule.family is Family.LEVEL
-    return is_level and isinstance(outcome, Unknown) and in_flight.tries >= LEVEL_TRIES
+    is_reconciler = invocation.handler.rule.family is Family.RECONCILER
+    return (
+        is_reconciler
+        and isinstance(outcome, Unknown)
+        and in_flight.tries >= RECONCILER_TRIES
+    )
 
 
 def _answered(

@@ -13,7 +13,7 @@ from fnop.core.api.ownership import call_token, owned, stable_name
 from fnop.core.handlers.declare.roles import Family
 from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
-from fnop.core.objects.decide.levels import requeued
+from fnop.core.objects.decide.reconcilers import requeued
 from fnop.core.objects.report.events import note_line, report_event
 from fnop.core.objects.report.explaining import tell_asked
 from fnop.core.objects.write.home import own_conditions
@@ -131,24 +131,24 @@ def _requeue(
     found = _of_target(context, effect.target)
     if not isinstance(found, Address):
         return record, invocation, found
-    by_level = invocation.handler.rule.family is Family.LEVEL
-    if by_level and found.key == context.key:
+    by_reconciler = invocation.handler.rule.family is Family.RECONCILER
+    if by_reconciler and found.key == context.key:
         invocation = invocation._replace(asks_itself=True)
-    elif by_level:
+    elif by_reconciler:
         invocation = invocation._replace(asks_others=True)
-    record = _requeued(context, record, found.key, by_level=by_level)
+    record = _requeued(context, record, found.key, by_reconciler=by_reconciler)
     return record, invocation, Answer()
 
 
 def _requeued(
-    context: Context, record: ObjectRecord, key: Key, *, by_level: bool
+    context: Context, record: ObjectRecord, key: Key, *, by_reconciler: bool
 ) -> ObjectRecord:
     """Return the handled object's record, after an object is requeued by key."""
     other = context.of(key)
     asked = record if key == context.key else other.record
     if asked is None or not other.is_served:
         return record
-    due = requeued(asked, context.now.mono, by_level=by_level)
+    due = requeued(asked, context.now.mono, by_reconciler=by_reconciler)
     other.due()
     if key == context.key:
         return due

@@ -27,9 +27,9 @@ from fnop.core.state.context import Context
 from fnop.core.state.record import (
     IDLE,
     Invocation,
-    LevelState,
     ObjectRecord,
     PendingEvent,
+    ReconcilerState,
     RunState,
     Work,
 )
@@ -92,8 +92,8 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
             work = _mapped(context, record, work, invocation)
         case Family.BACKGROUND:
             record, said = _run_ended(context, record, invocation, unwritten=unwritten)
-        case Family.LEVEL:
-            record, said = _level_ended(
+        case Family.RECONCILER:
+            record, said = _reconciler_ended(
                 context, record, invocation, unwritten=unwritten
             )
         case Family.CHANGE | Family.ACTIVITY | Family.CLUSTER:
@@ -111,7 +111,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
         running=left(work.running, invocation),
         event_runs=left(work.event_runs, invocation),
         background_runs=left(work.background_runs, invocation),
-        level_runs=left(work.level_runs, invocation),
+        reconciler_runs=left(work.reconciler_runs, invocation),
         patches=patches,
         results=results,
         progress=progress,
@@ -187,7 +187,7 @@ def _run_ended(
     return with_run_state(record, handler, after), said
 
 
-def _level_ended(
+def _reconciler_ended(
     context: Context, record: ObjectRecord, invocation: Invocation, *, unwritten: bool
 ) -> tuple[ObjectRecord, Say | None]:
     """Return the record after a reconcile call, and the log line to hold.
@@ -195,7 +195,7 @@ def _level_ended(
     A request to be called again is not a failure: it does not count as a retry.
     """
     handler = invocation.handler
-    state = record.levels.get(handler.id) or LevelState()
+    state = record.reconcilers.get(handler.id) or ReconcilerState()
     again = invocation.again if invocation.failure is None else None
     judgement = _judgement(context, invocation._replace(again=None), state.progress)
     progress = judgement.progress
@@ -244,7 +244,7 @@ def _level_ended(
     if end is not None and end.unkept:
         _tell_unkept(context, handler, end.unkept)
     state = _slowed(context, invocation, state, _own_causes(invocation, again))
-    return record._replace(levels={**record.levels, handler.id: state}), said
+    return record._replace(reconcilers={**record.reconcilers, handler.id: state}), said
 
 
 def _is_unshown(invocation: Invocation) -> bool:
@@ -300,8 +300,11 @@ def _own_causes(invocation: Invocation, again: Again | None) -> tuple[str, ...]:
 
 
 def _slowed(
-    context: Context, invocation: Invocation, state: LevelState, why: tuple[str, ...]
-) -> LevelState:
+    context: Context,
+    invocation: Invocation,
+    state: ReconcilerState,
+    why: tuple[str, ...],
+) -> ReconcilerState:
     """Return the state after a call that leads to another one, perhaps without end.
 
     If a handler loops with itself, each of its calls leads to the next. If a call in
@@ -339,7 +342,10 @@ def _slowed(
 
 
 def _repairing(
-    context: Context, invocation: Invocation, state: LevelState, what: tuple[str, ...]
+    context: Context,
+    invocation: Invocation,
+    state: ReconcilerState,
+    what: tuple[str, ...],
 ) -> Pace:
     """Return the pace after a repair: another client may undo the repair each time."""
     handler, began = invocation.handler, invocation.situation.now.mono

@@ -1,4 +1,4 @@
-"""The actions on one object; `reconcile` returns one of them."""
+"""The actions on one object; `next_action` returns one of them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fnop.core.objects.decide.background import (
     StopRun,
     UnscheduleRun,
 )
-from fnop.core.objects.decide.levels import (
+from fnop.core.objects.decide.reconcilers import (
     AwaitChildren,
-    CallLevel,
-    LeaveLevel,
-    StopLevel,
+    CallReconciler,
+    LeaveReconciler,
+    StopReconciler,
     clearing,
     collecting,
 )
@@ -160,9 +160,9 @@ Action = (
     | StopRun
     | RescheduleRun
     | UnscheduleRun
-    | CallLevel
-    | StopLevel
-    | LeaveLevel
+    | CallReconciler
+    | StopReconciler
+    | LeaveReconciler
     | StartAttempt
     | Conclude
     | TimeOut
@@ -177,16 +177,18 @@ Action = (
 )
 
 
-def cleared_first(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
+def cleared_first(
+    at: Circumstances, record: ObjectRecord
+) -> CallReconciler | Rest | None:
     """The next action about children that are deleted before their owner, if any."""
-    match clearing(at, record) if at.kind.levels else None:
+    match clearing(at, record) if at.kind.reconcilers else None:
         case AwaitChildren(until):
             return Rest(until)
         case found:
             return found
 
 
-def collected(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
+def collected(at: Circumstances, record: ObjectRecord) -> CallReconciler | Rest | None:
     """The deletion of the object itself, if its owner is gone."""
     match collecting(at, record) if at.kind.owned_by else None:
         case AwaitChildren(until):

@@ -10,8 +10,8 @@ from fnop.core.memory.observation import Seen, observed, scope_name
 from fnop.core.objects.decide.background import (
     holds_object,
 )
-from fnop.core.objects.decide.levels import holds_children
 from fnop.core.objects.decide.progression import aim_of
+from fnop.core.objects.decide.reconcilers import holds_children
 from fnop.core.objects.decide.selection import Circumstances, passes, prematches
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
@@ -56,7 +56,7 @@ def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
     needed = (
         any(prematches(at, record, each) for each in (*at.kind.deleters, *deleters))
         or holds_object(at, record)
-        or (bool(at.kind.levels) and holds_children(at, record))
+        or (bool(at.kind.reconcilers) and holds_children(at, record))
     )
     return finalizer_duty(
         needed=needed,

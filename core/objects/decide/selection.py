@@ -74,7 +74,7 @@ class Circumstances(NamedTuple):
     seed: str
     stopping: bool
     indices: Mapping[str, Any] = NOTHING
-    # The filters that raise, as `reconcile` collects them; None: the error is raised.
+    # The filters that raise, as `next_action` collects them; None: the error is raised.
     failures: list[FilterFailure] | None = None
     # The versions of the objects that this one owns, of the kinds in `owns=`. Any known
     # object. And whether the API server refuses to show some of a kind.

@@ -354,8 +354,8 @@ def upkeep(
     vanished = at.kind.remembers and places.text(record.body) is None
     missing = not seen.digests.keys() <= was.digests.keys()
     lingers = places.lingers(record.body)
-    if vanished and record.backoff.odds.until > at.now.mono:
-        return Rest(record.backoff.odds.until)
+    if vanished and record.backoff.contention.until > at.now.mono:
+        return Rest(record.backoff.contention.until)
     if vanished or missing or lingers or record.stored.progress:
         after = record.stored._replace(seen=completed(was, seen), progress=NOTHING)
         return Write(Writing(after=after, memory=after, ends=True, restores=vanished))

@@ -1,6 +1,6 @@
 """Execute actions: from a decision about one object to commands and state.
 
-`serve` gets the next action from `reconcile` and executes it. It repeats this until
+`serve` gets the next action from `next_action` and executes it. It repeats this until
 nothing is left to do now, or it has called the author's code once.
 """
 
@@ -47,18 +47,18 @@ from fnop.core.objects.decide.background import (
     StopRun,
     UnscheduleRun,
 )
-from fnop.core.objects.decide.levels import (
-    CallLevel,
-    LeaveLevel,
-    StopLevel,
-)
 from fnop.core.objects.decide.mapping import first_event_due
-from fnop.core.objects.decide.reconcile import reconcile
+from fnop.core.objects.decide.next_action import next_action
+from fnop.core.objects.decide.reconcilers import (
+    CallReconciler,
+    LeaveReconciler,
+    StopReconciler,
+)
 from fnop.core.objects.decide.selecting_events import event_handler_wants
 from fnop.core.objects.decide.selection import Circumstances, Undecided
 from fnop.core.objects.execute.background_actions import run_background
 from fnop.core.objects.execute.guard import guarded, pause_of
-from fnop.core.objects.execute.level_actions import run_level
+from fnop.core.objects.execute.reconciler_actions import run_reconciler
 from fnop.core.objects.report.complaints import complain
 from fnop.core.objects.report.explaining import tell_begun
 from fnop.core.objects.report.tracing import trace_begun
@@ -85,8 +85,8 @@ _DRIVING = (
     Cancel,
     Expire,
     Abandon,
-    CallLevel,
-    StopLevel,
+    CallReconciler,
+    StopReconciler,
 )
 
 
@@ -140,7 +140,7 @@ def _put_aside(context: Context) -> None:
             running=left(work.running, each),
             event_runs=left(work.event_runs, each),
             background_runs=left(work.background_runs, each),
-            level_runs=left(work.level_runs, each),
+            reconciler_runs=left(work.reconciler_runs, each),
         )
         context.put(record._replace(work=rest))
         context.due()
@@ -167,7 +167,7 @@ def _rest(context: Context, until: float | None) -> None:
 
 
 def _decide(context: Context, record: ObjectRecord) -> Action:
-    """Return the next action, by `reconcile`; log the errors of filters."""
+    """Return the next action, by `next_action`; log the errors of filters."""
     if context.is_activity:
         return _activity_action(context, record)
     if not context.is_served:
@@ -179,7 +179,7 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
     family = context.children, context.bodies, context.is_blind, context.log_until
     at = Circumstances(kind, settings, now, seed, stopping, indices, [], *family)
     try:
-        found = reconcile(at, record)
+        found = next_action(at, record)
     except BaseException as problem:
         _complain_undecided(context, record, problem)
         work = record.work or IDLE
@@ -250,8 +250,8 @@ def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
             | UnscheduleRun()
         ):
             run_background(context, record, action)
-        case CallLevel() | StopLevel() | LeaveLevel():
-            run_level(context, record, action)
+        case CallReconciler() | StopReconciler() | LeaveReconciler():
+            run_reconciler(context, record, action)
         case Cancel() | Conclude() | TimeOut() | Expire() | Abandon():
             _end(context, record, action)
         case Write(writing):

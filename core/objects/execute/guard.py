@@ -83,13 +83,13 @@ def _begun_anew(record: ObjectRecord, event: PendingEvent | None) -> ObjectRecor
     work = record.work or IDLE
     for each in work.background_runs:
         record = with_run_state(record, each.handler, None)
-    levels = dict(record.levels)
-    for each in work.level_runs:
-        state = levels[each.handler.id]
-        levels[each.handler.id] = state._replace(body=None, children=NOTHING)
+    reconcilers = dict(record.reconcilers)
+    for each in work.reconciler_runs:
+        state = reconcilers[each.handler.id]
+        reconcilers[each.handler.id] = state._replace(body=None, children=NOTHING)
     waiting = tuple(each for each in work.pending_events if each is not event)
     left = Work(pending_events=waiting)
     expected = record.expected and record.expected._replace(looking=False)
     return record._replace(
-        levels=levels, work=None if left.is_over else left, expected=expected
+        reconcilers=reconcilers, work=None if left.is_over else left, expected=expected
     )

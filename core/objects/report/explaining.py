@@ -18,7 +18,7 @@ from fnop.core.handlers.run.arguments import Situation
 from fnop.core.memory.observation import essence_of, is_state, value_at
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight
-from fnop.core.state.record import Invocation, LevelState, ObjectRecord
+from fnop.core.state.record import Invocation, ObjectRecord, ReconcilerState
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import Diff, Path, diff, resolve
 from fnop.core.values.merge import leaves
@@ -26,10 +26,10 @@ from fnop.effects import Answer, Applied, Call, Missing, Outcome, Patch, Raised
 from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
 
 __all__ = [
+    "log_reconciler_call",
     "tell_answered",
     "tell_asked",
     "tell_begun",
-    "tell_level_begun",
     "tell_seen",
     "tell_writing",
     "tell_written",
@@ -105,8 +105,8 @@ def tell_begun(context: Context, invocation: Invocation) -> None:
         _tell_begun(context, invocation, _cause_of(invocation.situation))
 
 
-def tell_level_begun(
-    context: Context, record: ObjectRecord, invocation: Invocation, was: LevelState
+def log_reconciler_call(
+    context: Context, record: ObjectRecord, invocation: Invocation, was: ReconcilerState
 ) -> None:
     """Log a reconcile call, and the differences from the previous call."""
     if context.settings.explain:
@@ -142,7 +142,7 @@ def _cause_of(situation: Situation) -> str:
             return "it runs" if rule.lasts else "its time has come"
         case Family.CHANGE:
             return _of_change(situation)
-        case Family.LEVEL | Family.INDEX | Family.OUTSIDE | Family.ADMISSION:
+        case Family.RECONCILER | Family.INDEX | Family.OUTSIDE | Family.ADMISSION:
             raise AssertionError("it has no cause")
         case never:
             assert_never(never)
@@ -173,7 +173,7 @@ def _changes(situation: Situation) -> str:
     return fields_of(diff(old, new), field) or ".".join(field) or "its essence"
 
 
-def _difference(context: Context, record: ObjectRecord, was: LevelState) -> str:
+def _difference(context: Context, record: ObjectRecord, was: ReconcilerState) -> str:
     """The reason why a reconciler is called."""
     if was.body is None:
         return "this process has not called it yet"

@@ -283,4 +283,4 @@ def are_filled(turn: Turn) -> bool:
 
 
 def _is_awaited(kind: Kind) -> bool:
-    return bool(kind.indexers or kind.levels or kind.owned_by)
+    return bool(kind.indexers or kind.reconcilers or kind.owned_by)

@@ -169,15 +169,15 @@ def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> 
     A version later than the last known one then casts doubt on that answer. fnop reads
     the object again before it acts on it.
     """
-    grave, record = context.grave, context.record
-    if grave is None or grave.uid != body.uid:
+    tombstone, record = context.tombstone, context.record
+    if tombstone is None or tombstone.uid != body.uid:
         return False
-    if type == "DELETED" or (type is None and stream.begun > grave.step):
-        context.exhume()
+    if type == "DELETED" or (type is None and stream.begun > tombstone.step):
+        context.drop_tombstone()
         return False
-    if record is not None or not is_behind(grave.version, body.version):
+    if record is not None or not is_behind(tombstone.version, body.version):
         return True
-    context.exhume()
+    context.drop_tombstone()
     found = _first_sight(context, body, listed=False)._replace(memo=context.memo)
     context.put(_doubted(context, vanished(context, found, looks=LOOKS_MAX)))
     return False
@@ -216,7 +216,7 @@ def moved(context: Context, record: ObjectRecord, key: Key) -> None:
         unindexed(context)
     there = context.of(key)
     there.put(aside(there, record))
-    context.exhume()
+    context.drop_tombstone()
     context.drop()
 
 
@@ -367,13 +367,13 @@ def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
 
 def _at_its_pace(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     """Return the record without a pause, if another has changed it: no loop now."""
-    if not (record.backoff.pace.is_loop or record.backoff.odds.is_loop):
+    if not (record.backoff.pace.is_loop or record.backoff.contention.is_loop):
         return record
     if body.version == record.body.version or _is_written(context, record):
         return record
     observation = context.kind.observation
     same = see(record.body, observation).digests == see(body, observation).digests
-    return record if same else record.backing_off(pace=CALM, odds=CALM)
+    return record if same else record.backing_off(pace=CALM, contention=CALM)
 
 
 def _is_written(context: Context, record: ObjectRecord) -> bool:

@@ -34,7 +34,7 @@ from fnop.effects import (
 
 __all__ = [
     "after_own_write",
-    "at_odds",
+    "contended",
     "keeping_pace",
     "log_successes",
     "of_generation",
@@ -65,26 +65,26 @@ def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
 _SOON_SECONDS = 60.0
 
 
-def at_odds(context: Context, record: ObjectRecord, what: str) -> ObjectRecord:
+def contended(context: Context, record: ObjectRecord, what: str) -> ObjectRecord:
     """Count a change of finalizer or state, which others may undo each time.
 
     Two operators of one name do so without end, if only one of them handles deletions.
     So do controllers that write whole metadata, such as the EndpointSlice controller:
     it may take them a while.
     """
-    odds, now = record.backoff.odds, context.now.mono
-    follows = now - odds.last <= 2 * odds.pause + _SOON_SECONDS
-    odds = paced(odds, now, {}, began=odds.last if follows else None)
-    if odds.is_loop:
+    contention, now = record.backoff.contention, context.now.mono
+    follows = now - contention.last <= 2 * contention.pause + _SOON_SECONDS
+    contention = paced(contention, now, {}, began=contention.last if follows else None)
+    if contention.is_loop:
         context.warn_once(
-            f"odds {what} {context.key.resource}",
+            f"contention {what} {context.key.resource}",
             f"another client has undone this operator's change of {what} "
-            f"{odds.changes} times in a row; the next changes wait for growing pauses; "
-            "if another operator of this name is running, stop it or give it a --name "
-            "of its own; if a controller writes these objects, leave them out by "
-            "labels=, for a restart would handle them as new",
+            f"{contention.changes} times in a row; the next changes wait for growing "
+            "pauses; if another operator of this name is running, stop it or give it "
+            "a --name of its own; if a controller writes these objects, leave them out "
+            "by labels=, for a restart would handle them as new",
         )
-    return record.backing_off(odds=odds)
+    return record.backing_off(contention=contention)
 
 
 def of_generation(

@@ -122,7 +122,7 @@ def answer_expectation(
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid != record.body.uid:
-                context.bury(record.body)
+                context.leave_tombstone(record.body)
                 record = record._replace(gone=True, expected=None)
             elif body.version in (*record.shown, expected.version):
                 # Nothing newer: the watch has shown it, or never will.
@@ -138,7 +138,7 @@ def answer_expectation(
         ):
             record = vanished(context, record, looks=expected.looks + 1)
         case Missing(unserved=False):
-            context.bury(record.body)
+            context.leave_tombstone(record.body)
             record = record._replace(gone=True, expected=None)
         case _:
             again = context.now.mono + context.settings.echo_timeout_seconds

@@ -118,4 +118,4 @@ def own_conditions(context: Context) -> tuple[str, ...]:
     A reconciler reports with `Synced`, and is not called because the condition is gone.
     """
     marker = (context.settings.marker,) if context.settings.conditions else ()
-    return (*marker, SYNCED) if context.kind.levels else marker
+    return (*marker, SYNCED) if context.kind.reconcilers else marker

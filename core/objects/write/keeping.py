@@ -8,7 +8,7 @@ from fnop.core.children.planning import Keeper
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.objects.write.home import takes_conditions
 from fnop.core.state.context import Context
-from fnop.core.state.record import LevelState, ObjectRecord
+from fnop.core.state.record import ObjectRecord, ReconcilerState
 from fnop.core.values.body import Body
 from fnop.effects.values import same_json
 
@@ -40,7 +40,7 @@ def beside_of(
 
     With another spec they may desire other children by now.
     """
-    others = {k: each for k, each in record.levels.items() if k != handler.id}
+    others = {k: each for k, each in record.reconcilers.items() if k != handler.id}
     verdicts = {k: each.synced for k, each in others.items() if each.synced}
     claims = {
         key: name
@@ -51,7 +51,7 @@ def beside_of(
     return Beside(handler.id, verdicts, claims, awaits)
 
 
-def is_new(state: LevelState, body: Body) -> bool:
+def is_new(state: ReconcilerState, body: Body) -> bool:
     """Whether the spec has changed since the last call: failures count from zero.
 
     A change of children does not count: a failing handler may cause it.

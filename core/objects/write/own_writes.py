@@ -237,14 +237,14 @@ def authors_of(
     """
     fields = changed_fields(kind, before, after) if kind.changes else ()
     event_handlers = {each.id for each in kind.event_handlers}
-    levels = {each.id for each in kind.levels}
+    reconcilers = {each.id for each in kind.reconcilers}
     found: dict[str, tuple[str, ...]] = {}
     for name in dict.fromkeys(name for name, _ in patches):
         own = [patch for author, patch in patches if author == name]
         made = after if len(own) == len(patches) else _made_by_all(own, before, after)
         if name in event_handlers:
             part = _touched(kind, before, made)
-        elif name in levels:  # it is called for any change except in the status
+        elif name in reconcilers:  # it is called for any change except in the status
             touched = _touched(kind, before, made)
             part = tuple(each for each in touched if not each.startswith("/status"))
         else:

@@ -170,10 +170,10 @@ def _blame(
         successes=tuple(each for each in work.successes if each[0].id != author),
     )
     record = record._replace(work=work)
-    level = next((e for e in context.kind.levels if e.id == author), None)
+    level = next((e for e in context.kind.reconcilers if e.id == author), None)
     handler = next((e for e in context.kind.changes if e.id == author), None)
-    if level is not None and author in record.levels:
-        record = _blamed_level(context, record, level, message, final)
+    if level is not None and author in record.reconcilers:
+        record = _blamed_reconciler(context, record, level, message, final)
     elif handler is not None and author in work.progress:
         judged = _blamed(context, record, handler, message, final)
         work = work._replace(progress={**work.progress, author: judged})
@@ -198,7 +198,7 @@ def _blamed(
     return _judged(context, record, handler, was, failure)
 
 
-def _blamed_level(
+def _blamed_reconciler(
     context: Context, record: ObjectRecord, handler: Handler, message: str, final: bool
 ) -> ObjectRecord:
     """Fail the reconcile call whose status or patch is refused.
@@ -207,7 +207,7 @@ def _blamed_level(
     """
     text = f"its status is refused: {message}"
     failure = Failure("Refused", text, permanent=final, rejected=True)
-    own, state = has_failed(str(failure)), record.levels[handler.id]
+    own, state = has_failed(str(failure)), record.reconcilers[handler.id]
     was = state.refused
     judged = _judged(context, record, handler, was, failure)
     over = judged.is_finished
@@ -216,7 +216,7 @@ def _blamed_level(
         start=start, over=over, progress=judged, refused=judged, synced=own
     )
     state = state._replace(synced=has_failed(str(failure)))
-    record = record._replace(levels={**record.levels, handler.id: state})
+    record = record._replace(reconcilers={**record.reconcilers, handler.id: state})
     keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
     tell = telling(keeper, beside, own)
     if tell is None or was.message == judged.message:

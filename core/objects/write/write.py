@@ -19,7 +19,7 @@ from fnop.core.objects.report.explaining import tell_writing, tell_written
 from fnop.core.objects.report.tracing import trace_write
 from fnop.core.objects.write.consequences import (
     after_own_write,
-    at_odds,
+    contended,
     log_successes,
     of_generation,
     warn_dropped,
@@ -112,7 +112,7 @@ def _tell_of_former(context: Context, record: ObjectRecord) -> None:
     """Log a finalizer of a former release whose purpose is unknown."""
     kind = context.kind
     holders = (*kind.deleters, *(each for each in kind.background if each.holds))
-    if holders or any(each.held for each in record.levels.values()):
+    if holders or any(each.held for each in record.reconcilers.values()):
         return
     context.say(
         "info",
@@ -292,9 +292,9 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
         work=None if work.is_over else work,
     )
     if writing.finalizer is not None and not record.body.is_deleting:
-        kept = at_odds(context, kept, f"the finalizer {context.settings.marker}")
+        kept = contended(context, kept, f"the finalizer {context.settings.marker}")
     if writing.restores and writing.after is not None:
-        kept = at_odds(context, kept, "its state on the object")
+        kept = contended(context, kept, "its state on the object")
     context.put(kept)
     context.due()
 

@@ -42,7 +42,11 @@ from fnop.interpreters.check.properties.evidence import (
 )
 from fnop.interpreters.check.properties.expected import errors_of_expectations
 from fnop.interpreters.check.properties.writes import unsteady
-from fnop.interpreters.check.scripts.sequels import is_of_given, left_by, sequels_of
+from fnop.interpreters.check.scripts.follow_ups import (
+    follow_ups_of,
+    is_of_given,
+    left_by,
+)
 from fnop.interpreters.check.state.expectations import Expectation
 from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site, Trait
 from fnop.interpreters.check.state.processes import is_elected
@@ -363,22 +367,24 @@ def _created(trial: Trial) -> Seen | None:
 def _followed(
     trial: Trial, forks: Mapping[int, Trial], alone: bool
 ) -> tuple[Followed, ...]:
-    """The sequels of a benign run that has ended, played."""
+    """The follow-ups of a benign run that has ended, played."""
     rest = trial.journal.rests.get(len(trial.scene.script))
     if rest is None or trial.is_endless:
         return ()
     end, found = rest.cluster, []
     made = frozenset(made_by(trial))
-    for sequel in sequels_of(trial.scene, handled_kinds(trial), end, made, alone=alone):
-        script = (*trial.scene.script, *sequel.actions)
+    for follow_up in follow_ups_of(
+        trial.scene, handled_kinds(trial), end, made, alone=alone
+    ):
+        script = (*trial.scene.script, *follow_up.actions)
         scene = trial.scene._replace(script=script)
         if forks:
             longer = forks[max(forks)].fork()
             longer.state.scene = scene
         else:
             longer = Trial(scene)
-        followed = Followed(sequel, seen_by(longer.play()))
-        if forks and has_background(scene.program) and not sequel.ends:
+        followed = Followed(follow_up, seen_by(longer.play()))
+        if forks and has_background(scene.program) and not follow_up.ends:
             waited = _waited(forks[max(forks)], followed)
             followed = followed._replace(waited=waited)
         found.append(followed)
@@ -386,20 +392,20 @@ def _followed(
 
 
 def _waited(before: Trial, followed: Followed) -> tuple[Cluster, ...]:
-    """The clusters at the rests of a sequel, if the user does nothing instead.
+    """The clusters at the rests of a follow-up, if the user does nothing instead.
 
-    The operator restarts at the time at which it does after the sequel.
+    The operator restarts at the time at which it does after the follow-up.
     """
-    twin = before.fork()
+    fork = before.fork()
     found = []
     for each in followed.times:
-        twin.wait(each)
-        found.append(twin.run.cluster)
+        fork.wait(each)
+        found.append(fork.run.cluster)
     ends = followed.seen.trial.journal.ends
-    twin.wait(ends[Phase.HEALED].time or 0.0)
-    twin.run.crash()
-    twin.wait(ends[Phase.RESTARTED].time or 0.0)
-    return (*found, twin.run.cluster)
+    fork.wait(ends[Phase.HEALED].time or 0.0)
+    fork.run.crash()
+    fork.wait(ends[Phase.RESTARTED].time or 0.0)
+    return (*found, fork.run.cluster)
 
 
 def _has_no_way_back(scene: Scene) -> bool:
@@ -419,7 +425,7 @@ class Explorer:
     Unless the author's code is `watched`, its actions other than effects are unknown.
     The `scene` may come from another script in the same world. Then `rests` are the
     rests that they share, and `number` is the number of this script. If the objects of
-    a script are `alone`, its sequels create no other objects.
+    a script are `alone`, its follow-ups create no other objects.
     """
 
     def __init__(
@@ -668,7 +674,7 @@ class Explorer:
             trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
             again = judged(other.benign, seen_by(trial), found)
         else:
-            benign = self._other_with_sequels
+            benign = self._other_with_follow_ups
             again = judged(benign, benign.seen, found)
         names = {each.property for each in again} | {"pure", "idle"}
         return tuple(each for each in verdict.violations if each.property in names)
@@ -679,8 +685,8 @@ class Explorer:
         return _other_reference(self.case, self.reference.benign.heeding)
 
     @cached_property
-    def _other_with_sequels(self) -> Benign:
-        """The benign run under another seed, the only one judged by its sequels."""
+    def _other_with_follow_ups(self) -> Benign:
+        """The benign run under another seed, the only one judged by its follow-ups."""
         benign = self._other.benign
         if self.case.calm:
             return benign
@@ -696,7 +702,7 @@ def _refused_without_reviews(case: Case) -> frozenset[int]:
 
 
 def _other_reference(case: Case, heeding: Heeding) -> Reference:
-    """A reference under other seeds, to confirm alarms by; without sequels.
+    """A reference under other seeds, to confirm alarms by; without follow-ups.
 
     The results of decisions that are made again are the same under any seed.
     """

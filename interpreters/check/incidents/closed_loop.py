@@ -26,7 +26,7 @@ from fnop.interpreters.check.trials.differences import Difference, differences
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.recording.identities.volatile import CHOSEN
 from fnop.interpreters.recording.model.calls import Replies
-from fnop.interpreters.recording.model.plot import Plot, resource_of
+from fnop.interpreters.recording.model.excerpt import Excerpt, resource_of
 from fnop.interpreters.recording.model.world import (
     Foreign,
     Place,
@@ -109,7 +109,7 @@ class _Teller:
 
 
 def go_on(
-    plot: Plot,
+    excerpt: Excerpt,
     program: Program,
     *,
     calls: Mapping[str, Any] | None = None,
@@ -120,15 +120,15 @@ def go_on(
 
     `pace` changes the behaviour of the cluster's own controllers.
     """
-    base = pace(_base(plot.catalogue, plot.places))
+    base = pace(_base(excerpt.catalogue, excerpt.places))
     program = Program(program.handlers, program.settings.replace(traces=True))
     teller = _Teller(program.settings.marker, tell)
     apart = [{} if calls is None else forked(calls) for _ in range(2)]
-    run, refused, unsettled = _played(plot, program, base, calls, observer=teller)
-    kinds = {resource_of(plot.catalogue, each) for each in plot.places} - {None}
+    run, refused, unsettled = _played(excerpt, program, base, calls, observer=teller)
+    kinds = {resource_of(excerpt.catalogue, each) for each in excerpt.places} - {None}
     # The recording does not show the objects of other kinds.
     shown = tuple(_alias_begin(each) for each in kinds if each is not None)
-    expected = world_of(_restored(base, plot, plot.end), base)
+    expected = world_of(_restored(base, excerpt, excerpt.end), base)
     found = world_of(run.cluster, base)
     differing = [
         each
@@ -139,8 +139,8 @@ def go_on(
         and not _is_chosen(each)
     ]
     made: set[_Where] = set()
-    if any(map(_are_texts, differing)) and (run.has_drawn or has_secrets(plot)):
-        made = _made_of_secrets(plot, program, base, apart, found)
+    if any(map(_are_texts, differing)) and (run.has_drawn or has_secrets(excerpt)):
+        made = _made_of_secrets(excerpt, program, base, apart, found)
     concealed = [e for e in differing if _are_texts(e) and (e.alias, e.path) in made]
     return Ended(
         unsettled,
@@ -152,7 +152,7 @@ def go_on(
 
 
 def _played(
-    plot: Plot,
+    excerpt: Excerpt,
     program: Program,
     base: Cluster,
     calls: Mapping[str, Any] | None,
@@ -163,20 +163,20 @@ def _played(
     """The run at its end, the refused changes, and the reason why it does not rest."""
     run = _Loop(
         program,
-        _restored(base, plot, plot.objects),
+        _restored(base, excerpt, excerpt.objects),
         seed=seed,
-        clock=VirtualClock(plot.wall),
+        clock=VirtualClock(excerpt.wall),
         observers=() if observer is None else [observer],
         calls=calls,
     )
-    run.replies = Replies(plot.answers)
+    run.replies = Replies(excerpt.answers)
     refused = []
     run.wait(0)
-    for each in plot.changes:
-        run.wait(max(0.0, each.wall - plot.wall - run.clock.elapsed))
-        refused += _done(run, plot.catalogue, each)
-    end_of_time = max(plot.until, run.replies.until)
-    run.wait(max(0.0, end_of_time - plot.wall - run.clock.elapsed))
+    for each in excerpt.changes:
+        run.wait(max(0.0, each.wall - excerpt.wall - run.clock.elapsed))
+        refused += _done(run, excerpt.catalogue, each)
+    end_of_time = max(excerpt.until, run.replies.until)
+    run.wait(max(0.0, end_of_time - excerpt.wall - run.clock.elapsed))
     rests = run.settle()
     return run, refused, "" if rests else run.unsettled
 
@@ -185,7 +185,7 @@ _Where = tuple[str, str]
 
 
 def _made_of_secrets(
-    plot: Plot,
+    excerpt: Excerpt,
     program: Program,
     base: Cluster,
     calls: Sequence[Mapping[str, Any]],
@@ -196,8 +196,8 @@ def _made_of_secrets(
     Fields that differ in a repetition of the same run are not made of secrets, but of
     something that the operator should not read.
     """
-    same, _, _ = _played(plot, program, base, calls[0])
-    others = with_other_tokens(plot, program)
+    same, _, _ = _played(excerpt, program, base, calls[0])
+    others = with_other_tokens(excerpt, program)
     other, _, _ = _played(others, program, base, calls[1], seed="1")
     one, two = (
         {
@@ -274,10 +274,10 @@ def _base(catalogue: Catalogue, places: Iterable[Place]) -> Cluster:
 
 
 def _restored(
-    cluster: Cluster, plot: Plot, objects: Mapping[Place, dict[str, Any]]
+    cluster: Cluster, excerpt: Excerpt, objects: Mapping[Place, dict[str, Any]]
 ) -> Cluster:
     for place, each in objects.items():
-        resource = resource_of(plot.catalogue, place)
+        resource = resource_of(excerpt.catalogue, place)
         path = resource and (resource.group, resource.version, resource.plural)
         if path and path in cluster.registry.by_path:
             cluster = simulated.restored(cluster, path, [each])

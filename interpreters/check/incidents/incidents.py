@@ -17,7 +17,7 @@ from fnop.effects.values import thaw_json
 from fnop.effects.wire import digest_of
 from fnop.interpreters.cluster import Off, empty_cluster
 from fnop.interpreters.recording.model.calls import Recorded
-from fnop.interpreters.recording.model.plot import Plot, resource_of, runs_pods
+from fnop.interpreters.recording.model.excerpt import Excerpt, resource_of, runs_pods
 from fnop.interpreters.recording.model.world import Foreign, Place, change_of
 from fnop.interpreters.simulation.actions import (
     Action,
@@ -61,21 +61,21 @@ class Incident(NamedTuple):
     left_out: Sequence[str]
 
 
-def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
-    """The incident in a plot; `definitions` are the available ones.
+def incident_of(excerpt: Excerpt, definitions: Sequence[Json] = ()) -> Incident:
+    """The incident in an excerpt; `definitions` are the available ones.
 
     Kinds without a definition allow any field: a recording has no schemas.
     """
-    assumed = [*map(_manifest, _assumed(plot, definitions))]
+    assumed = [*map(_manifest, _assumed(excerpt, definitions))]
     known = {
         (each["spec"]["group"], each["spec"]["names"]["plural"])
         for each in (*definitions, *assumed)
     }
-    catalogue = plot.catalogue
+    catalogue = excerpt.catalogue
     builtin = {(kind.group, kind.plural) for kind in _registry()}
     lacking = {
         f"{resource.plural}: a simulated cluster does not have them"
-        for resource in _resources(catalogue, plot.places)
+        for resource in _resources(catalogue, excerpt.places)
         if (resource.group, resource.plural) not in known | builtin
     }
 
@@ -85,18 +85,18 @@ def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
             return False
         return (resource.group, resource.plural) in known | builtin
 
-    changes = [each for each in plot.changes if is_known(each.place)]
+    changes = [each for each in excerpt.changes if is_known(each.place)]
     return Incident(
         [*definitions, *assumed],
-        [each for place, each in plot.objects.items() if is_known(place)],
-        plot.wall,
+        [each for place, each in excerpt.objects.items() if is_known(place)],
+        excerpt.wall,
         [
-            *([] if runs_pods(plot) else [SetPace("kubelet", Off())]),
-            *_script(plot, changes),
+            *([] if runs_pods(excerpt) else [SetPace("kubelet", Off())]),
+            *_script(excerpt, changes),
         ],
-        _answers(plot.answers),
-        {place: each for place, each in plot.end.items() if is_known(place)},
-        _left(plot, changes),
+        _answers(excerpt.answers),
+        {place: each for place, each in excerpt.end.items() if is_known(place)},
+        _left(excerpt, changes),
         sorted(lacking),
     )
 
@@ -117,15 +117,15 @@ class Fit(NamedTuple):
     others: Sequence[str]
 
 
-def fit_of(plot: Plot, definitions: Sequence[Json]) -> Fit:
+def fit_of(excerpt: Excerpt, definitions: Sequence[Json]) -> Fit:
     """Compare definitions with the kinds of a part of a run.
 
     Raises `ValueError` in a sentence for a definition that does not name its kind.
     """
     known = dict(map(_served_by, definitions))
     builtin = {(kind.group, kind.plural) for kind in _registry()}
-    present = _resources(plot.catalogue, plot.places)
-    watched = [e for e in plot.catalogue.resources if e.key in plot.watched]
+    present = _resources(excerpt.catalogue, excerpt.places)
+    watched = [e for e in excerpt.catalogue.resources if e.key in excerpt.watched]
     custom = {
         f"{each.plural}.{each.group}": each
         for each in (*watched, *present)
@@ -170,13 +170,13 @@ def _resources(catalogue: Catalogue, places: Iterable[Place]) -> list[Resource]:
     return [*dict.fromkeys(each for each in found if each is not None)]
 
 
-def _assumed(plot: Plot, definitions: Sequence[Json]) -> list[Json]:
+def _assumed(excerpt: Excerpt, definitions: Sequence[Json]) -> list[Json]:
     """Definitions of the kinds that the operator has watched, or worked with."""
-    wanted = {each.key for each in _resources(plot.catalogue, plot.places)}
-    wanted |= plot.watched
-    kinds = [each for each in plot.catalogue.resources if each.key in wanted]
+    wanted = {each.key for each in _resources(excerpt.catalogue, excerpt.places)}
+    wanted |= excerpt.watched
+    kinds = [each for each in excerpt.catalogue.resources if each.key in wanted]
     groups = {(each.group, each.plural) for each in kinds}
-    served = [e for e in plot.catalogue.resources if (e.group, e.plural) in groups]
+    served = [e for e in excerpt.catalogue.resources if (e.group, e.plural) in groups]
     catalogue = Catalogue(tuple(each for each in served if each.group))
     return assumed_definitions(catalogue, empty_cluster(), definitions)
 
@@ -196,13 +196,13 @@ def _manifest(definition: Json) -> Json:
 # ------------------------------------------------------------------------- script
 
 
-def _script(plot: Plot, changes: Iterable[Foreign]) -> Iterator[Action]:
-    wall = plot.wall
+def _script(excerpt: Excerpt, changes: Iterable[Foreign]) -> Iterator[Action]:
+    wall = excerpt.wall
     for each in changes:
         if each.wall - wall >= PAUSE_MIN:
             yield Wait(round(each.wall - wall, 3))
         wall = max(wall, each.wall)
-        resource = resource_of(plot.catalogue, each.place)
+        resource = resource_of(excerpt.catalogue, each.place)
         if resource is not None:
             yield from _actions(resource, each)
 
@@ -247,11 +247,11 @@ def _answers(
     }
 
 
-def _left(plot: Plot, changes: Sequence[Foreign]) -> float:
+def _left(excerpt: Excerpt, changes: Sequence[Foreign]) -> float:
     """The time after the last change until the last answer that is new."""
     last: dict[str, Outcome] = {}
-    until = begun = max((each.wall for each in changes), default=plot.wall)
-    for call, outcome, _, wall in plot.answers:
+    until = begun = max((each.wall for each in changes), default=excerpt.wall)
+    for call, outcome, _, wall in excerpt.answers:
         key = digest_of(call)
         if key in last and last[key] != outcome:
             until = max(until, wall)

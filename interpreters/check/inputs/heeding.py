@@ -136,7 +136,7 @@ class Heeding:
             code, selector = code_of(handler.declared), handler.selector
             if handler.function or code in known or selector is None:
                 continue
-            if handler.rule.family is Family.LEVEL:
+            if handler.rule.family is Family.RECONCILER:
                 continue  # it is called in every state
             reason = str(next(iter(handler.rule.reasons), "")) or None
             for resource, situation in shown.items():

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
-from fnop.interpreters.runtime.guard import DEEDS, authors_frames
+from fnop.interpreters.runtime.guard import WATCHED_EVENTS, authors_frames
 from fnop.interpreters.runtime.installed import is_installed, is_library
 
 __all__ = ["Finding", "Purity"]
@@ -132,9 +132,9 @@ class Purity:
         else:
             _WATCHED[get_ident()] = self._outer
 
-    def acted(self, deed: str, frame: FrameType | None) -> None:
+    def acted(self, did: str, frame: FrameType | None) -> None:
         """Note an action on the world, such as `connects to 10.0.0.1:80`."""
-        self.saw(deed, _ACT, frame)
+        self.saw(did, _ACT, frame)
 
     def drove(self, situation: Situation, journal: Journal) -> None:
         """Attempts are for others."""
@@ -524,7 +524,7 @@ def _heard(
     args: tuple[Any, ...],
     # Bound here, because at the end of the process the module is empty.
     watched: dict[int, Purity] = _WATCHED,
-    events: frozenset[str] = frozenset((*DEEDS, *_READING)),
+    events: frozenset[str] = frozenset((*WATCHED_EVENTS, *_READING)),
     thread: Callable[[], int] = get_ident,
 ) -> None:
     """Handle an audit event; few events of the process are of interest."""
@@ -544,7 +544,7 @@ def _told(event: str, args: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
     """An event in words, and fnop's alternative."""
     tables: tuple[tuple[Mapping[str, Any], str], ...] = (
         (_READING, _FILE),
-        (DEEDS, _ACT),
+        (WATCHED_EVENTS, _ACT),
     )
     for table, alternative in tables:
         if event in table:

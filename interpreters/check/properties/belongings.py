@@ -79,7 +79,7 @@ def taken_from_living(followed: Followed) -> Iterator[str]:
     They were made, or written, for an object that lives.
     """
     yield from _deleted_of_living(followed)
-    seen, owners = followed.seen, frozenset(followed.sequel.owners)
+    seen, owners = followed.seen, frozenset(followed.follow_up.owners)
     end = _keys_in(seen.trial.journal.ends[Phase.RESTARTED].cluster)
     writers: dict[tuple[str, str], str] = {}
     for change in _changes(seen, made=True):
@@ -110,7 +110,7 @@ def _deleted_of_living(followed: Followed) -> Iterator[str]:
 
     Children of others, which have an owner, are examined as a whole.
     """
-    seen, owners = followed.seen, frozenset(followed.sequel.owners)
+    seen, owners = followed.seen, frozenset(followed.follow_up.owners)
     end = seen.trial.journal.ends[Phase.RESTARTED].cluster
     makers: dict[str, str] = {}
     for change in _changes(seen, made=True):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fnop.interpreters.check.admission.admitting import Admitting
 from fnop.interpreters.check.inputs.heeding import Heeding
-from fnop.interpreters.check.scripts.sequels import Sequel
+from fnop.interpreters.check.scripts.follow_ups import FollowUp
 from fnop.interpreters.check.state.kinds import Trait
 from fnop.interpreters.check.state.records import Phase, Write
 from fnop.interpreters.check.state.worlds import World, alias_of, world_of
@@ -73,13 +73,13 @@ NOTHING_ADMITTED = Admitting()
 
 
 class Followed(NamedTuple):
-    """A sequel of the script, and the trial that it belongs to.
+    """A follow-up of the script, and the trial that it belongs to.
 
     `waited` are the clusters of `rests` if the user had done nothing instead; they
     exist if the operator has timers or daemons.
     """
 
-    sequel: Sequel
+    follow_up: FollowUp
     seen: Seen
     waited: tuple[Cluster, ...] = ()
 
@@ -91,7 +91,7 @@ class Followed(NamedTuple):
 
     @property
     def rests(self) -> list[Cluster]:
-        """The cluster before the sequel, after each action of it, and at the end."""
+        """The cluster before the follow-up, after each action of it, and at the end."""
         trial = self.seen.trial
         found = [trial.journal.rests[each].cluster for each in self._numbers]
         return [*found, trial.journal.ends[Phase.RESTARTED].cluster]
@@ -99,7 +99,7 @@ class Followed(NamedTuple):
     @property
     def _numbers(self) -> list[int]:
         """The numbers of actions after which everything rests."""
-        trial, length = self.seen.trial, len(self.sequel.actions)
+        trial, length = self.seen.trial, len(self.follow_up.actions)
         since = len(trial.scene.script) - length
         numbers = range(since, since + length + 1)
         return [each for each in numbers if each in trial.journal.rests]

@@ -41,7 +41,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """An object that was created for a deleted one is deleted as well."""
     if tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
-    yield from _of_sequels(no_orphans, benign, seen)
+    yield from _of_follow_ups(no_orphans, benign, seen)
     if seen is benign.seen:
         yield from _left_outside(seen.trial)
     else:
@@ -108,20 +108,20 @@ def _left_by_fault(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield from told("no_orphans", [f"its object is gone: {each}" for each in found])
 
 
-def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The first violation in the sequels of a benign run, which delete objects."""
+def _of_follow_ups(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The first violation in the follow-ups of a benign run, which delete objects."""
     for followed in benign.followed if seen is benign.seen else ():
         own = benign._replace(seen=followed.seen, followed=())
         for each in judge(own, followed.seen):
-            message = f"{each.message} after `{followed.sequel.actions[-1]}`"
-            details = message, *each.details[1:], str(followed.sequel)
+            message = f"{each.message} after `{followed.follow_up.actions[-1]}`"
+            details = message, *each.details[1:], str(followed.follow_up)
             yield each._replace(message=message, details=details)
             return
 
 
 def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """A deleted object disappears."""
-    yield from _of_sequels(deletes, benign, seen)
+    yield from _of_follow_ups(deletes, benign, seen)
     end = seen.trial.journal.ends[Phase.RESTARTED].cluster
     for resource, found in objects_in(end, seen.trial.scene.base.cluster):
         meta = found["metadata"]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from fnop.interpreters.check.properties.references import labels_of_pods, selector_of
-from fnop.interpreters.check.scripts.sequels import Known, owned_in
+from fnop.interpreters.check.scripts.follow_ups import Known, owned_in
 from fnop.interpreters.cluster import Cluster
 
 __all__ = ["mixed_selectors"]

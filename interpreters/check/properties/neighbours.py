@@ -25,7 +25,7 @@ from fnop.interpreters.check.properties.references import (
     missing_in,
     unfit_selector,
 )
-from fnop.interpreters.check.scripts.sequels import BYSTANDER, owned_in, trespasses
+from fnop.interpreters.check.scripts.follow_ups import BYSTANDER, owned_in, trespasses
 from fnop.interpreters.check.state.kinds import Site
 from fnop.interpreters.check.state.records import Phase, Write
 from fnop.interpreters.check.state.worlds import (
@@ -47,10 +47,10 @@ def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
     sentences = [*taken_from_users(seen)]
     for followed in benign.followed:
         found = [*_trespasses(benign, followed), *_changes(benign, followed)]
-        if not followed.sequel.ends:
+        if not followed.follow_up.ends:
             found += [*taken_from_living(followed), *_mixed(followed)]
             found += _gone_outside(benign, followed)
-        sentences += [found[0], str(followed.sequel), *found[1:]] if found else []
+        sentences += [found[0], str(followed.follow_up), *found[1:]] if found else []
     yield from told("apart", sentences)
 
 
@@ -69,7 +69,7 @@ def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
     if len(trial.journal.refused) > len(benign.seen.trial.journal.refused):
         return  # the cluster takes no other object like these
     for known, words in trespasses(
-        followed.sequel, followed.rests, end, followed.waited
+        followed.follow_up, followed.rests, end, followed.waited
     ):
         where = "/".join((*known.resource, *known.key))
         sites = [each.site for each in trial.journal.writes if each.path == where]
@@ -104,14 +104,15 @@ def _gone_outside(benign: Benign, followed: Followed) -> Iterator[str]:
             continue
         for each in gone[:1]:
             yield (
-                f"{each} is gone after `{followed.sequel.actions[-1]}`, and was made "
-                "for another object; let its name tell whose it is, with the namespace"
+                f"{each} is gone after `{followed.follow_up.actions[-1]}`, and was "
+                "made for another object; let its name tell whose it is, with "
+                "the namespace"
             )
 
 
 def _mixed(followed: Followed) -> Iterator[str]:
     """The selectors of the last object that match its twin's pods, too."""
-    actions, rests = followed.sequel.actions, followed.rests
+    actions, rests = followed.follow_up.actions, followed.rests
     twin = actions[-2]
     if not isinstance(twin, Apply) or len(rests) < len(actions):
         return
@@ -123,13 +124,13 @@ def _mixed(followed: Followed) -> Iterator[str]:
     if found is not None:
         spec = twin.manifest.get("spec")
         chosen = frozenset(str(value) for _, value in leaves("", spec))
-        uid, last = found["metadata"]["uid"], followed.sequel.owners[-1]
+        uid, last = found["metadata"]["uid"], followed.follow_up.owners[-1]
         yield from mixed_selectors(both, last, uid, chosen)
 
 
 def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
     """The changes to one object's children by another that comes and goes."""
-    if followed.sequel.ends:
+    if followed.follow_up.ends:
         return
     changes = _changed(benign.seen.world, followed, benign)
     if changes and followed.waited:  # some may come with time
@@ -141,14 +142,14 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
         if each.path and not f"{each.alias} {each.path}".startswith(
             benign.history or ("\0",)
         ):
-            actions = " and ".join(f"`{e}`" for e in followed.sequel.actions[-2:])
+            actions = " and ".join(f"`{e}`" for e in followed.follow_up.actions[-2:])
             yield f"after {actions} {each}"
 
 
 def _changed(usual: World, followed: Followed, benign: Benign) -> list[Difference]:
-    """The differences of a sequel from a run without it, in the former children."""
+    """The differences of a follow-up from a run without it, in the former children."""
     end = benign.seen.trial.journal.ends[Phase.RESTARTED].cluster
-    owned = owned_in(end, followed.sequel.owners, benign.seen.trial.drawn)
+    owned = owned_in(end, followed.follow_up.owners, benign.seen.trial.drawn)
     children = {each.alias for each in owned}
     expected, found = (
         {alias: text for alias, text in world.items() if alias in children}

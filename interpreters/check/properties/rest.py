@@ -112,7 +112,7 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
     )
 
 
-_OF_OBJECTS = (Family.CHANGE, Family.LEVEL, Family.INDEX)
+_OF_OBJECTS = (Family.CHANGE, Family.RECONCILER, Family.INDEX)
 
 
 def _is_outside(alias: str) -> bool:

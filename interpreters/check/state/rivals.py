@@ -26,9 +26,9 @@ class Rivals:
 
     def fork(self) -> Rivals:
         """Copy the rivals: from then on they act apart."""
-        twin = Rivals()
-        twin._seen, twin._kinds = self._seen.copy(), self._kinds
-        return twin
+        fork = Rivals()
+        fork._seen, fork._kinds = self._seen.copy(), self._kinds
+        return fork
 
     def act(self, state: TrialState) -> bool:
         """Let one rival answer what has changed; whether one did.

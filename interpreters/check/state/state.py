@@ -121,7 +121,7 @@ class TrialState:
 
         Raises `fnop.interpreters.simulation.simulation.CannotFork`.
         """
-        twin = replace(
+        fork = replace(
             self,
             run=self.run.fork(),
             journal=fork_of(self.journal),
@@ -132,9 +132,9 @@ class TrialState:
             resting=replace(self.resting, calm=copy.copy(self.resting.calm)),
         )
         if self.second is not None:
-            twin.second = self.second.fork(twin.run.clock)
-            twin.second.calls = twin.run.calls  # there is one world outside
-        return twin
+            fork.second = self.second.fork(fork.run.clock)
+            fork.second.calls = fork.run.calls  # there is one world outside
+        return fork
 
     @property
     def drawn(self) -> list[bytes]:

@@ -66,10 +66,10 @@ class Director:
 
     def fork(self, state: TrialState) -> Director:
         """Direct a forked trial in the same way."""
-        twin = Director(state)
-        twin._delivered = self._delivered
-        twin._seen = {key: each.copy() for key, each in self._seen.items()}
-        return twin
+        fork = Director(state)
+        fork._delivered = self._delivered
+        fork._seen = {key: each.copy() for key, each in self._seen.items()}
+        return fork
 
     # ---------------------------------------------------------------- deliveries
 

@@ -32,7 +32,7 @@ def moments_of(one: World, other: World) -> frozenset[str]:
         alike[_NUMBER.sub("#", each)].append(each)
     return frozenset(
         min(
-            (_without_numbers(each, twin) for twin in alike[_NUMBER.sub("#", each)]),
+            (_without_numbers(each, fork) for fork in alike[_NUMBER.sub("#", each)]),
             key=lambda found: (found.count("#"), found),
         )
         for each in mine

@@ -232,7 +232,7 @@ class _Calls:
 def _may_see_more(situation: Situation) -> bool:
     """Whether a handler gets data that may change without a call of the handler."""
     handler = situation.handler
-    if handler.rule.family is not Family.LEVEL or handler.function:
+    if handler.rule.family is not Family.RECONCILER or handler.function:
         return True
     shown = handler.signature
     others = {*(CHANGING - {"status"}), *situation.indices, "retry"}

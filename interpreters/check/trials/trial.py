@@ -122,14 +122,14 @@ class Trial:
 
         Raises `fnop.interpreters.simulation.simulation.CannotFork`.
         """
-        twin = copy.copy(self)
-        twin.on_rested = None
-        twin.state = self.state.fork()
-        twin._rivals = self._rivals.fork()
-        twin.director = self.director.fork(twin.state)
-        if twin.state.second is not None:
-            twin.state.second.director = Beside(twin.state)
-        return twin
+        fork = copy.copy(self)
+        fork.on_rested = None
+        fork.state = self.state.fork()
+        fork._rivals = self._rivals.fork()
+        fork.director = self.director.fork(fork.state)
+        if fork.state.second is not None:
+            fork.state.second.director = Beside(fork.state)
+        return fork
 
     # ------------------------------------------------------------------ the loop
 
@@ -282,10 +282,10 @@ class Trial:
         """The writes that would exist by now without the last restart."""
         if self.unrestarted is None:
             return []
-        twin = self.unrestarted.fork()
-        known = len(twin.journal.writes)
-        twin.wait(self.run.clock.elapsed)
-        return twin.journal.writes[known:]
+        fork = self.unrestarted.fork()
+        known = len(fork.journal.writes)
+        fork.wait(self.run.clock.elapsed)
+        return fork.journal.writes[known:]
 
     def wait(self, until: float) -> None:
         """Let time pass, with everything that is due; the user does nothing."""

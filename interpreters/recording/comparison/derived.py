@@ -19,7 +19,7 @@ from fnop.core.values.paths import FieldPath
 from fnop.effects.wire import to_wire
 from fnop.interpreters.recording.identities.volatile import has_token
 from fnop.interpreters.recording.model.attempts import Attempt
-from fnop.interpreters.recording.model.plot import Plot, resource_of
+from fnop.interpreters.recording.model.excerpt import Excerpt, resource_of
 from fnop.interpreters.recording.model.world import Place
 from fnop.interpreters.recording.questions.provenance import Provenance
 
@@ -38,15 +38,15 @@ _DRAWN_LENGTH_MIN = 16
 _SERVER = frozenset(("uid", "resourceVersion", "managedFields", "ownerReferences"))
 
 
-def derived_texts(plot: Plot, read: Read, manager: str) -> frozenset[str]:
+def derived_texts(excerpt: Excerpt, read: Read, manager: str) -> frozenset[str]:
     """The texts in the objects at the end that are derived from a secret.
 
     `read` returns the records, and `manager` is the operator's name in managed fields.
     """
-    long = (each for each in plot.drawn if len(each) >= _DRAWN_LENGTH_MIN)
+    long = (each for each in excerpt.drawn if len(each) >= _DRAWN_LENGTH_MIN)
     drawn = [form for each in long for form in _forms(each)]
     found: set[str] = set()
-    for place, each in plot.end.items():
+    for place, each in excerpt.end.items():
         suspects = {
             path: text
             for path, text in _texts(each)
@@ -55,7 +55,7 @@ def derived_texts(plot: Plot, read: Read, manager: str) -> frozenset[str]:
         copies = {text for text in suspects.values() if _has(text, drawn)}
         found |= copies
         rest = {path: text for path, text in suspects.items() if text not in copies}
-        found |= {*_made(plot.catalogue, place, rest, read, manager)}
+        found |= {*_made(excerpt.catalogue, place, rest, read, manager)}
     return frozenset(found)
 
 

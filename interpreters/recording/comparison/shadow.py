@@ -125,7 +125,7 @@ def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Ver
         return Untold("it is impure: it would act again")
     if attempt.unknown:
         return Untold(attempt.unknown)
-    if handler.rule.family is Family.LEVEL and attempt.reason is not None:
+    if handler.rule.family is Family.RECONCILER and attempt.reason is not None:
         return Untold("fnop ends it without the author's function")
     if handler.rule.family is Family.CLUSTER:
         return Untold("it is about a change of the cluster, which is not told again")
@@ -298,7 +298,7 @@ def _recorded_end(attempt: Attempt, handler: Handler) -> dict[str, Any] | None:
 
 def _by_author(end: dict[str, Any], handler: Handler) -> dict[str, Any]:
     """The end without the conditions that fnop adds for a reconcile handler."""
-    if handler.rule.family is not Family.LEVEL:
+    if handler.rule.family is not Family.RECONCILER:
         return end
     patches = [each for each in end.pop("patches", ()) if each is not None]
     return {**end, "patches": patches} if patches else end
@@ -392,7 +392,7 @@ def _situation(
     if before is None and is_kept and handler.observes_old:
         return None
     keeping = None
-    if handler.rule.family is Family.LEVEL:
+    if handler.rule.family is Family.RECONCILER:
         known = {each.key for each in handler.owned.values()}
         bodies = {k: e for k, e in attempt.children.items() if k.resource in known}
         keeping = Keeping(Owned(handler.owned, bodies, bodies.get), None)

@@ -63,7 +63,7 @@ class Truth:
                 found[place] = self._whole(change)
         return restorable(found, dead)
 
-    def deeds(self, step: int, until: int | None = None) -> list[Foreign]:
+    def changes_of_others(self, step: int, until: int | None = None) -> list[Foreign]:
         """The changes by other clients after a step, up to another one."""
         known: Objects = {}
         found = []

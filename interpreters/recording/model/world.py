@@ -274,7 +274,7 @@ def restorable(
     """
     known = {Body(each).uid for each in objects.values()}
     return {
-        place: _without_access(_without_strangers(each, known))
+        place: _without_access(_without_others(each, known))
         for place, each in objects.items()
         if not _is_garbage(Body(each), dead)
     }
@@ -295,7 +295,7 @@ def _is_known(was: Body, own: Own) -> bool:
     return was.is_deleting or was.uid in own.deleted
 
 
-def _without_strangers(found: dict[str, Any], known: set[str]) -> dict[str, Any]:
+def _without_others(found: dict[str, Any], known: set[str]) -> dict[str, Any]:
     references = found["metadata"].get("ownerReferences")
     if not references or all(each.uid in known for each in owners_of(Body(found))):
         return found

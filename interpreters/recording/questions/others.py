@@ -23,7 +23,7 @@ from fnop.interpreters.recording.model.revisions import ref_of
 from fnop.interpreters.recording.model.versions import objects_in
 from fnop.interpreters.recording.questions.provenance import covers
 
-__all__ = ["Deed", "Others"]
+__all__ = ["Others", "OthersChange"]
 
 Json = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ _DELETION = ("metadata", "deletionTimestamp")
 _SETTLED = frozenset(("Applied", "Conflict", "Refused", "Missing"))
 
 
-class Deed(NamedTuple):
+class OthersChange(NamedTuple):
     """An action of others: the story that it belongs to, the text, and the object."""
 
     where: str
@@ -75,7 +75,7 @@ class Others:
         self._presence.miss()
         self._is_partial = True
 
-    def add(self, record: Json) -> list[Deed]:
+    def add(self, record: Json) -> list[OthersChange]:
         """Take one record in; return the actions of others that its input shows."""
         input, commands = record["input"], record["commands"]
         if input["in"] == "Started":
@@ -126,7 +126,7 @@ class Others:
 
     # ------------------------------------------------------------------- sights
 
-    def _seen(self, input: Json) -> Iterator[Deed]:
+    def _seen(self, input: Json) -> Iterator[OthersChange]:
         if input.get("type") == "DELETED":
             return
         for each in objects_in(input):
@@ -151,12 +151,12 @@ class Others:
             return None
         return self._told.setdefault(body.uid, _Told(owner.where, label))
 
-    def _changed(self, told: _Told, was: Body, body: Body) -> Iterator[Deed]:
+    def _changed(self, told: _Told, was: Body, body: Body) -> Iterator[OthersChange]:
         changes = changes_of(was.data, body.data)
         requests = self._sent.get(told.label, {}).values()
         is_asked = any(each["is"] == "Delete" for each in requests)
         if any(each.field == _DELETION for each in changes) and not is_asked:
-            yield Deed(told.where, f"{told.label} is to be deleted", told.label)
+            yield OthersChange(told.where, f"{told.label} is to be deleted", told.label)
         rest = tuple(
             e for e in changes if not (_is_deletion(e) or (is_asked and _is_policy(e)))
         )
@@ -170,7 +170,7 @@ class Others:
             names = self._strangers(was, body, left)
             by = f" by {', '.join(names)}" if names else ""
             text = f"{told.label} is changed{by}: {fields_text(left)}"
-            yield Deed(told.where, text, told.label)
+            yield OthersChange(told.where, text, told.label)
 
     def _is_theirs(self, body: Body, item: DiffItem) -> bool:
         """Whether only others manage a field that a request of ours sets, too."""
@@ -185,7 +185,7 @@ class Others:
             found |= dict.fromkeys(managers_at(of.data, each.field))
         return [each for each in found if each != self.manager]
 
-    def _gone(self, uid: str, *, listed: bool) -> Iterator[Deed]:
+    def _gone(self, uid: str, *, listed: bool) -> Iterator[OthersChange]:
         told = self._told.pop(uid, None)
         self._bodies.pop(uid, None)
         if told is None:
@@ -193,7 +193,7 @@ class Others:
         sent = self._sent.pop(told.label, {})
         if not any(each["is"] == "Delete" for each in sent.values()):
             how = "is gone: a listing lacks it" if listed else "is deleted"
-            yield Deed(told.where, f"{told.label} {how}", told.label)
+            yield OthersChange(told.where, f"{told.label} {how}", told.label)
 
 
 def _is_deletion(item: DiffItem) -> bool:

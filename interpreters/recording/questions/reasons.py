@@ -41,7 +41,7 @@ class Reasons:
     # The version for which each handler was called last, by the object.
     _given: dict[tuple[str, str], str] = field(default_factory=dict)
     # Reconcile handlers: only they are called on the request of others.
-    _levels: set[str] = field(default_factory=set)
+    _reconcilers: set[str] = field(default_factory=set)
     # Handlers that were once called only because their time had come.
     _timed: set[str] = field(default_factory=set)
 
@@ -52,7 +52,7 @@ class Reasons:
             case {"do": "Asked", "effect": effect}:
                 self._asked(effect, attempt, step)
             case {"do": "Desires", "desired": desired}:
-                self._is_level(attempt)
+                self._is_reconciler(attempt)
                 if desired.get("again") is not None:
                     self._again[key] = _again(desired["again"], attempt, step)
             case {"do": "Ended"}:
@@ -70,11 +70,11 @@ class Reasons:
         self._failed.clear()
         self._given.clear()
 
-    def _is_level(self, attempt: Attempt) -> None:
+    def _is_reconciler(self, attempt: Attempt) -> None:
         """Note a reconcile handler; its first call met the earlier requests."""
-        if attempt.handler in self._levels or attempt.object is None:
+        if attempt.handler in self._reconcilers or attempt.object is None:
             return
-        self._levels.add(attempt.handler)
+        self._reconcilers.add(attempt.handler)
         place = attempt.object.namespace, attempt.object.name
         asked = self._requeued.get(place, [])
         asked[:] = [each for each in asked if each.step > attempt.step]
@@ -106,7 +106,7 @@ class Reasons:
             yield f"again after its failure at #{failed}"
         elif again is not None and again.due <= attempt.now.wall:
             yield f"again, as it asked at #{again.step}"
-        if attempt.handler in self._levels:
+        if attempt.handler in self._reconcilers:
             yield from self._requeues(attempt, resource)
         if self._is_former(attempt, newest):
             yield "the former one"
@@ -132,7 +132,7 @@ class Reasons:
         """
         if attempt.reason is not None:
             return False
-        if at_its_time and attempt.handler not in self._levels:
+        if at_its_time and attempt.handler not in self._reconcilers:
             self._timed.add(attempt.handler)
         return at_its_time or attempt.handler in self._timed
 

@@ -114,10 +114,10 @@ class Story:
             return [*self._reviewed(record)]
         lines = [each for each in self.told(record) if each.sort != "send"]
         step, wall = self.attempts.steps, self._wall
-        deeds = () if "gap" in record else self._others.add(record)
+        changes_of_others = () if "gap" in record else self._others.add(record)
         others = (
             Line(step, wall, where, text, sort="other", object=label)
-            for where, text, label in deeds
+            for where, text, label in changes_of_others
         )
         return [*others, *lines]
 

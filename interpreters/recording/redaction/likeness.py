@@ -1,10 +1,10 @@
 """Compare present and recorded decisions in which tokens replace secrets.
 
 A replay has tokens in the place of the run's values, so a text that it derives from
-them differs, too. So a second operator, the twin, gets the same inputs with other
-tokens. If the two decide differently, their decision is derived from a secret, and the
-recorded text may differ from both. If both decide the same, it must be the recorded
-decision.
+them differs, too. So a second operator, the counterpart, gets the same inputs with
+other tokens. If the two decide differently, their decision is derived from a secret,
+and the recorded text may differ from both. If both decide the same, it must be the
+recorded decision.
 
 Nothing here excuses a difference: results of equal values must be equal, and results of
 different values must differ.
@@ -40,7 +40,7 @@ from fnop.interpreters.recording.redaction import (
 
 __all__ = ["Likeness", "Retold"]
 
-# Used if the twin has nothing to compare.
+# Used if the counterpart has nothing to compare.
 MISSING: Any = object()
 
 
@@ -133,37 +133,38 @@ class Likeness:
         """Take note of the texts of an input."""
         self._seen.update(map(hash, _texts(input)))
 
-    def alike(self, recorded: Any, now: Any, twin: Any) -> bool:
-        """Whether a decision is the recorded one; `twin` is the twin's decision.
+    def alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
+        """Whether a decision is the recorded one; `counterpart` is the counterpart's
+        decision.
 
         The whole decision is compared, even after a difference, to learn the values of
         tokens.
         """
         self.is_derived = False
-        return self._alike(recorded, now, twin)
+        return self._alike(recorded, now, counterpart)
 
-    def _alike(self, recorded: Any, now: Any, twin: Any) -> bool:
+    def _alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
         match recorded, now:
             case dict(), dict():
-                return self._mappings_alike(recorded, now, twin)
+                return self._mappings_alike(recorded, now, counterpart)
             case list(), list() if len(recorded) == len(now):
-                others = twin if isinstance(twin, list) else []
+                others = counterpart if isinstance(counterpart, list) else []
                 others = others if len(others) == len(now) else [MISSING] * len(now)
                 return all([*map(self._alike, recorded, now, others)])
             case str(), str():
-                found = recorded == now or self._texts_alike(recorded, now, twin)
+                found = recorded == now or self._texts_alike(recorded, now, counterpart)
             case (dict() | list(), _) | (_, dict() | list()):
                 found = False
             case _:
                 found = same_json(recorded, now) or self._scalars_alike(
-                    recorded, now, twin
+                    recorded, now, counterpart
                 )
-        return found or self._differs(now, twin)
+        return found or self._differs(now, counterpart)
 
     def _mappings_alike(
-        self, recorded: dict[str, Any], now: dict[str, Any], twin: Any
+        self, recorded: dict[str, Any], now: dict[str, Any], counterpart: Any
     ) -> bool:
-        others = twin if isinstance(twin, dict) else {}
+        others = counterpart if isinstance(counterpart, dict) else {}
         alike = [
             self._alike(recorded[key], now[key], others.get(key, MISSING))
             for key in recorded
@@ -174,20 +175,20 @@ class Likeness:
             self._differs(now[key], others.get(key, MISSING))
         return not more and len(alike) == len(recorded) and all(alike)
 
-    def _differs(self, now: Any, twin: Any) -> bool:
+    def _differs(self, now: Any, counterpart: Any) -> bool:
         """Return False, and note whether the difference is derived from a secret."""
-        if twin is not MISSING:
+        if counterpart is not MISSING:
             varied = rewritten(now, self._twins.text, TOKEN_LENGTH)
-            self.is_derived |= varied != now or not same_json(varied, twin)
+            self.is_derived |= varied != now or not same_json(varied, counterpart)
         return False
 
-    def _scalars_alike(self, recorded: Any, now: Any, twin: Any) -> bool:
+    def _scalars_alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
         if isinstance(recorded, str) and TOKEN.fullmatch(recorded):
             return self._are_one(recorded, canonical(now).decode(), None)
-        scalar = not isinstance(twin, dict | list) and twin is not MISSING
-        return scalar and not same_json(now, twin)
+        scalar = not isinstance(counterpart, dict | list) and counterpart is not MISSING
+        return scalar and not same_json(now, counterpart)
 
-    def _texts_alike(self, recorded: str, now: str, twin: Any) -> bool:
+    def _texts_alike(self, recorded: str, now: str, counterpart: Any) -> bool:
         recorded = unescaped(recorded)
         recorded = TOKEN.sub(lambda each: self._here.get(each[0], each[0]), recorded)
         if recorded == now or _QUOTED.sub(r"'\1'", recorded) == now:
@@ -195,7 +196,9 @@ class Likeness:
         tokens = TOKEN.findall(recorded)
         if tokens:
             parts = TOKEN.split(recorded)
-            others = _spans(parts, twin) if isinstance(twin, str) else None
+            others = (
+                _spans(parts, counterpart) if isinstance(counterpart, str) else None
+            )
             if self._all_one(tokens, _spans(parts, now), others):
                 return True
         tokens = TOKEN.findall(now)
@@ -203,8 +206,11 @@ class Likeness:
             others = list(map(self._twins.text, tokens))
             if self._all_one(_spans(TOKEN.split(now), recorded), tokens, others):
                 return True
-        is_derived = isinstance(twin, str) and twin not in (now, self._twins.text(now))
-        if is_derived and self._derived_alike(recorded, now, twin):
+        is_derived = isinstance(counterpart, str) and counterpart not in (
+            now,
+            self._twins.text(now),
+        )
+        if is_derived and self._derived_alike(recorded, now, counterpart):
             return True
         return self._encoded_alike(recorded, now)
 
@@ -212,25 +218,25 @@ class Likeness:
         self,
         recorded: list[str] | None,
         now: list[str] | None,
-        twin: list[str] | None,
+        counterpart: list[str] | None,
     ) -> bool:
         if recorded is None or now is None:
             return False
-        others = twin if twin is not None else [None] * len(now)
+        others = counterpart if counterpart is not None else [None] * len(now)
         return all(
             one == mine or self._are_one(one, mine, other)
             for one, mine, other in zip(recorded, now, others, strict=True)
         )
 
-    def _derived_alike(self, recorded: str, now: str, twin: str) -> bool:
+    def _derived_alike(self, recorded: str, now: str, counterpart: str) -> bool:
         """Whether a text is as recorded around a part derived from a secret."""
-        start = _common(now, twin)
-        end = _common(now[start:][::-1], twin[start:][::-1])
+        start = _common(now, counterpart)
+        end = _common(now[start:][::-1], counterpart[start:][::-1])
         stop = len(now) - end
         found = _spans([now[:start], now[stop:]], recorded)
         if found is None:
             return False
-        mine, others = now[start:stop], twin[start : len(twin) - end]
+        mine, others = now[start:stop], counterpart[start : len(counterpart) - end]
         if is_telling(found[0]) and is_telling(mine):
             return self._are_one(found[0], mine, others)
         return True
@@ -247,7 +253,7 @@ class Likeness:
             )
         )
 
-    def _are_one(self, recorded: str, now: str, twin: str | None) -> bool:
+    def _are_one(self, recorded: str, now: str, counterpart: str | None) -> bool:
         """Whether one text has always stood for the other; from now on it does."""
         if not (_is_text(recorded) and _is_text(now)):
             return False  # bytes of something encoded
@@ -262,13 +268,15 @@ class Likeness:
         if TOKEN.fullmatch(recorded) and not TOKEN.search(now):
             self.known[recorded] = now
         if is_telling(recorded) and hash(recorded) not in self._seen:
-            self._retell(recorded, now, twin)
+            self._retell(recorded, now, counterpart)
         return True
 
-    def _retell(self, recorded: str, now: str, twin: str | None) -> None:
+    def _retell(self, recorded: str, now: str, counterpart: str | None) -> None:
         for text, instead in _in_forms(recorded, now):
             self._told.texts.add(text, instead)
-        for text, instead in () if twin is None else _in_forms(recorded, twin):
+        for text, instead in (
+            () if counterpart is None else _in_forms(recorded, counterpart)
+        ):
             self._twins.texts.add(text, instead)
 
 

@@ -15,7 +15,7 @@ from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters.recording.identities.tokens import another_token
 from fnop.interpreters.recording.identities.volatile import has_token
 from fnop.interpreters.recording.model.calls import Recorded
-from fnop.interpreters.recording.model.plot import Plot
+from fnop.interpreters.recording.model.excerpt import Excerpt
 from fnop.interpreters.recording.model.world import Foreign
 from fnop.interpreters.recording.redaction import TOKEN_LENGTH, rewritten
 from fnop.interpreters.recording.redaction.likeness import Retold
@@ -25,20 +25,22 @@ __all__ = ["has_secrets", "with_other_tokens"]
 Json = dict[str, Any]
 
 
-def has_secrets(plot: Plot) -> bool:
+def has_secrets(excerpt: Excerpt) -> bool:
     """Whether the operator is shown a secret, or answered one."""
-    changed = [each.after for each in plot.changes]
-    answers = [to_wire(each.outcome) for each in plot.answers]
-    return bool(plot.drawn) or has_token([[*plot.objects.values()], changed, answers])
+    changed = [each.after for each in excerpt.changes]
+    answers = [to_wire(each.outcome) for each in excerpt.answers]
+    return bool(excerpt.drawn) or has_token(
+        [[*excerpt.objects.values()], changed, answers]
+    )
 
 
-def with_other_tokens(plot: Plot, program: Program) -> Plot:
+def with_other_tokens(excerpt: Excerpt, program: Program) -> Excerpt:
     """The same part of a recording, with another token in the place of each.
 
     The digests in the operator's state are computed from the objects as they are then.
     """
     retold = Retold(program, another_token, drawing={0})
-    for each in plot.drawn:
+    for each in excerpt.drawn:
         # In the place of these secrets the recording has random bytes, not tokens.
         drawn = {"is": "Answer", "value": each}
         retold.input({"in": "Answered", "id": 0, "outcome": drawn})
@@ -62,15 +64,15 @@ def with_other_tokens(plot: Plot, program: Program) -> Plot:
         )
         return each._replace(call=call, outcome=outcome)
 
-    answers = [told_answer(each) for each in plot.answers]
+    answers = [told_answer(each) for each in excerpt.answers]
     # A secret that is drawn again is not a token: it fits the call as it was recorded.
     answers += [
         told._replace(call=each.call)
-        for told, each in zip(answers, plot.answers, strict=True)
+        for told, each in zip(answers, excerpt.answers, strict=True)
         if has_token(each.call.arguments)
     ]
-    return plot._replace(
-        objects={place: told(each) for place, each in plot.objects.items()},
-        changes=[told_change(each) for each in plot.changes],
+    return excerpt._replace(
+        objects={place: told(each) for place, each in excerpt.objects.items()},
+        changes=[told_change(each) for each in excerpt.changes],
         answers=answers,
     )

@@ -418,10 +418,10 @@ class _Twins:
         others = self._others(now, input, decided, steps)
         for position in range(max(len(recorded), len(decided))):
             was, is_ = _at(recorded, position), _at(decided, position)
-            twin = None if others is None else _at(others, position)
+            counterpart = None if others is None else _at(others, position)
             if told_alike(was, is_):
                 continue
-            if not self._likeness.alike(self._told.command(was), is_, twin):
+            if not self._likeness.alike(self._told.command(was), is_, counterpart):
                 doubt = self._doubt(steps, is_ or was or {})
                 return Difference(steps, input, was, is_, doubt)
         return None
@@ -429,7 +429,7 @@ class _Twins:
     def _others(
         self, now: Now, input: dict[str, Any], decided: list[dict[str, Any]], steps: int
     ) -> list[dict[str, Any]] | None:
-        """The twin's commands; None once it decides differently."""
+        """The counterpart's commands; None once it decides differently."""
         if self._twin is None:
             return None
         told = input_from_wire(self._twins.input(input))

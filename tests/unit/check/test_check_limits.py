@@ -32,7 +32,7 @@ from tests.patience import patience
 SPEC = dict.fromkeys("ab", 1)
 INTERRUPTED = "fnop: interrupted; what is known by now"
 # What the handler does before it fails; an error of that is its own affair.
-DEEDS: list[Callable[[], None]] = []
+ACTS: list[Callable[[], None]] = []
 
 
 def failing(how: str) -> Case:
@@ -45,8 +45,8 @@ def failing(how: str) -> Case:
     @facade.on.create("xs.example.com", errors=mode, registry=registry)
     def made(spec: Any, **_: Any) -> None:
         with suppress(BaseException):
-            while DEEDS:
-                DEEDS.pop()()
+            while ACTS:
+                ACTS.pop()()
         if how == "permanent":
             spec["missing"]
         raise ConnectionError("nobody answers")
@@ -56,17 +56,17 @@ def failing(how: str) -> Case:
 
 
 class Tries:
-    """Counts the smaller versions that are tried; within the first `deed` is done."""
+    """Counts the smaller versions that are tried; within the first `act` is done."""
 
     def __init__(self) -> None:
         self.number = 0
-        self.deed: Callable[[], None] = lambda: None
+        self.act: Callable[[], None] = lambda: None
 
     def note(self) -> None:
         """One more is tried."""
         self.number += 1
         if self.number == 1:
-            DEEDS.append(self.deed)
+            ACTS.append(self.act)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tries]:
 
     monkeypatch.setattr(shrink, "_still", still)
     yield found
-    DEEDS.clear()
+    ACTS.clear()
 
 
 def checking(folder: Path, **options: Any) -> Checking:
@@ -121,7 +121,7 @@ def test_a_signal_within_a_handler_ends_the_search(
 ) -> None:
     """The handler takes the interruption for an error of its own."""
     former = signal.getsignal(signal.SIGTERM)
-    tries.deed = lambda: signal.raise_signal(signal.SIGTERM)
+    tries.act = lambda: signal.raise_signal(signal.SIGTERM)
     assert checking(tmp_path, budget=8).run() == 1
     assert tries.number == 1
     told = capsys.readouterr()
@@ -203,13 +203,13 @@ def stubborn() -> None:
     stuck()
 
 
-def slow_case(deed: Callable[[], object]) -> Case:
+def slow_case(act: Callable[[], object]) -> Case:
     """An operator whose handler does not come to an end."""
     registry = Registry()
 
     @facade.on.create("xs.example.com", registry=registry)
     def made(**_: Any) -> None:
-        deed()
+        act()
 
     script = (apply(OBJECT),)
     return Case(Program(registry.handlers, Settings()), (CRD,), script, name="create")
@@ -273,12 +273,12 @@ def test_a_trial_that_has_no_end_is_ended_by_the_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is the third run of the handler after the campaign is prepared."""
-    DEEDS.clear()
+    ACTS.clear()
     limited = checking(tmp_path, seconds=patience(10))
-    DEEDS.append(stuck)
+    ACTS.append(stuck)
     limited.limits._end = SystemClock().now().mono + patience(0.2)
     assert limited.run() in (1, 3)
-    DEEDS.clear()
+    ACTS.clear()
     told = capsys.readouterr()
     assert "beyond the limits (the time was over)" in told.out
     assert INTERRUPTED not in told.err
@@ -294,16 +294,16 @@ def test_a_handler_that_does_not_come_back_is_named(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """It goes in a circle at once, or in the processes that try faults."""
-    DEEDS.clear()
+    ACTS.clear()
     monkeypatch.setattr("fnop.adapters.check.trials.PATIENCE_SECONDS", 0.05)
     seconds = patience(0.4 if jobs == 1 else 20)
     given = options_of_check(save=str(tmp_path), seconds=seconds, jobs=jobs)
-    deed = stuck if jobs == 1 else lambda: [each() for each in DEEDS]
-    limited = Checking(["op.py"], given, [slow_case(deed)])
-    DEEDS.append(stuck)
+    act = stuck if jobs == 1 else lambda: [each() for each in ACTS]
+    limited = Checking(["op.py"], given, [slow_case(act)])
+    ACTS.append(stuck)
     limited.limits._end = SystemClock().now().mono + patience(0.8)
     assert limited.run() == 3
-    DEEDS.clear()
+    ACTS.clear()
     told = capfd.readouterr()
     assert "the operator has been blocked for " in told.err
     assert "test_check_limits.py:" in told.err

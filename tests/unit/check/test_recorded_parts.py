@@ -16,7 +16,7 @@ from fnop.interpreters.check.campaign.account import Watched, happened, record_o
 from fnop.interpreters.check.campaign.explore import Case, Explorer, observed
 from fnop.interpreters.check.state.kinds import Schedule
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.recording.model.plot import Plot, plot_of
+from fnop.interpreters.recording.model.excerpt import Excerpt, excerpt_of
 from fnop.interpreters.recording.model.world import Place
 from fnop.interpreters.recording.redaction import Redaction
 from fnop.interpreters.simulation.actions import apply, delete, edit
@@ -62,14 +62,14 @@ def schedule_of(fault: str) -> Schedule:
     return next(found)
 
 
-def plots(schedule: Schedule) -> tuple[list[Plot], list[Plot]]:
+def plots(schedule: Schedule) -> tuple[list[Excerpt], list[Excerpt]]:
     """The parts from each step on, by the account and by what was shown."""
     _, steps, account = happened(CASE, schedule, Redaction(b"", CASE.program))
     records = [*map(record_of, steps)]
     read = partial(iter, records)
     numbers = range(1, len(records) + 1)
-    true = [plot_of(read, each, account=account) for each in numbers]
-    return true, [plot_of(read, each) for each in numbers]
+    true = [excerpt_of(read, each, account=account) for each in numbers]
+    return true, [excerpt_of(read, each) for each in numbers]
 
 
 class Seen(Watched):
@@ -114,14 +114,14 @@ def versions_of(objects: Any) -> Versions:
 def test_it_begins_with_the_truth_at_each_step(fault: str) -> None:
     schedule = schedule_of(fault)
     true, shown = plots(schedule)
-    for plot, cluster in zip(true, clusters(schedule), strict=True):
+    for excerpt, cluster in zip(true, clusters(schedule), strict=True):
         known = versions_in(cluster)
-        found = versions_of(plot.objects)
-        assert found.items() <= known.items(), plot.step
+        found = versions_of(excerpt.objects)
+        assert found.items() <= known.items(), excerpt.step
         # Left out is only what the garbage collector is about to remove.
         assert {each.kind for each in known.keys() - found.keys()} <= {"Secret"}
         owners = [each for each in known if each.kind == "X"]
-        assert known == found or not owners, plot.step
+        assert known == found or not owners, excerpt.step
     assert all(each.is_true for each in true)
     if fault in LATE:
         both = zip(true, shown, strict=True)

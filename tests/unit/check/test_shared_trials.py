@@ -73,4 +73,4 @@ def test_others_come_and_go_after_one_script_that_is_made_up(tmp_path: Path) -> 
         scripts = [each._replace(made_up=made_up) for each in left]
         found = [each.reference.benign.followed for each in explorers_of(scripts)]
         assert [len(each) for each in found] == [3, *(last for _ in left[1:])]
-        assert all(each[-1].sequel.ends for each in found)
+        assert all(each[-1].follow_up.ends for each in found)

@@ -39,7 +39,7 @@ from fnop.interpreters.recording.replay.replay import read_header, read_records,
 from fnop.interpreters.runtime.calls import called_on_loop
 from fnop.interpreters.runtime.clock import SystemClock, ThreadClock
 from fnop.interpreters.runtime.watchdog import SLOW_STEP_SECONDS, Onlooker, Watchdog
-from fnop.interpreters.simulation import strands
+from fnop.interpreters.simulation import threads
 from fnop.testing import plan_of
 from tests.commands import fnop as command
 from tests.live import LiveRun, operating
@@ -890,7 +890,7 @@ def tending(registry: Registry, handler: Any, **options: Any) -> Scenario:
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No thread is left of what a test has simulated."""
-    monkeypatch.setattr(strands, "_END_SECONDS", patience(1))
+    monkeypatch.setattr(threads, "_END_SECONDS", patience(1))
     before = {*threading.enumerate()}
     yield
     gc.collect()  # what has simulated it is no more
@@ -918,7 +918,7 @@ def test_a_simulated_daemon_waits_in_virtual_time(
         "told: resource_deleted",
     ]
     assert run.get(KIND) is None
-    assert run.strands.calls == set()
+    assert run.threads.calls == set()
 
 
 @BOTH_FORMS
@@ -1106,7 +1106,7 @@ gate = threading.Event()
 def test_who_waits_otherwise_is_told_how_to(
     registry: Registry, handler: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strands, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(threads, "PATIENCE_SECONDS", 0.2)
     gate.clear()
     run = tending(registry, handler)
     assert run.settle()

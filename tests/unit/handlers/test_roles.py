@@ -20,9 +20,9 @@ from fnop.core.handlers.declare.roles import (
     CLUSTER,
     EVENTS,
     INDICES,
-    LEVELS,
     LOGS,
     OUTSIDE,
+    RECONCILERS,
     ROLES,
     Family,
     Finalizer,
@@ -35,7 +35,7 @@ from fnop.core.values.errors import RegistrationError
 from tests.simulations import ROOT
 
 DERIVED = (
-    *(ACTIVITIES, OUTSIDE, CHANGES, EVENTS, LOGS, INDICES, BACKGROUND, LEVELS),
+    *(ACTIVITIES, OUTSIDE, CHANGES, EVENTS, LOGS, INDICES, BACKGROUND, RECONCILERS),
     *(ADMISSION, CLUSTER),
 )
 

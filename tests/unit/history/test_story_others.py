@@ -14,7 +14,7 @@ from fnop.adapters.recordings.story_report import story_lines
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.paths import parse_path
 from fnop.interpreters.recording.model.contents import Contents
-from fnop.interpreters.recording.model.plot import plot_of
+from fnop.interpreters.recording.model.excerpt import excerpt_of
 from fnop.interpreters.recording.model.world import Own
 from fnop.interpreters.recording.questions.busy import Busy, call_of
 from fnop.interpreters.recording.questions.others import Others
@@ -124,8 +124,8 @@ def test_no_deletion_of_the_operator_is_a_change_by_others(named: bool) -> None:
     history = History(cleaning(named=named))
     history.writes("alice", KIND, "example-1", spec={"n": 2})
     records = [without_shown(each) for each in history.records()]
-    plot = plot_of(lambda: iter(records), manager=OURS)
-    names = [(each.place.kind, each.place.name) for each in plot.changes]
+    excerpt = excerpt_of(lambda: iter(records), manager=OURS)
+    names = [(each.place.kind, each.place.name) for each in excerpt.changes]
     assert {*names} == {("FnopExample", "example-1")}
     assert history.told("other") == [f"{ABOUT} is changed by alice: spec.n"]
 

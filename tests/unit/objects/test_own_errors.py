@@ -83,7 +83,7 @@ FAMILIES = {
     "timer": Family(timer, (ending, "_run_ended")),
     "daemon": Family(daemon, (ending, "_run_ended")),
     "change": Family(change, (ending, "_judged")),
-    "level": Family(level, (ending, "_level_ended")),
+    "level": Family(level, (ending, "_reconciler_ended")),
     # Where the answer to its effect is taken in.
     "answer": Family(level, (attempts, "own_answer")),
 }

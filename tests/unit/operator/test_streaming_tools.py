@@ -31,7 +31,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.interpreters.plan.planner import PlanProblem
 from fnop.interpreters.recording.format.ring import Ring
-from fnop.interpreters.recording.model.plot import plot_of
+from fnop.interpreters.recording.model.excerpt import excerpt_of
 from fnop.interpreters.recording.model.presence import Departure, Presence
 from fnop.interpreters.recording.questions.asides import Asides
 from fnop.interpreters.recording.replay.replay import replay
@@ -159,12 +159,12 @@ def test_the_words_of_a_recording(story: Recorded) -> None:
 
 def test_a_part_of_a_recording_begins_with_what_was_streamed(story: Recorded) -> None:
     records = story.records
-    found = plot_of(lambda: iter(records))
+    found = excerpt_of(lambda: iter(records))
     assert f"{KIND}.v1.fnop.dev" in found.watched
     begun = sorted(each.name for each in found.objects if each.kind == "FnopExample")
     assert begun == ["a", "c", "d", "e"]
     paged = recorded(TRACED.replace(initial_streaming=False)).records
-    assert found.watched == plot_of(lambda: iter(paged)).watched
+    assert found.watched == excerpt_of(lambda: iter(paged)).watched
 
 
 def test_an_object_that_goes_before_the_end_has_departed_once() -> None:

@@ -19,6 +19,14 @@ from fnop.core.peers.freezing import (
     together,
     transition,
 )
+from fnop.core.peers.memberships import (
+    Leave,
+    Looked,
+    PeeringFact,
+    Placed,
+    Unseen,
+    has_left,
+)
 from fnop.core.peers.peering import (
     CLUSTER_KINDS,
     GRACE_SECONDS,
@@ -42,14 +50,6 @@ from fnop.core.peers.peers import (
     removal_patch,
     renewal_patch,
     sight,
-)
-from fnop.core.peers.seats import (
-    Leave,
-    Looked,
-    PeeringFact,
-    Placed,
-    Unseen,
-    has_left,
 )
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered
@@ -391,7 +391,11 @@ class Story:
     @property
     def asked(self) -> PeeringAsk | None:
         """The request that waits for an answer."""
-        pending = [seat.pending for seat in self.peering.seats if seat.pending]
+        pending = [
+            membership.pending
+            for membership in self.peering.memberships
+            if membership.pending
+        ]
         return self.asks[-1] if pending else None
 
     @property

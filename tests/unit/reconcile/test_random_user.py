@@ -1,6 +1,7 @@
 """A random user of the examples with reconcile handlers, in the simulated cluster.
 
-The same on real servers: tests/cluster/level_runs.py.  More seeds: FNOP_LEVEL_RUNS=500.
+The same on real servers: tests/cluster/reconciler_runs.py.
+More seeds: FNOP_RECONCILER_RUNS=500.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from fnop.adapters.testing.models import models_for
-from tests.level_driver import GARDENS, SUBJECTS, Driver, Subject
+from tests.reconciler_driver import GARDENS, SUBJECTS, Driver, Subject
 from tests.simulated_world import SimulatedWorld
 from tests.simulations import (
     ROOT,
@@ -22,7 +23,7 @@ from tests.simulations import (
     manifests_of,
 )
 
-RUNS = int(os.environ.get("FNOP_LEVEL_RUNS", "4"))
+RUNS = int(os.environ.get("FNOP_RECONCILER_RUNS", "4"))
 ACTIONS = 30
 ALL = (*SUBJECTS.values(), GARDENS)
 # Of gardens: namespaces are made by hand here.

@@ -26,7 +26,7 @@ from fnop.core.values.paths import parse_path
 from fnop.interpreters.explain.recorded import recorded_of
 from fnop.interpreters.recording.format.reader import read_header, read_records
 from fnop.interpreters.recording.format.recorder import Recorder
-from fnop.interpreters.recording.model.plot import Incomplete, plot_of
+from fnop.interpreters.recording.model.excerpt import Incomplete, excerpt_of
 from fnop.interpreters.recording.model.presence import Presence
 from fnop.interpreters.recording.questions.busy import Busy
 from fnop.interpreters.recording.questions.links import Behind
@@ -219,10 +219,10 @@ def test_the_operators_own_deeds_are_not_told_as_those_of_others(
     lines: list[str], whole: tuple[Path, int]
 ) -> None:
     """Nobody but the user, who edits and deletes, does anything in this run."""
-    deeds = re.compile(r"is (changed|to be deleted|deleted|gone)\b.*")
-    told = {found[0] for each in lines if (found := deeds.search(each))}
+    changes_of_others = re.compile(r"is (changed|to be deleted|deleted|gone)\b.*")
+    told = {found[0] for each in lines if (found := changes_of_others.search(each))}
     done = CliRunner().invoke(main, ["replay", str(whole[0] / "whole.fnop")])
-    known = {each[0] for each in deeds.finditer(done.output)}
+    known = {each[0] for each in changes_of_others.finditer(done.output)}
     assert known
     assert told <= known
 
@@ -349,11 +349,11 @@ def test_after_the_gap_only_what_others_manage_is_theirs() -> None:
     others.miss()  # with requests
     assert others.add(step(shown(3, "me", a=3))) == []  # who knows since when
     assert others.add(step(shown(4, "me", a=4))) == []
-    (deed,) = others.add(step(shown(5, "alice", a=5)))
-    assert deed.text == "xs/x is changed by alice: spec.a"
+    (act,) = others.add(step(shown(5, "alice", a=5)))
+    assert act.text == "xs/x is changed by alice: spec.a"
     assert others.add(step({"in": "Started"})) == []
-    (deed,) = others.add(step(shown(6, "me", a=6)))  # no request of this process
-    assert deed.text.startswith("xs/x is changed")
+    (act,) = others.add(step(shown(6, "me", a=6)))  # no request of this process
+    assert act.text.startswith("xs/x is changed")
 
 
 def test_a_listing_in_which_steps_are_missing_lacks_nothing() -> None:
@@ -403,7 +403,7 @@ def run(whole: tuple[Path, int]) -> Whole:
         return Whole(header, [*records], Program(handlers, TRACED))
 
 
-def deeds(records: list[Any]) -> list[tuple[int, str]]:
+def changes_of_others(records: list[Any]) -> list[tuple[int, str]]:
     """What others did, by the story."""
     story = Story(manager=TRACED.marker)
     lines = [line for each in records for line in story.add(each)]
@@ -411,10 +411,10 @@ def deeds(records: list[Any]) -> list[tuple[int, str]]:
 
 
 def test_nobody_else_did_what_the_operator_may_have_done(run: Whole) -> None:
-    known = {text for _, text in deeds(run.records)}
+    known = {text for _, text in changes_of_others(run.records)}
     assert len(known) > 3
     for begin, _, records in run.lacking():
-        assert {text for _, text in deeds(records)} <= known, begin
+        assert {text for _, text in changes_of_others(records)} <= known, begin
 
 
 def calls_in(records: list[Any]) -> dict[int, list[set[str]]]:
@@ -526,13 +526,13 @@ def why_of(records: list[Any], name: str, field: str) -> Why | None:
 def test_what_others_did_after_the_gap_is_done_again_and_no_more(run: Whole) -> None:
     for begin, end, records in run.lacking():
         if end < len(run.records):
-            whole = plot_of(partial(iter, run.records), end + 1)
-            plot = plot_of(partial(iter, records), end + 1)
-            assert plot.missing == end - begin
+            whole = excerpt_of(partial(iter, run.records), end + 1)
+            excerpt = excerpt_of(partial(iter, records), end + 1)
+            assert excerpt.missing == end - begin
             known = [(each.step, each.after) for each in whole.changes]
-            assert all((e.step, e.after) in known for e in plot.changes), begin
+            assert all((e.step, e.after) in known for e in excerpt.changes), begin
         with pytest.raises(Incomplete, match=f"after #{begin}"):
-            plot_of(partial(iter, records), begin)
+            excerpt_of(partial(iter, records), begin)
 
 
 CUT_OFF = "fnop: the recording is cut off: its end was never written"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fnop.core.values.body import Body
-from fnop.interpreters.recording.model.plot import plot_of
+from fnop.interpreters.recording.model.excerpt import excerpt_of
 from fnop.interpreters.recording.model.world import Own, Place, World, authors_of
 from tests.commands import fnop
 from tests.recorded_operators import MODELS, recorded_run, run_again
@@ -196,4 +196,4 @@ def test_whose_change_a_version_is(managers: tuple[str, ...], is_foreign: bool) 
 
 def test_a_part_that_is_not_there_is_told() -> None:
     with pytest.raises(ValueError, match="becomes ready in none"):
-        plot_of(lambda: iter([event("5")]))
+        excerpt_of(lambda: iter([event("5")]))

@@ -21,13 +21,13 @@ from fnop.interpreters.recording.model.truth import Truth
 from fnop.interpreters.recording.model.world import Foreign, Own, Place, World
 
 __all__ = [
+    "Excerpt",
     "Incomplete",
-    "Plot",
     "about",
-    "plot_of",
+    "excerpt_of",
     "resource_of",
     "runs_pods",
-    "without_strangers",
+    "without_others",
 ]
 
 Records = Iterable[dict[str, Any]]
@@ -35,10 +35,10 @@ Objects = Mapping[Place, dict[str, Any]]
 
 
 class Incomplete(ValueError):
-    """The recording lacks steps that a plot needs; the message is one sentence."""
+    """The recording lacks steps that an excerpt needs; the message is one sentence."""
 
 
-class Plot(NamedTuple):
+class Excerpt(NamedTuple):
     """The part of a recording that a closed loop needs.
 
     - `objects` are the objects at the `step`, and `wall` is its time.
@@ -75,13 +75,13 @@ class Plot(NamedTuple):
 _NO_ACCOUNT = Account()
 
 
-def plot_of(
+def excerpt_of(
     read: Callable[[], Records],
     step: int | None = None,
     until: int | None = None,
     manager: str = "",
     account: Account = _NO_ACCOUNT,
-) -> Plot:
+) -> Excerpt:
     """Read a recording, twice, from one step on, up to another.
 
     By default the part begins at the step by which the operator has seen all objects,
@@ -119,12 +119,14 @@ def plot_of(
     end, catalogue = world.restorable(), world.served.catalogue
     answers = part_of(calls.answers, begun[0], until)
     told = world.wall, answers, frozenset(watched)
-    plot = Plot(catalogue, *begun, changes, end, *told, missing, drawn=calls.drawn)
+    excerpt = Excerpt(
+        catalogue, *begun, changes, end, *told, missing, drawn=calls.drawn
+    )
     if not account.changes:
-        return plot
-    return plot._replace(
-        objects=truth.objects(plot.step),
-        changes=truth.deeds(plot.step, until),
+        return excerpt
+    return excerpt._replace(
+        objects=truth.objects(excerpt.step),
+        changes=truth.changes_of_others(excerpt.step, until),
         end=truth.objects(until),
         is_true=True,
     )
@@ -187,19 +189,22 @@ def _begins_list(command: Mapping[str, Any]) -> bool:
 # ------------------------------------------------------------------ a part of the world
 
 
-def about(plot: Plot, place: Place) -> Plot:
-    """The same plot without the other objects of its kind, and the objects they own."""
+def about(excerpt: Excerpt, place: Place) -> Excerpt:
+    """The excerpt without other objects of its kind, and the objects they own."""
     kind = place.api_version, place.kind
     return _without(
-        plot,
+        excerpt,
         lambda each, _: (each.api_version, each.kind) == kind and each != place,
     )
 
 
-def without_strangers(
-    plot: Plot, owned: Sequence[Selector], others: Sequence[Selector], manager: str
-) -> Plot:
-    """The same plot without objects that only belong to an `owned` kind.
+def without_others(
+    excerpt: Excerpt,
+    owned: Sequence[Selector],
+    others: Sequence[Selector],
+    manager: str,
+) -> Excerpt:
+    """The same excerpt without objects that only belong to an `owned` kind.
 
     Such a kind is watched for the sake of its owned objects. Objects of kinds that
     `others` select stay. So do objects that have an owner, or that the operator's
@@ -207,7 +212,7 @@ def without_strangers(
     """
 
     def is_strange(place: Place, found: dict[str, Any]) -> bool:
-        resource = resource_of(plot.catalogue, place)
+        resource = resource_of(excerpt.catalogue, place)
         if resource is None or any(each.matches(resource) for each in others):
             return False
         body = Body(found)
@@ -220,15 +225,17 @@ def without_strangers(
         is_owned = any(each.matches(resource) for each in owned)
         return is_owned and not is_own and not owners_of(body)
 
-    return _without(plot, is_strange)
+    return _without(excerpt, is_strange)
 
 
-def _without(plot: Plot, is_out: Callable[[Place, dict[str, Any]], bool]) -> Plot:
-    """The same plot without some objects, and the objects that these own."""
+def _without(
+    excerpt: Excerpt, is_out: Callable[[Place, dict[str, Any]], bool]
+) -> Excerpt:
+    """The same excerpt without some objects, and the objects that these own."""
     found = [
-        *plot.objects.items(),
-        *((each.place, each.before or each.after or {}) for each in plot.changes),
-        *plot.end.items(),
+        *excerpt.objects.items(),
+        *((each.place, each.before or each.after or {}) for each in excerpt.changes),
+        *excerpt.end.items(),
     ]
     uids = {Body(each).uid for place, each in found if is_out(place, each)}
     places = {place for place, each in found if is_out(place, each)}
@@ -239,19 +246,19 @@ def _without(plot: Plot, is_out: Callable[[Place, dict[str, Any]], bool]) -> Plo
             if any(owner.uid in uids for owner in owners_of(Body(each))):
                 uids.add(Body(each).uid)
                 places.add(place)
-    return plot._replace(
-        objects={k: v for k, v in plot.objects.items() if k not in places},
-        changes=[each for each in plot.changes if each.place not in places],
-        end={k: v for k, v in plot.end.items() if k not in places},
+    return excerpt._replace(
+        objects={k: v for k, v in excerpt.objects.items() if k not in places},
+        changes=[each for each in excerpt.changes if each.place not in places],
+        end={k: v for k, v in excerpt.end.items() if k not in places},
     )
 
 
-def runs_pods(plot: Plot) -> bool:
+def runs_pods(excerpt: Excerpt) -> bool:
     """Whether pods ran in the recorded cluster, as far as the recording shows.
 
     An API server without a kubelet does not run pods.
     """
-    last = [*plot.end.items(), *plot.objects.items()]
+    last = [*excerpt.end.items(), *excerpt.objects.items()]
     wanted = ran = False
     for place, found in last:
         status = found.get("status")

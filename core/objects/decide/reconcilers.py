@@ -28,23 +28,23 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.program.program import OwnedBy
 from fnop.core.memory.observation import essence_of
 from fnop.core.objects.decide.selection import Circumstances, prematches
-from fnop.core.state.record import Invocation, LevelState, ObjectRecord, Work
+from fnop.core.state.record import Invocation, ObjectRecord, ReconcilerState, Work
 from fnop.core.values.body import Body, Key
 from fnop.effects.values import same_json
 
 __all__ = [
     "AwaitChildren",
-    "CallLevel",
-    "LeaveLevel",
+    "CallReconciler",
+    "LeaveReconciler",
     "Purpose",
-    "StopLevel",
+    "StopReconciler",
     "call_due",
     "clearing",
     "collecting",
     "forgotten",
     "holds_children",
-    "level_action",
-    "level_due",
+    "reconciler_action",
+    "reconciler_due",
     "requeued",
 ]
 
@@ -66,7 +66,7 @@ class Purpose(Enum):
     COLLECT = "collect"
 
 
-class CallLevel(NamedTuple):
+class CallReconciler(NamedTuple):
     """Call a reconciler for the object as it is now.
 
     With `awaits`, another reconciler is yet to be called for it.
@@ -77,13 +77,13 @@ class CallLevel(NamedTuple):
     awaits: bool = False
 
 
-class StopLevel(NamedTuple):
+class StopReconciler(NamedTuple):
     """End a call that is under way: its handler no longer selects the object."""
 
     invocation: Invocation
 
 
-class LeaveLevel(NamedTuple):
+class LeaveReconciler(NamedTuple):
     """Leave a handler's children as they are: it does not select the object."""
 
     handler: Handler
@@ -95,25 +95,25 @@ class AwaitChildren(NamedTuple):
     until: float | None = None
 
 
-def level_action(
+def reconciler_action(
     at: Circumstances, record: ObjectRecord, work: Work
-) -> StopLevel | LeaveLevel | None:
+) -> StopReconciler | LeaveReconciler | None:
     """The next action about handlers that have stopped selecting the object."""
-    for each in work.level_runs:
+    for each in work.reconciler_runs:
         is_own = each.situation.reason is not None and not record.gone
         if at.stopping or not (is_own or _is_wanted(at, record, each.handler)):
-            return StopLevel(each)
+            return StopReconciler(each)
     if at.stopping or record.body.is_deleting:
         return None
-    for handler in at.kind.levels:
+    for handler in at.kind.reconcilers:
         if _may_leave(at, record, handler) and not _is_wanted(at, record, handler):
-            return LeaveLevel(handler)
+            return LeaveReconciler(handler)
     return None
 
 
 def _may_leave(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether a handler has been called for the object, or has children of it."""
-    state = record.levels.get(handler.id)
+    state = record.reconcilers.get(handler.id)
     if state is not None:
         return not state.left
     if not at.children:
@@ -128,20 +128,22 @@ def _is_wanted(at: Circumstances, record: ObjectRecord, handler: Handler) -> boo
     return prematches(at, record, handler)
 
 
-def call_due(at: Circumstances, record: ObjectRecord, work: Work) -> CallLevel | None:
+def call_due(
+    at: Circumstances, record: ObjectRecord, work: Work
+) -> CallReconciler | None:
     """The reconcile call that is due now, if nothing else is under way."""
-    if work.running or work.level_runs:
+    if work.running or work.reconciler_runs:
         return None
-    for handler in at.kind.levels:
+    for handler in at.kind.reconcilers:
         due = _due(at, record, handler)
         if due is not None and due <= at.now.mono:
-            return CallLevel(handler, awaits=_awaits(at, record, handler))
+            return CallReconciler(handler, awaits=_awaits(at, record, handler))
     return None
 
 
 def _awaits(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether another reconciler has yet to be called for the object as it is now."""
-    others = (each for each in at.kind.levels if each is not handler)
+    others = (each for each in at.kind.reconcilers if each is not handler)
     return any(
         _is_wanted(at, record, each) and not _has_seen(at, record, each)
         for each in others
@@ -150,7 +152,7 @@ def _awaits(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
 
 def _has_seen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether a reconciler was called for the object as it is now, status aside."""
-    state = record.levels.get(handler.id)
+    state = record.reconcilers.get(handler.id)
     if state is None or state.body is None:
         return False
     return not is_changed(at, state.body, record.body)
@@ -158,15 +160,15 @@ def _has_seen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool
 
 def clearing(
     at: Circumstances, record: ObjectRecord
-) -> CallLevel | AwaitChildren | None:
+) -> CallReconciler | AwaitChildren | None:
     """Delete the children that are deleted before their owner; None without any.
 
     The garbage collector does not delete them: they cannot name their owner.
     """
     left = is_blind = False
     looks: list[float] = []
-    for handler in at.kind.levels:
-        state = record.levels.get(handler.id) or LevelState()
+    for handler in at.kind.reconcilers:
+        state = record.reconcilers.get(handler.id) or ReconcilerState()
         owner = record.body.uid, record.body.namespace
         found = outside(_bodies(at, handler), child_set(at, handler, *owner))
         if not found:
@@ -177,7 +179,7 @@ def clearing(
             return AwaitChildren(state.start)
         is_asked = all(body.is_deleting for body in found.values())
         if not is_asked and not _waits_for_watch(at, state):
-            return CallLevel(handler, Purpose.CLEAR)
+            return CallReconciler(handler, Purpose.CLEAR)
         if state.start is not None and not is_asked:
             looks.append(state.start)
     if is_blind:
@@ -191,7 +193,7 @@ def _may_have_unseen(at: Circumstances, record: ObjectRecord, handler: Handler) 
     return is_held and any(at.is_blind(each.key) for each in handler.owned.values())
 
 
-def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:
+def _waits_for_watch(at: Circumstances, state: ReconcilerState) -> bool:
     """Whether all these children are deleted, and the watch has yet to show it.
 
     fnop waits for it until `start`: an answer that a child is gone may be wrong. An
@@ -209,7 +211,7 @@ def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:
 
 def collecting(
     at: Circumstances, record: ObjectRecord
-) -> CallLevel | AwaitChildren | None:
+) -> CallReconciler | AwaitChildren | None:
     """Delete an object whose owner is gone, if Kubernetes does not delete it.
 
     Such an object names its owner in fnop's annotation alone. The garbage collector
@@ -242,8 +244,8 @@ def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> b
 
 def _collect(
     at: Circumstances, record: ObjectRecord, handler: Handler
-) -> CallLevel | AwaitChildren | None:
-    state = record.levels.get(handler.id) or LevelState()
+) -> CallReconciler | AwaitChildren | None:
+    state = record.reconcilers.get(handler.id) or ReconcilerState()
     if state.has_failed and state.start and state.start > at.now.mono:
         return AwaitChildren(state.start)
     is_known = state.body is not None and state.body.version == record.body.version
@@ -252,7 +254,7 @@ def _collect(
             return None  # a live read has found its owner
         if state.start > at.now.mono:
             return AwaitChildren(state.start)  # the watch has yet to show its deletion
-    return CallLevel(handler, Purpose.COLLECT)
+    return CallReconciler(handler, Purpose.COLLECT)
 
 
 def child_set(
@@ -278,29 +280,29 @@ def holds_children(at: Circumstances, record: ObjectRecord) -> bool:
     """
     if record.body.is_deleting:
         return clearing(at, record) is not None
-    for handler in at.kind.levels:
-        state = record.levels.get(handler.id)
+    for handler in at.kind.reconcilers:
+        state = record.reconcilers.get(handler.id)
         known = None if state is None else state.holds
         if known or (known is None and at.settings.marker in record.body.finalizers):
             return True
     return False
 
 
-def level_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
+def reconciler_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
     """The monotonic time of the next call; None if only a change leads to one.
 
     No call is due while handlers are under way either: their end leads to it.
     """
-    if work.running or work.level_runs:
+    if work.running or work.reconciler_runs:
         return None
-    moments = (_due(at, record, handler) for handler in at.kind.levels)
+    moments = (_due(at, record, handler) for handler in at.kind.reconcilers)
     return min((each for each in moments if each is not None), default=None)
 
 
 def _due(at: Circumstances, record: ObjectRecord, handler: Handler) -> float | None:
     if not _is_wanted(at, record, handler):
         return None
-    state = record.levels.get(handler.id)
+    state = record.reconcilers.get(handler.id)
     if state is None:
         return at.now.mono
     if state.body is None or is_changed(at, state.body, record.body):
@@ -320,21 +322,23 @@ def is_changed(at: Circumstances, was: Body, now: Body) -> bool:
 
 def forgotten(record: ObjectRecord, handler: Handler) -> ObjectRecord:
     """Return the record without the state of a reconciler."""
-    rest = {k: v for k, v in record.levels.items() if k != handler.id}
-    return record._replace(levels=rest)
+    rest = {k: v for k, v in record.reconcilers.items() if k != handler.id}
+    return record._replace(reconcilers=rest)
 
 
 def requeued(
-    record: ObjectRecord, now: float, *, by_level: bool = False
+    record: ObjectRecord, now: float, *, by_reconciler: bool = False
 ) -> ObjectRecord:
     """Return the record with its reconcilers due; failed ones begin again.
 
-    With `by_level`, a reconciler asks for it: reconcilers may do so without end.
+    With `by_reconciler`, a reconciler asks for it: reconcilers may do so without end.
     """
-    levels = {
+    reconcilers = {
         name: each._replace(
-            start=max(now, each.own.until), over=False, asked=each.asked or by_level
+            start=max(now, each.own.until),
+            over=False,
+            asked=each.asked or by_reconciler,
         )
-        for name, each in record.levels.items()
+        for name, each in record.reconcilers.items()
     }
-    return record._replace(levels=levels)
+    return record._replace(reconcilers=reconcilers)

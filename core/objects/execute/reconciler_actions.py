@@ -24,59 +24,59 @@ from fnop.core.memory.progress import (
 )
 from fnop.core.objects.attempt.attempts import go_on, stop
 from fnop.core.objects.attempt.ending import keep, left
-from fnop.core.objects.decide.levels import (
-    CallLevel,
-    LeaveLevel,
+from fnop.core.objects.decide.reconcilers import (
+    CallReconciler,
+    LeaveReconciler,
     Purpose,
-    StopLevel,
+    StopReconciler,
     forgotten,
 )
-from fnop.core.objects.report.explaining import tell_level_begun
+from fnop.core.objects.report.explaining import log_reconciler_call
 from fnop.core.objects.report.tracing import trace_begun
 from fnop.core.objects.write.home import tell_unconditioned
 from fnop.core.objects.write.keeping import beside_of, is_new, keeper_of
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
-from fnop.core.state.record import IDLE, Invocation, LevelState, ObjectRecord
+from fnop.core.state.record import IDLE, Invocation, ObjectRecord, ReconcilerState
 from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import replace
 from fnop.effects import Again, Delete, Effect, Get, Log, Target
 from fnop.effects.desired import Desired
 
-__all__ = ["run_level"]
+__all__ = ["run_reconciler"]
 
 
-def run_level(
+def run_reconciler(
     context: Context,
     record: ObjectRecord,
-    action: CallLevel | StopLevel | LeaveLevel,
+    action: CallReconciler | StopReconciler | LeaveReconciler,
 ) -> None:
     match action:
-        case CallLevel():
+        case CallReconciler():
             _call(context, record, action)
-        case StopLevel(invocation):
+        case StopReconciler(invocation):
             _stop(context, record, invocation)
-        case LeaveLevel(handler):
+        case LeaveReconciler(handler):
             _leave(context, record, handler)
 
 
 def _leave(context: Context, record: ObjectRecord, handler: Handler) -> None:
     """Report on the object that a handler has stopped looking after its children."""
     own = not_selected(handler.id)
-    left = LevelState(left=True, synced=own)
+    left = ReconcilerState(left=True, synced=own)
     keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
     tell = telling(keeper, beside, own)
     work = record.work or IDLE
     if tell is not None:
         patches = (*work.patches, (handler.id, Transform(tell)))
         record = record._replace(work=work._replace(patches=patches))
-    context.put(record._replace(levels={**record.levels, handler.id: left}))
+    context.put(record._replace(reconcilers={**record.reconcilers, handler.id: left}))
 
 
-def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
+def _call(context: Context, record: ObjectRecord, action: CallReconciler) -> None:
     """Begin a call, unless the handler's time has run out."""
     handler, purpose = action.handler, action.purpose
-    state = record.levels.get(handler.id) or LevelState()
+    state = record.reconcilers.get(handler.id) or ReconcilerState()
     if is_new(state, record.body):
         state = state._replace(over=False, progress=FRESH, refused=FRESH)
     progress = state.progress
@@ -114,10 +114,10 @@ def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
         progress=progress,
     )
     record = record._replace(
-        levels={**record.levels, handler.id: begun},
-        work=work._replace(level_runs=(*work.level_runs, invocation)),
+        reconcilers={**record.reconcilers, handler.id: begun},
+        work=work._replace(reconciler_runs=(*work.reconciler_runs, invocation)),
     )
-    tell_level_begun(context, record, invocation, state)
+    log_reconciler_call(context, record, invocation, state)
     trace_begun(context, invocation)
     go_on(context, record, invocation)
 
@@ -173,7 +173,7 @@ def _collect(
     return Again(looks, "the watch is yet to show its deletion")
 
 
-def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keeping:
+def _keeping(context: Context, record: ObjectRecord, action: CallReconciler) -> Keeping:
     tell_unconditioned(context)
     handler, purpose = action.handler, action.purpose
     keeper = keeper_of(context, record, handler, clears=purpose is Purpose.CLEAR)
@@ -182,7 +182,7 @@ def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keepi
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
     if purpose is Purpose.CLEAR:  # the garbage collector deletes others
         bodies = outside(bodies, keeper.set)
-    state = record.levels.get(handler.id) or LevelState()
+    state = record.reconcilers.get(handler.id) or ReconcilerState()
     known = state.checked, state.answer
     sight = context.unseen, lambda: any(map(context.is_blind, mine))
     owned = Owned(handler.owned, bodies, context.bodies, *known, *sight)
@@ -192,7 +192,7 @@ def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keepi
 
 
 def _time_out(
-    context: Context, record: ObjectRecord, handler: Handler, state: LevelState
+    context: Context, record: ObjectRecord, handler: Handler, state: ReconcilerState
 ) -> None:
     """End a handler whose deadline has passed between two calls."""
     assert handler.timeout is not None
@@ -201,22 +201,22 @@ def _time_out(
     context.failed()
     level, line = judgement.level, judgement.line
     context.say_of(handler, level, line, body=record.body, error=why)
-    over = LevelState(
+    over = ReconcilerState(
         record.body,
         context.children,
         over=True,
         progress=judgement.progress,
         synced=has_failed(line),
     )
-    context.put(record._replace(levels={**record.levels, handler.id: over}))
+    context.put(record._replace(reconcilers={**record.reconcilers, handler.id: over}))
 
 
 def _stop(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
     """End a call that is under way."""
     record = stop(context, record, invocation)
     assert record.work is not None
-    runs = left(record.work.level_runs, invocation)
-    record = record._replace(work=record.work._replace(level_runs=runs))
+    runs = left(record.work.reconciler_runs, invocation)
+    record = record._replace(work=record.work._replace(reconciler_runs=runs))
     line, ended = "is cancelled", AttemptEnded("cancelled")
     handler, body = invocation.handler, record.body
     context.say_of(handler, "info", line, body=body, ended=ended)

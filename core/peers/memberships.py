@@ -31,11 +31,11 @@ __all__ = [
     "Existence",
     "Leave",
     "Looked",
+    "Membership",
     "Peering",
     "PeeringDecision",
     "PeeringFact",
     "Placed",
-    "Seat",
     "Unseen",
     "has_left",
 ]
@@ -50,7 +50,7 @@ class Existence(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class Membership:
     """The state of one peering object, and of this operator's record in it.
 
     Times are monotonic. At `good_until` the right to serve ends unless the own record
@@ -96,7 +96,7 @@ class Peering:
 
     member: Member
     namespaces: tuple[str | None, ...] | None = None
-    seats: tuple[Seat, ...] = ()
+    memberships: tuple[Membership, ...] = ()
     verdict: PeeringVerdict = Frozen(Why.JOINING)  # noqa: RUF009 (an immutable value)
     serial: int = 0
     is_leaving: bool = False
@@ -152,6 +152,8 @@ class PeeringDecision(NamedTuple):
 def has_left(peering: Peering) -> bool:
     """Whether an operator that ends has removed its records."""
     return peering.is_leaving and all(
-        not seat.sent or seat.has_left or seat.presence is Existence.ABSENT
-        for seat in peering.seats
+        not membership.sent
+        or membership.has_left
+        or membership.presence is Existence.ABSENT
+        for membership in peering.memberships
     )

@@ -21,7 +21,7 @@ from fnop.interpreters.runtime.calls import StopFlag, called
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.simulation.externals import set_now
 
-__all__ = ["Strands"]
+__all__ = ["SimulatedThreads"]
 
 # The longest time until a daemon has to wait or to end, in real seconds.
 PATIENCE_SECONDS = 10.0
@@ -41,12 +41,12 @@ class _Over(BaseException):
     """The simulation is over: raised in a daemon that waits, to end its thread."""
 
 
-class Strands:
+class SimulatedThreads:
     """The impure daemons of one simulated run that are under way, by their calls."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
-        self._strands: dict[int, _Strand] = {}
+        self._threads: dict[int, _SimulatedThread] = {}
         self._finalizer: weakref.finalize[..., Any] | None = None
 
     def end_with(self, owner: object) -> None:
@@ -57,12 +57,12 @@ class Strands:
     @property
     def calls(self) -> Collection[int]:
         """The commands that are under way: each of them waits."""
-        return self._strands.keys()
+        return self._threads.keys()
 
     @property
     def wakes(self) -> list[float]:
         """The virtual seconds at which waiting daemons continue."""
-        return [each.until for each in self._strands.values() if each.until is not None]
+        return [each.until for each in self._threads.values() if each.until is not None]
 
     def begin(
         self,
@@ -72,56 +72,56 @@ class Strands:
         say: Callable[[Log], None],
     ) -> Outcome | None:
         """Begin a daemon; its outcome if it has ended, None if it waits."""
-        strand = self._strands[id] = _Strand(function, call, say, self._clock)
-        return self._go_on(id, strand)
+        thread = self._threads[id] = _SimulatedThread(function, call, say, self._clock)
+        return self._go_on(id, thread)
 
     def wake(self) -> list[tuple[int, Outcome]]:
         """Continue the daemons that are due; return the outcomes of those that end."""
         now = self._clock.elapsed
         due = [
             (each.until, id, each)
-            for id, each in self._strands.items()
+            for id, each in self._threads.items()
             if each.until is not None and each.until <= now
         ]
         ended = []
-        for _, id, strand in sorted(due, key=lambda found: found[:2]):
-            outcome = self._go_on(id, strand)
+        for _, id, thread in sorted(due, key=lambda found: found[:2]):
+            outcome = self._go_on(id, thread)
             if outcome is not None:
                 ended.append((id, outcome))
         return ended
 
     def tell(self, command: Interrupt | Refresh) -> Outcome | None:
         """Pass a command on to a daemon; its outcome if it ends because of it."""
-        strand = self._strands.get(command.id)
+        thread = self._threads.get(command.id)
         match command:
-            case Refresh(_, body, wall) if strand is not None:
-                strand.stopped.refresh(body.data, wall)
-            case Interrupt(id, reason, cancel) if strand is not None:
-                strand.stopped.set(reason)
-                strand.stopped.is_cancelled = cancel
-                outcome = self._go_on(id, strand)
+            case Refresh(_, body, wall) if thread is not None:
+                thread.stopped.refresh(body.data, wall)
+            case Interrupt(id, reason, cancel) if thread is not None:
+                thread.stopped.set(reason)
+                thread.stopped.is_cancelled = cancel
+                outcome = self._go_on(id, thread)
                 if not cancel:
                     return outcome
                 if outcome is None:
-                    self._strands.pop(id).end()
+                    self._threads.pop(id).end()
                 return _CANCELLED
         return None
 
     def close(self) -> None:
         """End all daemons: the operator is gone."""
-        while self._strands:
-            _, strand = self._strands.popitem()
-            strand.end()
+        while self._threads:
+            _, thread = self._threads.popitem()
+            thread.end()
 
-    def _go_on(self, id: int, strand: _Strand) -> Outcome | None:
-        set_now(strand.function, self._clock.now().wall)
-        outcome = strand.go_on()
+    def _go_on(self, id: int, thread: _SimulatedThread) -> Outcome | None:
+        set_now(thread.function, self._clock.now().wall)
+        outcome = thread.go_on()
         if outcome is not None:
-            self._strands.pop(id, None)
+            self._threads.pop(id, None)
         return outcome
 
 
-class _Strand:
+class _SimulatedThread:
     """One daemon in its thread, which runs only while the simulator waits for it."""
 
     def __init__(
@@ -199,10 +199,10 @@ class _Strand:
 class _Waiting(StopFlag):
     """The argument `stopped` of a simulated daemon."""
 
-    def __init__(self, strand: _Strand, clock: VirtualClock) -> None:
+    def __init__(self, thread: _SimulatedThread, clock: VirtualClock) -> None:
         super().__init__()
         self.is_cancelled = False
-        self._strand, self._clock = strand, clock
+        self._strand, self._clock = thread, clock
         self._asked = 0
 
     def _waits(self) -> bool:
@@ -230,8 +230,8 @@ class _Parked(_Waiting):
 class _Awaited(_Waiting):
     """The flag of a coroutine: its loop waits when all of its tasks do."""
 
-    def __init__(self, strand: _Strand, clock: VirtualClock) -> None:
-        super().__init__(strand, clock)
+    def __init__(self, thread: _SimulatedThread, clock: VirtualClock) -> None:
+        super().__init__(thread, clock)
         self._waiters: dict[asyncio.Future[None], float | None] = {}
         self._rests = False
 

@@ -1,6 +1,6 @@
 """The random user of the level-based examples, on a real API server.
 
-    python -m tests.cluster.level_runs --runs 50 --seed 1 [--away 90] [KIND...]
+    python -m tests.cluster.reconciler_runs --runs 50 --seed 1 [--away 90] [KIND...]
 
 A kind is `databases`, `tenants`, `records`, `gardens`, or one of databases with an
 operator that is written with Kopf (`pip install '.[bench]'`): `kopf-databases`, and
@@ -40,8 +40,8 @@ from tests.cluster.name_server import NameServer
 from tests.cluster.operating import PROGRAMS, Operator, User, operating
 from tests.cluster.real_world import RealWorld
 from tests.cluster.servers import Servers
-from tests.level_driver import ELSEWHERE, GARDENS, SUBJECTS, Driver, Subject
 from tests.patience import eventually
+from tests.reconciler_driver import ELSEWHERE, GARDENS, SUBJECTS, Driver, Subject
 from tests.simulations import ROOT
 
 __all__ = ["drive", "on_crds_alone"]

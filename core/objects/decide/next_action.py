@@ -1,6 +1,6 @@
-"""Reconcile: the next action about one object.
+"""The next action on one object: start, continue, write, or rest.
 
-`reconcile` takes an object, its stored state and the work under way, and returns the
+`next_action` takes an object, its stored state and the work under way, and returns the
 next action. It changes nothing. The executor (`fnop.core.objects.execute.executor`)
 executes the action and calls it again.
 
@@ -44,9 +44,13 @@ from fnop.core.objects.decide.detection import (
     duty_of,
     selected_for,
 )
-from fnop.core.objects.decide.levels import call_due, level_action, level_due
 from fnop.core.objects.decide.mapping import first_event_due
 from fnop.core.objects.decide.progression import acts_upon, aim_of, keeps_back, may_save
+from fnop.core.objects.decide.reconcilers import (
+    call_due,
+    reconciler_action,
+    reconciler_due,
+)
 from fnop.core.objects.decide.selection import Circumstances, FilterFailure
 from fnop.core.objects.decide.unknown_entries import seen_now, with_unknown_entries
 from fnop.core.objects.decide.upkeep import upkeep
@@ -63,7 +67,7 @@ from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
 from fnop.core.values.finalizers import Duty
 
-__all__ = ["Decision", "reconcile"]
+__all__ = ["Decision", "next_action"]
 
 
 class Decision(NamedTuple):
@@ -73,7 +77,7 @@ class Decision(NamedTuple):
     failures: tuple[FilterFailure, ...] = ()
 
 
-def reconcile(at: Circumstances, record: ObjectRecord) -> Decision:
+def next_action(at: Circumstances, record: ObjectRecord) -> Decision:
     """Return the next action about an object; note filters that raise in `at`.
 
     Raises `Undecided` if a filter of a deletion handler raises: fnop must not release
@@ -130,8 +134,8 @@ def _woken(at: Circumstances, work: Work) -> _Woken | None:
 
 
 def _change_or_rest(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
-    if at.kind.levels or work.level_runs:
-        action = level_action(at, record, work)
+    if at.kind.reconcilers or work.reconciler_runs:
+        action = reconciler_action(at, record, work)
         if action is not None:
             return action
     if work.running and _is_unwanted(at, record, work):
@@ -168,7 +172,7 @@ def _going_on(
         is_free = pending_event.handler.id not in busy and not at.stopping
         if is_free and pending_event.is_due(at.now.mono):
             return HandleEvent(pending_event)
-    for each in (*work.running, *work.event_runs, *work.level_runs):
+    for each in (*work.running, *work.event_runs, *work.reconciler_runs):
         action = _continued(at, each)
         if action is not None:
             return action
@@ -237,7 +241,7 @@ def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Act
             return Rest(waking)
     if work.outstanding and at.now.mono < work.outstanding_until:
         return Rest(earlier(waking, work.outstanding_until))
-    if work.level_runs:
+    if work.reconciler_runs:
         return Rest(waking)  # one at a time for one object
     if (orphan := collected(at, record)) is not None:
         return orphan
@@ -247,7 +251,7 @@ def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Act
     if not isinstance(action, Rest):
         return action
     waking = earlier(waking, action.until)
-    return _level(at, record, work, waking) if at.kind.levels else Rest(waking)
+    return _level(at, record, work, waking) if at.kind.reconcilers else Rest(waking)
 
 
 def _level(
@@ -257,7 +261,7 @@ def _level(
     if keeps_back(at, record):
         return Rest(earlier(waking, record.backoff.pace.until))
     call = call_due(at, record, work)
-    return call or Rest(earlier(waking, level_due(at, record, work)))
+    return call or Rest(earlier(waking, reconciler_due(at, record, work)))
 
 
 def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
@@ -291,8 +295,11 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
             return handle(at, record, work, change)
     duty = duty_of(at, record)
     if duty is not Duty.NONE and not at.stopping:
-        if record.backoff.odds.until > at.now.mono and not record.body.is_deleting:
-            return Rest(record.backoff.odds.until)
+        if (
+            record.backoff.contention.until > at.now.mono
+            and not record.body.is_deleting
+        ):
+            return Rest(record.backoff.contention.until)
         return Write(Writing(finalizer=duty.value))
     if not concerns(at, record):
         clear = cleared_first(at, record) if record.body.is_deleting else None

@@ -1,4 +1,4 @@
-"""Sequels of a script: other objects like the last one, and the end of all.
+"""FollowUps of a script: other objects like the last one, and the end of all.
 
 Objects of a kind share nothing but their operator. So another object, of another name
 or in another namespace, comes and goes without a trace in objects of the first. An
@@ -32,12 +32,12 @@ from fnop.interpreters.simulation.scenario import catalogue_of
 __all__ = [
     "BYSTANDER",
     "ELSEWHERE",
+    "FollowUp",
     "Known",
-    "Sequel",
+    "follow_ups_of",
     "is_of_given",
     "left_by",
     "owned_in",
-    "sequels_of",
     "trespasses",
 ]
 
@@ -182,11 +182,11 @@ def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
     return None
 
 
-class Sequel(NamedTuple):
+class FollowUp(NamedTuple):
     """Actions after a script, beginning with those that create `strangers`.
 
-    `owners` are the uids of the objects that the script leaves. With `ends` the sequel
-    deletes them.
+    `owners` are the uids of the objects that the script leaves. With `ends` the
+    follow-up deletes them.
     """
 
     actions: tuple[Action, ...]
@@ -198,19 +198,19 @@ class Sequel(NamedTuple):
         return f"the script goes on: {'; '.join(map(str, self.actions))}"
 
 
-def sequels_of(
+def follow_ups_of(
     scene: Scene,
     handled: frozenset[str],
     end: Cluster,
     made: Collection[str] = (),
     *,
     alone: bool = False,
-) -> list[Sequel]:
-    """The sequels of a script that has ended in this cluster; `handled` are kinds.
+) -> list[FollowUp]:
+    """The follow-ups of a script that has ended in this cluster; `handled` are kinds.
 
-    A script has no sequels if nothing is left of a custom kind with handlers. `made`
+    A script has no follow-ups if nothing is left of a custom kind with handlers. `made`
     are the uids of the objects that the operator has made. For an object that is
-    `alone` the only sequel is its end: no others come and go.
+    `alone` the only follow-up is its end: no others come and go.
     """
     objects = [*_own_objects(scene, handled, end)]
     if not objects:
@@ -225,7 +225,7 @@ def sequels_of(
     # handlers look at the children of others.
     several = (*strangers, *_bystanders(scene, end, made))
     begin_end = tuple(Apply(dict(each)) for each in several)
-    over = Sequel((*begin_end, *ends), several, owners, ends=True)
+    over = FollowUp((*begin_end, *ends), several, owners, ends=True)
     return [over] if alone else [*_others(scene, objects[-1], owners, strangers), over]
 
 
@@ -234,13 +234,13 @@ def _others(
     last: tuple[str, Manifest, str],
     owners: tuple[str, ...],
     strangers: tuple[Manifest, ...],
-) -> Iterator[Sequel]:
+) -> Iterator[FollowUp]:
     """An object of another name comes and goes, and a namesake in another namespace."""
     kind, manifest, _ = last
     begin = tuple(Apply(dict(each)) for each in strangers)
     twin, place = _twin(manifest), manifest["metadata"].get("namespace")
     comes_and_goes = Apply(twin), Delete(f"{kind}/{twin['metadata']['name']}", place)
-    yield Sequel((*begin, *comes_and_goes), strangers, owners)
+    yield FollowUp((*begin, *comes_and_goes), strangers, owners)
     resource = catalogue_of(scene.base).of_manifest(manifest)
     if resource is None or not resource.namespaced:
         return
@@ -249,7 +249,7 @@ def _others(
     meta = {**manifest["metadata"], "namespace": ELSEWHERE}
     namesake = Apply({**manifest, "metadata": meta})
     actions = (Apply(space), namesake, Delete(f"{kind}/{name}", ELSEWHERE))
-    yield Sequel(actions, (), owners)
+    yield FollowUp(actions, (), owners)
 
 
 def _own_objects(
@@ -305,12 +305,12 @@ def owned_in(
 
 
 def trespasses(
-    sequel: Sequel,
+    follow_up: FollowUp,
     rests: Sequence[Cluster],
     usual: Cluster,
     waited: Sequence[Cluster] = (),
 ) -> Iterator[tuple[Known, str]]:
-    """The objects that a sequel must not affect, and what happens to them.
+    """The objects that a follow-up must not affect, and what happens to them.
 
     `rests` are the clusters before it, after each of its actions, and after restarts.
     An object that is also gone in the `usual` end went by itself. So did one that is
@@ -319,20 +319,20 @@ def trespasses(
     before, *later = rests
     watched: dict[Known, Manifest | None] = {
         each: each.found_in(before)
-        for each in owned_in(before, sequel.owners)
-        if not sequel.ends and each.found_in(usual)
+        for each in owned_in(before, follow_up.owners)
+        if not follow_up.ends and each.found_in(usual)
     }
     for number, cluster in enumerate(later):
-        if number < len(sequel.strangers):
-            stranger = _known(sequel.strangers[number], cluster)
-            watched[stranger] = sequel.strangers[number]
-        told = sequel.actions[number : number + 1]
+        if number < len(follow_up.strangers):
+            stranger = _known(follow_up.strangers[number], cluster)
+            watched[stranger] = follow_up.strangers[number]
+        told = follow_up.actions[number : number + 1]
         when = f"after `{told[0]}`" if told else "when the operator restarts"
         instead = waited[number + 1 : number + 2]
         for each, was in [*watched.items()]:
             now = each.found_in(cluster)
             if now is None:
-                if was in sequel.strangers or not _is_gone(each, instead):
+                if was in follow_up.strangers or not _is_gone(each, instead):
                     yield each, f"is gone {when}"
             elif _owners(now) != _owners(was):
                 yield each, f"has another owner {when}"
