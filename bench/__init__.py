@@ -1,1 +1,1 @@
-"""fnop beside Kopf and a hand-written loop, on a real API server."""
+"""fnop next to Kopf and a hand-written loop, on a real API server."""

@@ -23,7 +23,7 @@ from bench.trial import Failed, Trial
 from tests.cluster import envtest
 
 CONTENDERS = ("floor", "fnop", "kopf")
-# The same operator with a recording: not of the usual rounds.
+# The same operator with a recording: not in the usual rounds.
 RECORDED = ("fnop-ring", "fnop-full")
 
 
@@ -112,7 +112,7 @@ def summary(found: Round) -> str:
 
 
 def conclude(given: Options, results: Results) -> int:
-    """Print the results; 0 when every contender ran and no budget was missed."""
+    """Print the results; return 0 if every contender ran and no budget was missed."""
     medians = results.medians()
     verdicts = report.verdicts(medians, given.objects, given.delete_handler)
     deleting = ", with a deletion handler" if given.delete_handler else ""

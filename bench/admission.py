@@ -4,12 +4,12 @@
 
 Each server is a process of its own on one core, and has one mutation. The other core
 sends reviews of an object over TLS 1.3, on connections that are kept. Both servers have
-the same certificate, and take turns in each round. Printed are medians over the rounds:
-reviews in a second over eight connections, the time of an answer if one review comes
-after the other, and if they come at a fixed rate.
+the same certificate, and take turns in each round. It prints medians over the rounds:
+reviews in a second over eight connections, and the time of an answer if one review
+comes after the other, or if they come at a fixed rate.
 """
 
-# Types are checked without the bench extra, too: then Kopf is not there.
+# Types are checked without the bench extra, too: then Kopf is missing.
 # mypy: disable-error-code="import-not-found, untyped-decorator"
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def serve_fnop(options: dict[str, Any]) -> AsyncIterator[Any]:
 
     registry = Registry()
     fnop.on.mutate(NAME, registry=registry)(sized)
-    nowhere: Any = None  # the handler asks it nothing
+    nowhere: Any = None  # the handler sends it no requests
     program = Program(tuple(registry.handlers))
     runner = Runner(program, nowhere, seed="1", resolve=resolve, random=os.urandom)
     return fnop.WebhookServer(**options)(answering(runner.review))
@@ -105,7 +105,7 @@ async def serve(name: str, folder: str) -> None:
         "pkeyfile": f"{folder}/tls.key",
         "cafile": f"{folder}/ca.crt",
     }
-    configs = SERVERS[name](options)  # it serves as long as somebody has them
+    configs = SERVERS[name](options)  # it serves as long as this is referenced
     config = await anext(configs)
     print(config["url"], flush=True)
     await asyncio.to_thread(sys.stdin.read)
@@ -116,7 +116,7 @@ async def serve(name: str, folder: str) -> None:
 
 
 def review_of(size: int) -> bytes:
-    """The review of an object that has about so many bytes."""
+    """The review of an object with about this number of bytes."""
     fields: dict[str, Any] = {"size": 5}
     body = {
         "apiVersion": f"{GROUP}/v1",
@@ -147,7 +147,7 @@ def review_of(size: int) -> bytes:
 
 
 class Connection:
-    """A kept connection, with as little of HTTP as it takes."""
+    """A kept connection, with the least possible HTTP."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes
@@ -161,7 +161,7 @@ class Connection:
         self._request = head.encode() + body
 
     async def ask(self) -> float:
-        """Send a review; the seconds until its answer is here."""
+        """Send a review; return the seconds until its answer is here."""
         began = time.perf_counter()
         self._writer.write(self._request)
         head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
@@ -173,7 +173,7 @@ class Connection:
         return took
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._writer.close()
 
 
@@ -220,9 +220,9 @@ async def asks(link: Connection, seconds: float) -> list[float]:
 
 
 async def at_rate(links: list[Connection], rate: int, seconds: float) -> list[float]:
-    """Send reviews at their times, whether the ones before were answered or not.
+    """Send reviews at their times, with or without answers to the ones before.
 
-    The time of an answer counts from when the review was to be sent.
+    The time of an answer counts from the planned time of its review.
     """
     found: list[float] = []
     began, moments = time.perf_counter(), iter(range(int(rate * seconds)))

@@ -1,8 +1,9 @@
 """Timers and daemons in virtual time: `python -m bench.background`.
 
 - An hour of a timer every 5 s on 100 objects: 72,000 ticks with one write each.
-- 10,000 daemons that sleep, on objects of 1 KB: what they add to the memory of the
-  process, over an operator that has the same objects and nothing to do for them.
+- 10,000 daemons that sleep, on objects of 1 KB: the memory that they add to the
+  process, compared with an operator that has the same objects and nothing to do for
+  them.
 """
 
 import argparse
@@ -55,7 +56,7 @@ def example(number: int, size: int) -> dict[str, Any]:
 
 
 def timers(objects: int, interval: float, seconds: float) -> dict[str, float]:
-    """Ticks, and what they took: seconds of CPU, microseconds for each."""
+    """The number of ticks, and their cost: seconds of CPU, microseconds for each."""
     registry = Registry()
 
     @fnop.timer(KIND, registry=registry, interval=interval)
@@ -75,7 +76,7 @@ def timers(objects: int, interval: float, seconds: float) -> dict[str, float]:
 
 
 def version(sim: Simulation) -> int:
-    """The number of writes that the cluster has taken."""
+    """The number of writes that the cluster has accepted."""
     return max(int(each.meta["resourceVersion"]) for each in sim.objects(KIND))
 
 

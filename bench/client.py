@@ -1,4 +1,4 @@
-"""A connection to the API server, as plain as aiohttp allows.
+"""A connection to the API server, as simple as aiohttp allows.
 
 Shared by the hand-written loop and by the harness that measures it.
 """
@@ -42,7 +42,7 @@ async def request(
     content_type: str = "application/json",
     **query: str,
 ) -> tuple[int, Json]:
-    """One request; what the server says in plain text becomes a message."""
+    """Send one request; plain text from the server becomes a message."""
     data = None if body is None else orjson.dumps(body)
     headers = {"Content-Type": content_type}
     async with session.request(
@@ -55,7 +55,7 @@ async def request(
 
 
 def loop_factory() -> Any:
-    """uvloop's where it is installed, as in `kopf run`; else asyncio's own."""
+    """uvloop's factory if it is installed, as in `kopf run`; else asyncio's own."""
     found = util.find_spec("uvloop") is not None
     return import_module("uvloop").new_event_loop if found else None
 

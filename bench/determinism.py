@@ -1,7 +1,7 @@
 """`python -m bench.determinism [PAIRS [SEED]]`: equal schedules have equal digests.
 
-Random schedules of the examples, each run twice: by turns from a fork of the benign run
-and from the beginning.  A difference is a defect of the simulator.
+It runs random schedules of the examples twice each: alternately from a fork of the
+benign run and from the beginning. A difference is a defect of the simulator.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def digests(explorer: Explorer, schedule: Schedule, *, whole: bool) -> tuple[str
 
 
 def main(pairs: int, seed: int = 7) -> int:
-    """Compare pairs, and print how many differ, every thousand of them, too."""
+    """Compare pairs, and print the number that differ, also after every thousand."""
     calm_collector()  # as the command does
     explorers = [Explorer(case) for name in NAMES for case in cases_named(name)]
     begun, differing = time.process_time(), 0

@@ -1,11 +1,14 @@
-"""`python -m bench.diffs [NAME...]`: is what `fnop diff` names the fault that struck?
+"""`python -m bench.diffs [NAME...]`: does `fnop diff` name the fault that struck?
 
-Three parts.  The scripts of the examples are recorded twice, with another seed, another
-clock and another key for secrets: nothing may differ.  For each of bench/bugs the first
-schedule that shows the bug is recorded beside the benign run, and the first difference
-is compared with the fault: what is named has to be the request, the object, the kind or
-the time that the fault is about.  With ALL=1 that is done for every single fault that
-violates a property.  And two runs of 10,000 events are compared.
+It has three parts. First, the scripts of the examples are recorded twice, with another
+seed, another clock and another key for secrets: nothing may differ.
+
+Second, for each of bench/bugs the first schedule that shows the bug is recorded next to
+the benign run, and the first difference is compared with the fault. The difference must
+name the request, the object, the kind or the time of the fault. With ALL=1 that is done
+for every single fault that violates a property.
+
+Third, two runs of 10,000 events are compared.
 
 One line is printed for each schedule whose fault is not named, and one for each bug.
 """
@@ -71,7 +74,7 @@ _WORKS_FOR = {
 
 class _Kept(io.BytesIO):
     def close(self) -> None:
-        """Keep readable what was written."""
+        """Keep the written file readable."""
 
 
 def traced(case: Case) -> Case:
@@ -180,7 +183,7 @@ def _names(told: Told, target: str) -> bool:
 
 
 def _objects_in(told: Told) -> Iterator[tuple[str, str]]:
-    """The kinds and names of the objects that are named."""
+    """The kinds and names of the named objects."""
     found, cause = told
     for each in cause.inputs:
         for shown in (*each.shown, *each.same):
@@ -191,14 +194,14 @@ def _objects_in(told: Told) -> Iterator[tuple[str, str]]:
     for request in cause.requests:
         if request is not None and request.resource:
             yield _kind_of(_target_of(request)), request.name
-    for value in found.values:  # the API server's own words name an object
+    for value in found.values:  # the API server's own sentence names an object
         message = value.get("message") if isinstance(value, dict) else None
         for kind, name in re.findall(r"(\w+) \"?([-\w.]+)\"?", str(message or "")):
             yield _kind_of(kind), name
 
 
 def _kind_of(target: str) -> str:
-    """The kind in a target: of `pods/x` it is `pod`."""
+    """The kind in a target: `pod` for `pods/x`."""
     return target.partition("/")[0].lower().removesuffix("s")
 
 
@@ -218,7 +221,7 @@ def _targets(script: tuple[Action, ...]) -> Iterator[str]:
 
 
 class Named(NamedTuple):
-    """A schedule beside the benign run; None for a fault that nobody can see."""
+    """A schedule next to the benign run; None for an invisible fault."""
 
     words: str
     found: Comparison
@@ -249,13 +252,13 @@ def failing(explorer: Explorer, bug: Bug | None) -> Iterator[Schedule]:
 
 
 def shows_at_once(explorer: Explorer, bug: Bug) -> bool:
-    """Whether the benign run shows the bug: no fault is needed."""
+    """Whether the benign run shows the bug, without any fault."""
     names = {each.property for each in explorer.confirmed(explorer.benign)}
     return bool(names & {*bug.properties})
 
 
 def examples(wanted: list[str]) -> tuple[int, list[str]]:
-    """Compare each script with itself and under another seed; what differs."""
+    """Compare each script with itself and under another seed; yield the differences."""
     wrong, count = [], 0
     for name in operators(examples_only=True):
         if wanted and not any(map(name.startswith, wanted)):
@@ -273,7 +276,7 @@ def examples(wanted: list[str]) -> tuple[int, list[str]]:
 
 
 def bugs(wanted: list[str], *, every: bool) -> Iterator[tuple[str, list[Named]]]:
-    """The comparisons for each bug that takes a fault."""
+    """The comparisons for each bug that needs a fault."""
     for folder in BUGS:
         bug = bug_in(folder)
         if wanted and not any(map(bug.slug.startswith, wanted)):
@@ -293,9 +296,9 @@ def bugs(wanted: list[str], *, every: bool) -> Iterator[tuple[str, list[Named]]]
 
 
 def large(file: BinaryIO, number: int, objects: int, other: int | None = None) -> int:
-    """Record a run in which objects change five times; the number of its steps.
+    """Record a run in which objects change five times; return the number of its steps.
 
-    The object of the number `other` gets another size in the middle of the run.
+    The object with the number `other` gets another size in the middle of the run.
     """
     registry = Registry()
 
@@ -356,7 +359,7 @@ def timed(folder: Path, objects: int = 490) -> Timed:
 
 
 def main(wanted: list[str]) -> int:
-    """Print what is not as it should be, a line for each bug, and the totals."""
+    """Print the deviations, a line for each bug, and the totals."""
     count, wrong = examples(wanted)
     for each in wrong:
         print(f"DIFFERS {each}")

@@ -1,10 +1,10 @@
-"""The hand-written loop: list, watch, patch; what fnop and Kopf are held against.
+"""The hand-written loop: list, watch, patch; the baseline for fnop and Kopf.
 
     python -m bench.floor NAMESPACE
 
-It does what an engineer would write for this one job: a queue of names and a few
-workers, so that an object is never handled twice at once and always by its newest
-state.  KUBECONFIG names the server; BENCH_DELETE=1 adds a finalizer.
+It is the code that an engineer would write for this one job: a queue of names and a few
+workers. So an object is never handled twice at once and always by its newest state.
+KUBECONFIG names the server; BENCH_DELETE=1 adds a finalizer.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ FINALIZER = "bench.fnop.dev/floor"
 WORKERS = 32
 PAGE = 500
 
-Change = tuple[str, Json]  # a sub-path of the object, and what to merge there
+Change = tuple[str, Json]  # a sub-path of the object, and the patch to merge there
 
 
 def decide(body: Json, finalizing: bool) -> Change | None:
-    """The next thing to do about an object, if any."""
+    """The next change of an object, if any."""
     meta = body["metadata"]
     finalizers = meta.get("finalizers", [])
     if "deletionTimestamp" in meta:
@@ -49,7 +49,7 @@ class Floor:
         self.session, self.path, self.finalizing = session, path, finalizing
         self.queue: asyncio.Queue[str] = asyncio.Queue()
         self.active: set[str] = set()  # in the queue or in a worker's hands
-        self.newest: dict[str, Json] = {}  # what has been seen of those since
+        self.newest: dict[str, Json] = {}  # the latest states of those since
 
     def offer(self, body: Json) -> None:
         name = body["metadata"]["name"]
@@ -61,7 +61,7 @@ class Floor:
             self.queue.put_nowait(name)
 
     def forget(self, name: str) -> None:
-        """Nothing is kept of an object that is gone."""
+        """Drop everything about an object that is gone."""
 
     async def work(self) -> None:
         while True:
@@ -75,7 +75,7 @@ class Floor:
     async def patch(self, name: str, subresource: str, change: Json) -> None:
         path = f"{self.path}/{name}{subresource}"
         status, answer = await request(self.session, "PATCH", path, change, MERGE_PATCH)
-        if status >= 400 and status not in (404, 409):  # gone, or the watch tells more
+        if status >= 400 and status not in (404, 409):  # gone, or the watch shows more
             raise RuntimeError(f"PATCH {path}: {answer['message']}")
 
     async def list(self) -> str:
@@ -91,7 +91,7 @@ class Floor:
                 return str(answer["metadata"]["resourceVersion"])
 
     async def watch(self, version: str) -> str | None:
-        """Follow one watch to its end; where to go on, or None: list again."""
+        """Follow one watch; return the version to resume at, or None: list again."""
         query = {"watch": "1", "resourceVersion": version}
         async with self.session.get(self.path, params=query) as response:
             async for line in response.content:
@@ -125,7 +125,7 @@ async def run(namespace: str, loop: type[Floor] = Floor) -> None:
         for task in tasks:
             task.cancel()
         for task in ended:
-            task.result()  # a job ends by itself only when it fails: say so
+            task.result()  # a job ends by itself only when it fails: raise its error
 
 
 if __name__ == "__main__":

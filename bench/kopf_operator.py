@@ -1,6 +1,6 @@
 """The same work, written with Kopf."""
 
-# Types are checked without the bench extra, too: then Kopf is not there.
+# Types are checked without the bench extra, too: then Kopf is missing.
 # mypy: disable-error-code="import-not-found, untyped-decorator"
 
 import os

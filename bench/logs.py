@@ -4,12 +4,12 @@
 
 Pods write lines on a kubelet for tests (`tests/fake_kubelet.py`), which is a process of
 its own behind a real API server.  One handler wants every 100th line by its regex.
-Another one wants tracebacks, which some of the pods write every few seconds
-(`multiline=True`).  Meanwhile the API server is killed and started again.
+Another one wants tracebacks (`multiline=True`), which some of the pods write every few
+seconds. Meanwhile the bench kills and restarts the API server.
 
-Printed are the lines that were read, the operator's CPU time and memory, and the delay
-from writing a line to its handler.  Exit status 1 if a wanted line is missing or was
-handled twice, or if the operator's memory grows from one outage to the next.
+It prints the lines that were read, the operator's CPU time and memory, and the delay
+from writing a line to its handler. The exit status is 1 if a wanted line is missing or
+was handled twice, or if the operator's memory grows from one outage to the next.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from tests.cluster.servers import Servers
 from tests.fake_kubelet import FakeKubelet, Pods
 
 NAMESPACE, CONTAINER = "default", "c"
-# Every so-manieth line is wanted.
+# One wanted line in this number of lines.
 EVERY = 100
-# A pod writes once in so many seconds, as programs with a buffer do.
+# A pod writes once in this number of seconds, like programs with a buffer.
 PERIOD_SECONDS = 0.1
-# The groups of pods that write by turns.
+# The groups of pods that write in turn.
 GROUPS = 10
 # The seconds between two tracebacks of a pod.
 FAILS_SECONDS = 5.0
-# The kubelet keeps the lines of so many seconds; it takes some of them to start again.
+# The kubelet keeps the lines of this number of seconds; restarting takes some of them.
 KEPT_SECONDS = 60
-# The bench ends if no further line is handled for so long.
+# The bench ends if no further line is handled for this long.
 QUIET_SECONDS = 20.0
-# Lines of an outage may delay others for so long.
+# Lines of an outage may delay others for this long.
 CATCH_UP_SECONDS = 2.0
 DEADLINE_SECONDS = 120.0
-# The part by which the operator's memory may grow after the first outage.  What has
-# waited is read in large pieces then, and the allocator keeps room for them.
+# The fraction by which the operator's memory may grow after the first outage. Waiting
+# lines are read in large pieces then, and the allocator keeps room for them.
 GROWTH = 0.15
 
 TRACEBACK = """Traceback (most recent call last):
@@ -85,7 +85,7 @@ def name_of(number: int) -> str:
 
 
 class Writer:
-    """Lets the pods write, in a thread; it knows how many lines each has written."""
+    """Let the pods write, in a thread, and count the lines of each."""
 
     def __init__(self, kubelet: FakeKubelet, sizes: Sizes) -> None:
         self._kubelet, self._sizes = kubelet, sizes
@@ -145,7 +145,7 @@ def sort_of(number: int, at: int) -> str:
 
 
 def serve(sizes: Sizes) -> None:
-    """Run the kubelet: each line is a command, and is answered with a line of JSON."""
+    """Run the kubelet: each line is a command, and gets a line of JSON as answer."""
     pods = [(NAMESPACE, name_of(each), CONTAINER) for each in range(sizes.pods)]
     with FakeKubelet(keep=KEPT_SECONDS * sizes.rate) as kubelet:
         writer = Writer(kubelet, sizes)
@@ -210,7 +210,7 @@ class Handled(NamedTuple):
 
 
 def handled_in(text: str) -> list[Handled]:
-    """Read what the operator has written down.
+    """Read the operator's output file.
 
     >>> handled_in("wanted pod-001 7 1.5 1.75\\n")[0].delay
     0.25
@@ -223,7 +223,7 @@ def handled_in(text: str) -> list[Handled]:
 
 
 def expected(result: Json) -> Counter[tuple[str, str, int]]:
-    """The lines that handlers have to get once each."""
+    """The lines that handlers must get exactly once."""
     found = Counter[tuple[str, str, int]]()
     for number, end in enumerate(result["written"]):
         for at in range(end):
@@ -238,7 +238,7 @@ def expected(result: Json) -> Counter[tuple[str, str, int]]:
 class Outage(NamedTuple):
     """The Unix times at which the API server was killed, and all logs were followed.
 
-    The kubelet then has as many followers as before.
+    At the second time the kubelet has as many followers as before.
     """
 
     killed: float
@@ -248,7 +248,7 @@ class Outage(NamedTuple):
 def outside(found: Sequence[Handled], outages: Sequence[Outage]) -> list[float]:
     """The delays, in order, of the lines that no outage has delayed.
 
-    What was written meanwhile is read at once, which takes a moment.
+    Lines from an outage are read at once after it, which takes a moment.
     """
     spans = [(each.killed, each.followed + CATCH_UP_SECONDS) for each in outages]
     return sorted(
@@ -273,7 +273,7 @@ def resident_mb(pid: int) -> float:
 def minutes(samples: Sequence[Sample]) -> tuple[float, float]:
     """The median of the memory in the first and in the last minute.
 
-    Of a shorter run, in its first and last fifth.
+    For a shorter run, in its first and last fifth.
     """
     length = min(60.0, (samples[-1].at - samples[0].at) / 5)
     begin, end = samples[0].at + length, samples[-1].at - length
@@ -307,11 +307,11 @@ class Bench:
 
     @property
     def streams(self) -> int:
-        """The handlers differ in `multiline`, and so do not share streams."""
+        """The number of streams: handlers that differ in `multiline` share none."""
         return self.sizes.pods + self.sizes.failing
 
     async def followed(self) -> float:
-        """Wait until all logs are followed; the time of then."""
+        """Wait until all logs are followed; return the time."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             while self.kubelet.ask("followers") < self.streams:
                 self.check()
@@ -340,7 +340,7 @@ class Bench:
         self.outages.append(Outage(killed, followed))
 
     async def run(self) -> Json:
-        """Let the pods write; what they have written."""
+        """Let the pods write; return the written lines."""
         sizes, began = self.sizes, time.monotonic()
         self.kubelet.ask("begin")
         for number in range(sizes.restarts):
@@ -355,20 +355,20 @@ class Bench:
             await asyncio.sleep(0.5)
 
     async def handled(self, out: Path, wanted: int) -> list[Handled]:
-        """Wait until so many lines are handled, or until no more come."""
+        """Wait until this number of lines is handled, or until no more come."""
         size, until = -1, time.monotonic()
         while True:
             found = handled_in(out.read_text())
             if len(found) != size:
                 size, until = len(found), time.monotonic() + QUIET_SECONDS
             if size >= wanted or time.monotonic() > until:
-                await asyncio.sleep(1.0)  # whatever comes twice
+                await asyncio.sleep(1.0)  # to see duplicates
                 return handled_in(out.read_text())
             await asyncio.sleep(0.5)
 
 
 async def measure(folder: Path, sizes: Sizes) -> bool:
-    """Run it; whether all is well."""
+    """Run it; return whether all is well."""
     servers, kubelet = Servers(folder / "server"), Kubelet(sizes)
     try:
         await servers.aside(lambda: servers.start("etcd", "kube-apiserver"))
@@ -422,7 +422,7 @@ def fill(api: envtest.ApiServer, kubelet: Kubelet, sizes: Sizes) -> None:
 def report(
     bench: Bench, result: Json, found: list[Handled], seconds: float, cpu: float
 ) -> bool:
-    """Print the figures; whether all is well."""
+    """Print the figures; return whether all is well."""
     lines = sum(result["written"])
     read = lines + sum(result["written"][: bench.sizes.failing])
     wanted = expected(result)

@@ -1,4 +1,4 @@
-"""Two handlers of logs, which write down what they get and how late."""
+"""Two handlers of logs, which write down their lines and the delays."""
 
 import os
 import time as clock
@@ -8,7 +8,7 @@ from typing import Any
 
 import fnop
 
-# A line each: the sort, the pod, its number, and when it was written and handled.
+# A line each: the sort, the pod, its number, and the times of writing and handling.
 OUT = open(os.environ["BENCH_LOGS_OUT"], "w", buffering=1)  # noqa: SIM115
 
 

@@ -14,11 +14,11 @@ _WRITING = {"APPLY", "PATCH", "POST", "PUT"}  # no operator here deletes anythin
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """Writing requests so far, whatever was answered to them."""
+    """Writing requests so far, with any answer."""
 
     objects: int  # the custom objects, their status included
     events: int
-    seconds: float  # that the server took for those to the objects, added up
+    seconds: float  # the sum of the server's times for those to the objects
 
 
 def parse(text: str) -> Writes:

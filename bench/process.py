@@ -1,4 +1,4 @@
-"""An operator as a process, and what the kernel says it has used."""
+"""An operator as a process, and its resource usage as the kernel reports it."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ PATIENCE = 15.0  # seconds from SIGTERM to SIGKILL
 
 
 def command(contender: str, namespace: str, kubeconfig: str, folder: Path) -> list[str]:
-    """The command line of a contender, as quiet as each of them can be.
+    """The command line of a contender, as quiet as possible.
 
     A recorded one writes to the folder.
     """
@@ -49,7 +49,7 @@ def _recording(contender: str, folder: Path) -> list[str]:
 
 
 def environment(kubeconfig: str, delete_handler: bool) -> dict[str, str]:
-    # Installed packages are compiled; so shall be what runs from its source.
+    # Installed packages are compiled, so code that runs from its source must be, too.
     left_out = ("BENCH_DELETE", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if k not in left_out}
     extra = {"BENCH_DELETE": "1"} if delete_handler else {}
@@ -58,7 +58,7 @@ def environment(kubeconfig: str, delete_handler: bool) -> dict[str, str]:
 
 @dataclass
 class Process:
-    """A running operator.  Its CPU time counts everything, start-up and exit too."""
+    """A running operator. Its CPU time includes everything, start-up and exit too."""
 
     popen: subprocess.Popen[bytes]
     log: Path
@@ -78,14 +78,14 @@ class Process:
     def peak_mb(self) -> float:
         """The most memory held so far.
 
-        Not `ru_maxrss` of the exited process: that begins with the memory of the
-        one it was forked from, which is the harness.
+        It is not `ru_maxrss` of the exited process, which begins with the memory of its
+        parent, the harness.
         """
         status = Path(f"/proc/{self.popen.pid}/status").read_text()
         return peak_of(status)
 
     async def stop(self) -> float:
-        """End it, gently if it lets us; the CPU seconds it has used."""
+        """End it, gently if possible; return the CPU seconds it has used."""
         for ending in (signal.SIGTERM, signal.SIGKILL):
             if not self.exited.done():
                 os.kill(self.popen.pid, ending)
@@ -93,7 +93,7 @@ class Process:
         return await self.exited
 
     def last_words(self, lines: int = 5) -> str:
-        """The end of what it wrote to stderr, on lines of their own."""
+        """The end of its stderr, on lines of their own."""
         text = self.log.read_text(errors="replace")
         return "".join(f"\n{line}" for line in text.strip().splitlines()[-lines:])
 

@@ -3,10 +3,10 @@
     python -m bench.recording [--objects 300] [--repeats 7] [--profile WORKLOAD]
 
 An operator makes objects ready in the simulated cluster, and a user edits each of them
-once.  The steps are kept; then only their recording is timed.  `status` patches the
+once. The steps are kept; then only their recording is timed. `status` patches the
 status, `child` also adopts a ConfigMap, `levels` is examples/19-database with its four
-children.  Printed are microseconds of processor time (the least of the repeats), bytes
-before and after compression, and how many steps a second are read.
+children. It prints microseconds of processor time (the least of the repeats), bytes
+before and after compression, and the number of steps read per second.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Workload(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Microseconds and bytes for each effect; steps that are read in a second."""
+    """Microseconds and bytes for each effect; steps read per second."""
 
     micros: float
     raw: float
@@ -122,7 +122,7 @@ def recorded(found: Workload) -> bytes:
 
 class _Kept(io.BytesIO):
     def close(self) -> None:
-        """Keep what was written."""
+        """Keep the recording."""
 
 
 def measure(found: Workload, repeats: int) -> Cost:
@@ -174,7 +174,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
 
 
 def profile(found: Workload) -> None:
-    """Print where the time goes."""
+    """Print a profile of the time."""
     profiler = cProfile.Profile()
     profiler.enable()
     for _ in range(5):

@@ -18,7 +18,7 @@ Figures = Mapping[str, float]
 class Round:
     """One contender in one round: a run with a single object, one with the backlog.
 
-    What the first takes is start-up; the rest of the second is the work itself.
+    The time of the first is start-up; the rest of the second is the work itself.
     """
 
     start: Run
@@ -31,7 +31,7 @@ def figures(round_: Round) -> Figures:
     more = run.objects - start.objects
     longer = run.wall - start.wall
     per_write = run.write_seconds / run.writes if run.writes else float("nan")
-    # The first result was being written before it was there.
+    # The first result was being written before it appeared.
     at_work = run.span + per_write
     return {
         "wall, s": run.wall,
@@ -76,7 +76,7 @@ class Verdict:
 def verdicts(
     results: Mapping[str, Figures], objects: int, delete_handler: bool
 ) -> list[Verdict]:
-    """fnop against its budgets, as far as they can be judged by these results."""
+    """fnop against its budgets, as far as these results allow a verdict."""
     ours, floor = results.get(HELD_TO_BUDGETS), results.get(FLOOR)
     if ours is None:
         return []
@@ -97,7 +97,7 @@ def _at_most(measure: str, ours: Figures, limit: float, words: str) -> Verdict:
 
 
 def table(results: Mapping[str, Figures], kept: Iterable[Verdict]) -> str:
-    """Markdown: a measure a line, each contender with its ratio to the floor."""
+    """A Markdown table: a measure per line, and each contender's ratio to the floor."""
     budgets = {verdict.measure: str(verdict) for verdict in kept}
     floor = results.get(FLOOR, {})
     head = ["", *(f"{name} (x floor)" for name in results), "budget of fnop"]

@@ -1,8 +1,8 @@
 """`python -m bench.styles`: the lines of three operators by levels and by causes.
 
-Counted are lines of code: no blank lines, comments and docstrings. What both have to
-say is told apart: manifests, and the functions that talk to the world. The database is
-counted with other frameworks, too.
+It counts lines of code, without blank lines, comments and docstrings. Parts that both
+need are counted separately: manifests, and the functions that talk to the world. The
+database is counted with other frameworks, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DATABASES = {
 
 
 class Lines(NamedTuple):
-    """Lines of code by levels and by causes, with and without what both have."""
+    """Lines of code by levels and by causes, with and without their common parts."""
 
     levels: int
     causes: int
@@ -46,7 +46,7 @@ class Lines(NamedTuple):
 
     @property
     def share_of_own(self) -> float:
-        """The same without the functions that are the same in both."""
+        """The same without the functions that are equal in both."""
         return (self.levels - self.shared) / (self.causes - self.shared)
 
 
@@ -91,10 +91,10 @@ def counted(example: str) -> Lines:
 
 
 def databases() -> dict[str, tuple[int, int]]:
-    """The lines of the database operators, and those that only this one has.
+    """The lines of the database operators, and the lines that only each one has.
 
-    What all of them have is left out of the second number: functions that are the same
-    in each, which are the manifests, and how a password is read.
+    The second number excludes common parts: functions that are the same in each, which
+    are the manifests, and reading a password.
     """
     texts = {
         name: [file.read_text() for file in files] for name, files in DATABASES.items()
@@ -114,7 +114,7 @@ def databases() -> dict[str, tuple[int, int]]:
 
 
 def declared() -> int:
-    """The lines of the manifest by which Metacontroller knows its hook."""
+    """The lines of the manifest that declares the hook to Metacontroller."""
     lines = (ELSEWHERE / "metacontroller.yaml").read_text().splitlines()
     return sum(bool(line.partition("#")[0].strip()) for line in lines)
 

@@ -3,9 +3,9 @@
     python -m bench.suffix [--repeats 7] [--profile edit]
 
 An operator with one kind has settled.  Its handler patches the status, or also makes a
-child (by `fnop.adopt`).  Each round forks it and goes on: with an edit, a restart,
-another object, or a whole fault schedule.  Printed are microseconds of processor time:
-the least of the repeats, and the median.
+child (by `fnop.adopt`).  Each round forks it and continues with an edit, a restart,
+another object, or a whole fault schedule. It prints microseconds of processor time: the
+least of the repeats, and the median.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PATH = "/apis/example.com/v1/namespaces/default/xs"
 
 
 def _definition(*, roomy: bool) -> dict[str, Any]:
-    """The kind of the object; only a roomy status keeps the state of fnop."""
+    """The kind of the object; only a permissive status keeps the state of fnop."""
     status: dict[str, Any] = {
         "type": "object",
         "properties": {"size": {"type": "integer"}, "phase": {"type": "string"}},
@@ -130,7 +130,7 @@ def create(run: SimulatedRun, name: str = "y") -> None:
 
 
 def schedule(run: SimulatedRun) -> None:
-    """Create an object, crash after the child is made, settle; restart twice."""
+    """Create an object, crash after the child is created, settle; restart twice."""
     _send(run, ApiRequest("POST", PATH, (), _x("y")))
     before = len(run.requests)
     while len(run.requests) == before:
@@ -164,9 +164,9 @@ ROUNDS: dict[str, tuple[fnop.Registry, bool, Play]] = {
 
 
 def measure(run: SimulatedRun, play: Play, seconds: float = 0.1) -> float:
-    """Microseconds of processor time of one round, of as many as fit in `seconds`."""
+    """Microseconds of processor time of one round, from as many as fit in `seconds`."""
     rounds, began = 0, time.process_time()
-    with interruptible():  # as an explorer listens to Ctrl-C: around all of its runs
+    with interruptible():  # as an explorer handles Ctrl-C: around all of its runs
         while (took := time.process_time() - began) < seconds:
             play(run.fork())
             rounds += 1
@@ -199,7 +199,7 @@ def main() -> None:
 
 
 def profile(name: str, sort: str) -> None:
-    """Print where a thousand rounds spend their time."""
+    """Print a profile of a thousand rounds."""
     registry, roomy, play = ROUNDS[name]
     run = settled(registry, roomy=roomy)
     for _ in range(20):

@@ -1,13 +1,13 @@
 """`python -m bench.suite PLAN [TREE...]`: mutants of fnop's own modules, and its tests.
 
 PLAN is a JSON file: a mapping from modules, such as `core/values/pace.py`, to the tests
-that are to notice mutants of them, as arguments of pytest.  COUNT mutants of each
+that should notice mutants of them, as arguments of pytest.  COUNT mutants of each
 module (4) are drawn by SEED (7).  A mutant is killed if a test fails.  With several
-trees, such as checkouts of before and after a change of the tests, each mutant is tried
-in all of them; the plan of another tree is PLAN with that tree's number, from 1, before
-its suffix, if there is such a file.  The modules are those of the first tree.
+trees, such as checkouts before and after a change of the tests, each mutant is tried in
+all of them. The plan of another tree is PLAN with that tree's number, from 1, before
+its suffix, if such a file exists. The modules come from the first tree.
 
-A tree is copied first, so that nothing in it is changed.
+A tree is copied first, so that it is not changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bench.mutants.mutators import Mutant, mutants_of
 
 COUNT = int(os.environ.get("COUNT", "4"))
 SEED = int(os.environ.get("SEED", "7"))
-# A mutant may go round in a circle: then the tests hang, and it is killed.
+# A mutant may loop forever: then the tests hang, and it is killed.
 LIMIT_SECONDS = float(os.environ.get("LIMIT_SECONDS", "600"))
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".mypy_cache")
 
@@ -36,7 +36,7 @@ Plan = dict[str, list[str]]
 
 
 class Tree(NamedTuple):
-    """A copy of a checkout, its interpreter, and which tests notice what."""
+    """A copy of a checkout, its interpreter, and its plan of tests."""
 
     folder: Path
     python: Path
@@ -61,7 +61,7 @@ def drawn(folder: Path, plan: Plan) -> Iterator[tuple[str, Mutant]]:
 
 
 def kills(tree: Tree, module: str, mutant: Mutant) -> bool:
-    """Whether the tests of a tree fail with a mutant in the place of a module."""
+    """Whether the tests of a tree fail with a mutant in place of a module."""
     file = tree.folder / module
     text = file.read_text()
     file.write_text(mutant.source)
@@ -83,7 +83,7 @@ def kills(tree: Tree, module: str, mutant: Mutant) -> bool:
 
 
 def main(plan: Path, trees: Sequence[Path]) -> int:
-    """Try all mutants; 1 if one is killed by the first tree's tests, and not by all."""
+    """Try all mutants; 1 if the first tree kills one that another tree misses."""
     lost = 0
     with tempfile.TemporaryDirectory() as beside:
         copies = []

@@ -1,13 +1,14 @@
 """`python -m bench.sweep [NAME...]`: a search for false alarms, and its cost.
 
-Every single fault, pairs, and random schedules, these two without special faults, are
-tried on the examples and on the operators of bench/bugs that have been mended, by names
-that begin with `mutants/` in the scripts of bench/mutants.  An alarm is a bug in the
-operator, in the simulator, or in the property.  PAIRS and RANDOM_SCHEDULES are the
-numbers for each operator, spread over its scripts, and SINGLES as well where it is set:
-else all single faults are tried, which takes a quarter of an hour for one that does
-something every second.  With LEADER_ELECT each operator is one of two replicas; FAULTS,
-such as F15, are those that single faults are confined to.
+It tries every single fault, pairs, and random schedules (these two without special
+faults) on the examples and on the fixed operators of bench/bugs. Names that begin with
+`mutants/` use the scripts of bench/mutants. An alarm is a bug in the operator, in the
+simulator, or in the property.
+
+PAIRS and RANDOM_SCHEDULES are the numbers for each operator, spread over its scripts.
+So is SINGLES if it is set. Otherwise all single faults are tried, which takes a quarter
+of an hour for an operator that acts every second. With LEADER_ELECT each operator is
+one of two replicas. FAULTS, such as F15, limits the single faults.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ from fnop.interpreters.check.campaign.explore import Case, Explorer, Verdict, is
 from fnop.interpreters.check.state.kinds import in_words
 
 ROOT = Path(__file__).resolve().parents[1]
-# The files of those operators that have another name than the others.
+# The files of operators with an unusual file name.
 OPERATORS = {
     "17-models": "orders.py",
     "18-definitions": "databases.py",
     "deployment": "operator.py",
 }
-# ... and the folders whose objects they have, where these are not their own.
+# ... and the folders of their objects, if these are not their own.
 OBJECTS = {"deployment": "02-children"}
 # A folder of examples without an operator.
 NO_OPERATOR = "checking"
-# The pairs that are tried of one first fault: the most different ones come first.
+# The number of pairs with one first fault: the most different ones come first.
 PAIRS_OF_ONE = 20
-# The alarms that are printed of one operator.
+# The number of alarms that are printed for one operator.
 SHOWN = int(os.environ.get("SHOWN", "5"))
 SINGLES = int(os.environ.get("SINGLES", "1000000"))
 PAIRS = int(os.environ.get("PAIRS", "300"))
@@ -65,13 +66,13 @@ class Swept(NamedTuple):
     unknown: int
     seconds: float
     alarms: list[str]
-    # Those by several processes without a lease, or by a restored backup: `fnop check`
-    # tells them, and does not fail.
+    # Alarms from several processes without a lease, or from a restored backup: `fnop
+    # check` reports them, but does not fail.
     specials: list[str]
 
 
 def operators(*, examples_only: bool = False) -> dict[str, Path]:
-    """The examples and the mended operators: the folder of each, by name."""
+    """The examples and the fixed operators: the folder of each, by name."""
     folders = [
         each
         for each in sorted((ROOT / "examples").iterdir())
@@ -84,9 +85,9 @@ def operators(*, examples_only: bool = False) -> dict[str, Path]:
 
 @cache
 def cases_named(name: str) -> tuple[Case, ...]:
-    """The cases of an operator: an example has those of its default scripts.
+    """The cases of an operator: an example has the cases of its default scripts.
 
-    Those of `mutants/` are scripts of bench/mutants.
+    Names that begin with `mutants/` use scripts of bench/mutants.
     """
     where, _, of = name.rpartition("/")
     if where:
@@ -154,8 +155,9 @@ def swept(name: str) -> Swept:
             singles = [e for e in singles if e[0].kind.name.startswith(FAULTS)]
         for schedule in singles[: SINGLES // len(cases)]:
             judge(explorer.tried(schedule), explorer, 0)
-        # A pair that begins with a special one is told, and does not fail a check: what
-        # was made outside for an object is nobody's once a backup has forgotten it.
+        # A pair that begins with a special fault is reported, and does not fail a
+        # check. An external resource that was created for an object has no owner once a
+        # backup has forgotten it.
         for schedule in (each for each in singles if not is_special(each)):
             if counts[1] >= PAIRS * (cases.index(case) + 1) // len(cases):
                 break

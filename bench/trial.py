@@ -28,11 +28,11 @@ class Run:
     peak_mb: float
     writes: int  # to the objects and their status
     events: int  # Kubernetes Events posted
-    write_seconds: float  # that the API server took for the writes, added up
+    write_seconds: float  # the sum of the API server's times for the writes
 
 
 class Failed(Exception):
-    """The contender did not do the work; the message says how that showed."""
+    """The contender did not do the work; the message describes the symptom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Trial:
 async def _finished(
     process: Process, changes: AsyncIterator[Json], objects: int
 ) -> workload.Results:
-    """The time at which the work was done, unless the deadline passes first."""
+    """The time at which the work was done; fails if the deadline passes first."""
     working = asyncio.create_task(workload.all_handled(changes, objects))
     await asyncio.wait(
         {working, process.exited},

@@ -16,7 +16,7 @@ GROUP = "bench.fnop.dev"
 PLURAL = "benchobjects"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 AT_ONCE = 16
-QUIET = 1.0  # seconds without a change: then the operator has done all it will do
+QUIET = 1.0  # seconds without a change: then the operator has done all its work
 
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 CRD: Json = {
@@ -59,7 +59,7 @@ def item(number: int, padding: int) -> Json:
 
 
 def handled(body: Json) -> bool:
-    """Is the right result in the status?
+    """Whether the right result is in the status.
 
     >>> handled({"spec": {"number": 2}, "status": {"create": {"doubled": 4}}})
     True
@@ -71,7 +71,7 @@ def handled(body: Json) -> bool:
 
 
 async def define(session: aiohttp.ClientSession) -> None:
-    """Have the kind, and wait until the server serves it."""
+    """Create the kind, and wait until the server serves it."""
     status, answer = await request(session, "POST", CRDS, CRD)
     if status not in (201, 409):
         raise RuntimeError(f"cannot create the kind: {answer['message']}")
@@ -85,7 +85,7 @@ async def define(session: aiohttp.ClientSession) -> None:
 
 @asynccontextmanager
 async def namespace(session: aiohttp.ClientSession) -> AsyncIterator[str]:
-    """A namespace of our own."""
+    """A namespace of its own."""
     name = f"bench-{os.getpid()}"
     body: Json = {"metadata": {"name": name}}
     status, answer = await request(session, "POST", "/api/v1/namespaces", body)
@@ -108,7 +108,7 @@ async def padding_for(session: aiohttp.ClientSession, name: str, size: int) -> i
 async def filled(
     session: aiohttp.ClientSession, name: str, objects: int, padding: int
 ) -> AsyncIterator[None]:
-    """A namespace full of new objects, and none of them afterwards."""
+    """A namespace full of new objects, which are deleted afterwards."""
     try:
         await fill(session, name, objects, padding)
         yield
@@ -130,7 +130,7 @@ async def fill(
 
 
 async def clear(session: aiohttp.ClientSession, name: str) -> None:
-    """Delete the objects, whatever finalizers the operator has left on them."""
+    """Delete the objects, with any finalizers that the operator has left on them."""
     await request(session, "DELETE", path(name))
 
     async def release(body: Json) -> None:
@@ -158,8 +158,8 @@ async def changes(
 ) -> AsyncIterator[Json]:
     """Each changed object since a version, as one more client of the server.
 
-    A server under load ends watches that fall behind: then this goes on from there,
-    or, when that is too long ago, takes all objects for changed.
+    A server under load ends watches that fall behind. Then this resumes from there or,
+    if that is too long ago, treats all objects as changed.
     """
     while True:
         query = {"watch": "1", "resourceVersion": since}
@@ -183,8 +183,8 @@ class Results(NamedTuple):
 
 
 async def all_handled(stream: AsyncIterator[Json], objects: int) -> Results:
-    """Wait for the results of all objects, until all is quiet; answers their times."""
-    done: dict[str, float] = {}  # names, and when
+    """Wait for the results of all objects, until all is quiet; return their times."""
+    done: dict[str, float] = {}  # names, and times
     async for body in stream:
         name = body["metadata"]["name"]
         if name not in done and handled(body):

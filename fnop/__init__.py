@@ -2,13 +2,13 @@
 
 The rooms, from the inside out:
 
-- `fnop.effects`: the vocabulary of what an operator can ask of the world;
+- `fnop.effects`: the effects that an operator can request;
 - `fnop.core`: all decisions, from a watch event to effects; start at
   `fnop.core.operator.step.step`;
 - `fnop.interpreters`: executing, on a real cluster, a simulated one, a record;
 - `fnop.adapters`: translating, between fnop and everything else.
 
-This facade re-exports what operators are written with.
+This facade re-exports the names that operators need.
 """
 
 from importlib import import_module
@@ -218,7 +218,7 @@ def _nearest(name: str) -> str | None:
     return near[0] if near else None
 
 
-if not TYPE_CHECKING:  # a type checker knows what there is
+if not TYPE_CHECKING:  # a type checker reads the names itself
 
     def __getattr__(name: str) -> Any:
         if name == "testing":

@@ -1,21 +1,21 @@
 """Testing operators: one decision, a story, a law.
 
-- `load` makes a module of an operator's file, whatever the file is called, and `near`
-  finds a file from wherever a test is;
-- `plan_of` calls one handler and shows what it decides, `matches` asks its filters;
+- `load` makes a module of an operator's file with any name, and `near` finds a file
+  from any place of a test;
+- `plan_of` calls one handler and shows its decision, `matches` evaluates its filters;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
-  `Stuck` are how willing the cluster's controllers are;
-- `review` asks admission handlers about one write, and answers a `Decision`;
-- `External` is a model of a system outside of the cluster, which answers
-  `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made,
-  `Recorded` gives the answers of a recording, and `models` reads those of a file;
-- `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
-  the scripts of `fnop check` are lists of them;
-- `explore` tries every fault on an operator, `checks` makes pytest items of that, and
-  `crash` and `fault` are faults for a `Simulation`; `expect` is an author's property,
-  of an object and a `Picture` of its world, with each `Request` and `Change`;
+  `Stuck` are the paces of the cluster's controllers;
+- `review` calls admission handlers for one write, and returns a `Decision`;
+- `External` is a model of a system outside of the cluster, which answers `fnop.call`;
+  `PutService`, `PostService` and `JobService` are three ready-made ones. `Recorded`
+  returns the answers of a recording, and `models` reads the models of a file;
+- `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values: the
+  scripts of `fnop check` are lists of them;
+- `explore` tries every fault on an operator, `checks` makes pytest items of that.
+  `crash` and `fault` are faults for a `Simulation`. `expect` is an author's property,
+  about an object and a `Picture` of its world, with each `Request` and `Change`;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
-  schema; they alone need Hypothesis (`pip install 'fnop[testing]'`).
+  schema; only they need Hypothesis (`pip install 'fnop[testing]'`).
 """
 
 from typing import TYPE_CHECKING, Any

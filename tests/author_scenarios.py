@@ -1,4 +1,4 @@
-"""What authors write of their own accord: for simulated and real clusters."""
+"""Code that authors write of their own accord: for simulated and real clusters."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def check(found: dict[str, Any], adopted: Any, applied: Any) -> None:
     assert found["status"]["ticks"] >= 3
 
 
-# What authors forget, or mistake; each is told to them, with the same words everywhere.
+# Parts that authors forget, or mistake; fnop reports each with the same words
+# everywhere.
 SLIPS = """
 import fnop
 

@@ -30,7 +30,7 @@ _FLAGS = (
 
 
 class Tab:
-    """A tab, and what it has told so far: `events` by the protocol's names."""
+    """A tab, and its reports so far: `events` by the protocol's names."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket

@@ -32,7 +32,7 @@ SPECIAL = {
         "type": "string",
     },
 }
-# Kinds that are no resources, or those of subresources: group, version, kind.
+# Kinds that are not resources, or are kinds of subresources: group, version, kind.
 FURTHER = {
     ("", "v1", "Status"),
     ("", "v1", "DeleteOptions"),
@@ -108,7 +108,7 @@ def kept(definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(package: str) -> None:
-    """Write the file anew."""
+    """Write the file again."""
     with zipfile.ZipFile(package) as archive:
         definitions = json.loads(archive.read(INSIDE))["$defs"]
     compact = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode

@@ -1,6 +1,6 @@
-"""Changes of an object in each form, of which parts go to two endpoints.
+"""Changes of an object in each form, with parts that go to two endpoints.
 
-The same are made in the simulated cluster and on a real API server.
+The same changes are made in the simulated cluster and on a real API server.
 """
 
 from __future__ import annotations

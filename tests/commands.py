@@ -43,7 +43,7 @@ LIMIT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended, and what it has cost."""
+    """The end of a command, and its cost."""
 
     status: int
     out: str
@@ -187,7 +187,7 @@ def kubeconfig(folder: Path, server: str) -> Path:
 
 
 def closed_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
+    """A port of the loopback interface without a listener."""
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and hooks that all tests share."""
 
 import gc
 import signal
@@ -73,7 +73,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture(autouse=True)
 def declared() -> Iterator[None]:
-    """What a test declares without a registry, or loads, is gone after it."""
+    """Remove after a test all that it declares without a registry, or loads."""
     before = default_registry.handlers
     yield
     if default_registry.handlers != before:

@@ -85,7 +85,7 @@ class CpuBudget:
 
 @cache
 def _slowness() -> float:
-    """How many times more CPU than a calm core of 2024 a fixed piece of work takes."""
+    """The CPU time of a fixed piece of work, as a multiple of a calm core of 2024."""
     tries = []
     for _ in range(5):
         began, total = time.process_time(), 0

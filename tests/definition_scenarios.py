@@ -171,7 +171,7 @@ def called(world: Place, call: str, times: int = 1) -> Callable[[], bool]:
 
 
 def called_with(world: Place, call: str, times: int) -> Callable[[], bool]:
-    """Whether there were so many calls, in whatever version."""
+    """Whether there was this number of calls, in any version."""
     return lambda: sum(each.startswith(f"{call} ") for each in calls(world)) == times
 
 

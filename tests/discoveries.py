@@ -1,4 +1,4 @@
-"""Discovery in both of its forms, where a group cannot be read, or is not there."""
+"""Discovery in both of its forms, with a group that is unreadable, or missing."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Answering = Callable[[ApiRequest], ApiResponse]
 class Server:
     """Answers as another one does, in one of the forms of discovery.
 
-    The group `unread` is that of an aggregated API which is down, `unserved` one that
-    the server does not know.  `asked` are the paths of discovery, as they were asked.
+    The group `unread` belongs to an aggregated API that is down; the server does not
+    know the group `unserved`. `asked` are the requested paths of discovery, in order.
     """
 
     def __init__(self, answering: Answering, form: str) -> None:
@@ -56,7 +56,7 @@ class Server:
         return replace(response, body={**response.body, "items": items})
 
     def _stale(self, item: dict[str, Any]) -> dict[str, Any]:
-        """The group is named, and what was known of it may be told, or not."""
+        """The group is named; its former content may be returned, or not."""
         names = [each["version"] for each in item["versions"]]
         stale = [{"version": name, "freshness": "Stale"} for name in names]
         return {**item, "versions": stale}

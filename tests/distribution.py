@@ -1,9 +1,9 @@
-"""Which tests run in one process, one after the other, and which of them begin first.
+"""The tests that run in one process, in order, and the ones that begin first.
 
-The processes of pytest-xdist take whole groups (`--dist loadgroup`).  A test file is a
-group, so that what its tests share is made once.  Tests of a real API server are dealt
-to a few groups, each of which starts servers once and mostly waits for them: these
-begin first, next to those that compute.
+The processes of pytest-xdist take whole groups (`--dist loadgroup`). A test file is a
+group, so that the tests' shared objects are made once. Tests of a real API server are
+dealt to a few groups, each of which starts servers once and mostly waits for them:
+these begin first, next to those that compute.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What something costs, counted in calls: no load on the machine changes it."""
+"""The cost of work, counted in calls: no load on the machine changes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["calls_in"]
 
 
 def calls_in(work: Callable[[], object]) -> int:
-    """How many functions, also those in C, this thread calls in the meantime.
+    """Count the functions, also those in C, that this thread calls in the meantime.
 
     The garbage collector is off: it would run finalizers of other tests.
     """

@@ -1,8 +1,8 @@
-"""What the examples do, as one table: for the simulated cluster and for a real one.
+"""The examples' behaviour as one table: for the simulated cluster and for a real one.
 
-A story is told in steps: somebody does something to the cluster, and then some
-expectations hold, at once or after a while.  A `World` is where it happens; how
-long "a while" may be is the world's affair.
+A story consists of steps: a user does something to the cluster, and then some
+expectations hold, at once or after a while. A `World` is the place of a story, and
+decides the length of "a while".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARKER = "fnop.dev/default"
 
 
 class Picture(Protocol):
-    """What can be seen of a cluster and an operator; kinds go by their plural."""
+    """The visible state of a cluster and an operator; kinds go by their plural."""
 
     def get(
         self, kind: str, name: str, namespace: str | None = None
@@ -31,7 +31,7 @@ class Picture(Protocol):
 
     @property
     def lines(self) -> list[str]:
-        """What the operator has logged."""
+        """The lines that the operator has logged."""
         ...
 
 
@@ -73,7 +73,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Step:
-    """Somebody does something; then this is expected."""
+    """An action, and the expectations after it."""
 
     does: Callable[[World], None]
     expected: tuple[Expectation, ...]
@@ -203,7 +203,7 @@ def gone(kind: str, name: str = "example-1") -> Expectation:
 
 
 def owned_pod(count: int) -> Expectation:
-    """So many pods, each owned by the example and labelled after it."""
+    """This number of pods, each owned by the example and labelled after it."""
 
     def is_owned(pod: Manifest, parent: Manifest) -> bool:
         meta = pod["metadata"]
@@ -780,7 +780,7 @@ def members(*names: str, role: str) -> Expectation:
 
 
 def hands_off_children(world: World) -> None:
-    """Somebody who does not keep their hands off what the database owns."""
+    """A user who changes objects that the database owns."""
     world.edit("statefulsets", "example-1", {"spec": {"replicas": 5}})
     world.edit("services", "example-1", {"spec": {"selector": {"database": "x"}}})
 
@@ -822,7 +822,7 @@ DATABASE = Story(
                 spec_of("services", "example-1", "clusterIP", "None"),
             ),
         ),
-        # Nobody but the database says how many there are, and what is in the map.
+        # Only the database determines their number, and the content of the map.
         Step(
             hands_off_children,
             (
@@ -833,7 +833,7 @@ DATABASE = Story(
             ),
         ),
         Step(secret_without_owner, (same_password(), synced("databases"))),
-        # As kubectl scale does: older servers tell nobody whose field it is then.
+        # As kubectl scale does: older servers then record no manager of the field.
         Step(
             scaled_by_hand,
             (
@@ -899,7 +899,7 @@ TENANTS = Story(
             restart_and_retemplate,
             (quota(pods="30", requests_cpu="4"), synced("tenants")),
         ),
-        # What a binding refers to is for good: it is made anew.
+        # The role of a binding is immutable: it is recreated.
         Step(
             edit({"spec": {"role": "view", "members": ["carl"]}}, "tenants"),
             (members("carl", role="view"), synced("tenants")),
@@ -945,8 +945,8 @@ RECORDS = Story(
     ),
 )
 
-# Nobody asks the operator on a server that it is not registered with: what is told here
-# holds with its webhooks and without.
+# No server calls the operator if it is not registered with it: this holds with its
+# webhooks and without.
 ADMISSION = Story(
     "22-admission",
     (
@@ -998,7 +998,10 @@ TOLD = accuracy("0.93")
 
 
 def pods_note_accuracy(world: World) -> None:
-    """As the log handler does, on the pods of the Job; one where nobody makes them."""
+    """Note the accuracy on the Job's pods, as the log handler does.
+
+    It makes one pod if no controller makes them.
+    """
     key = "trainings.fnop.dev/name"
     job = world.get("jobs", "example-1")
     assert job is not None

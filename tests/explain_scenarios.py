@@ -1,6 +1,6 @@
-"""What `fnop explain` tells of an operator's objects: for simulated and real clusters.
+"""The output of `fnop explain` about an operator's objects: simulated and real.
 
-The operator runs as a process of its own, and is asked about from outside.
+The operator runs as a process of its own; the command reads its objects from outside.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def site(name, spec, **_):
 
 
 class User(Protocol):
-    """Somebody with all rights in one namespace."""
+    """A user with all rights in one namespace."""
 
     def create(self, manifest: dict[str, Any]) -> None: ...
 
@@ -76,7 +76,7 @@ class User(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """What is expected of an object: words for programs, and parts of the text."""
+    """The expectations about an object: words for programs, and parts of the text."""
 
     about: tuple[str, ...]
     text: tuple[str, ...]
@@ -162,7 +162,7 @@ def manifest(name: str) -> dict[str, Any]:
 
 
 def play(user: User, kubeconfig: Path, namespace: str, folder: Path) -> None:
-    """The operator runs, fails and waits; each time it is told why, and what next."""
+    """Let the operator run, fail and wait; explain each state and the next step."""
     file = folder / "operator.py"
     file.write_text(OPERATOR)
 

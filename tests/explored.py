@@ -58,7 +58,7 @@ CALM_SECONDS = 300.0
 
 
 class Shape(NamedTuple):
-    """The operator: which handlers it has, and how they are declared.
+    """The operator: its handlers, and their declarations.
 
     `retried` fail once each time before they succeed, those in `ahead` store first that
     they have begun (`write_ahead`).
@@ -273,7 +273,7 @@ class Explored(Scenario):
 
     @property
     def may_be_forgotten(self) -> bool:
-        """Whether so many live reads have denied the object that fnop believes them.
+        """Whether enough live reads have denied the object that fnop believes them.
 
         It is a new one then, from its next version on.
         """
@@ -423,7 +423,7 @@ def _declare_reconcile(run: Explored, begins: Any, options: Any) -> None:
 
 # Those that may store first that they have begun to act.
 AHEAD = frozenset(("update", "beside", "field"))
-# A timer that fails each time before it succeeds never comes to rest.
+# A timer that fails each time before it succeeds never settles.
 UNRETRIED = frozenset(("event", "timer"))
 
 HANDLERS: dict[str, Callable[[Explored, Any, Any], None]] = {
@@ -452,7 +452,7 @@ def played(shape: Shape, script: Sequence[Move]) -> Explored:
 
 
 def broken_laws(run: Explored) -> list[str]:
-    """What does not hold at the end of a run, each in a sentence."""
+    """The laws that do not hold at the end of a run, each in a sentence."""
     if not run.calms():
         return [f"it does not come to rest: {run.unsettled}"]
     found = run.get(KIND)
@@ -465,7 +465,7 @@ def broken_laws(run: Explored) -> list[str]:
 
 
 def _unconverged(run: Explored, found: dict[str, Any]) -> Iterator[str]:
-    """What the object does not show of its last spec."""
+    """The parts of its last spec that the object does not show."""
     spec, status, uid = found["spec"], found.get("status", {}), found["metadata"]["uid"]
     handlers = run.shape.handlers
     last = {each.handler: each for each in run.successes if each.uid == uid}
@@ -490,7 +490,7 @@ def _unconverged(run: Explored, found: dict[str, Any]) -> Iterator[str]:
         if handled[-1].life == run.lives and handled[-1].n != spec["n"]:
             yield f"{spec['n']} is not handled, but {[each.n for each in handled]}"
     if "function" in handlers and not run.lives:
-        # Two requests are no transaction: a crash between them loses the second.
+        # Two requests are not a transaction: a crash between them loses the second.
         done = status.get("done", 0)
         if "todo" in spec or done != run.todo[uid]:
             yield f"{done} of {run.todo[uid]} are done"

@@ -4,10 +4,10 @@ kube-apiserver passes GET `pods/NAME/log` on to the kubelet of the pod's node: t
 `/containerLogs/NAMESPACE/POD/CONTAINER` at the address and the port in the node's
 status.  Unless it has an authority for kubelets, it accepts any certificate.
 
-The answers are those of kubelet (pkg/kubelet/server, pkg/kubelet/kuberuntime/logs): the
-head comes with the first line, lines before `sinceTime` are skipped one by one, and a
-log that is followed ends with its container.  The kubelet keeps the log of the present
-instance of a container and of the one before.
+The answers are the same as kubelet's (pkg/kubelet/server,
+pkg/kubelet/kuberuntime/logs): the head comes with the first line, lines before
+`sinceTime` are skipped one by one, and a log that is followed ends with its container.
+The kubelet keeps the log of the present instance of a container and of the one before.
 
 `FakeKubelet` serves in a thread of its own; all of its methods may be called from any
 thread.  `Pods` creates the node and its pods on an API server.
@@ -61,7 +61,7 @@ _SECONDS: dict[int, bytes] = {}
 
 
 def _second(second: int) -> bytes:
-    """The text of a second, which is that of many lines."""
+    """The text of a second, which many lines share."""
     found = _SECONDS.get(second)
     if found is None:
         if len(_SECONDS) > 100:
@@ -92,7 +92,7 @@ class Instance:
     followers: set[asyncio.Event] = field(default_factory=set)
 
     def forget(self, keep: int) -> None:
-        """Rotate lines away that nobody can ask for any more."""
+        """Rotate lines away that no reader can request later."""
         surplus = len(self.lines) - keep
         if surplus > keep:
             del self.lines[:surplus], self.times[:surplus]
@@ -211,7 +211,7 @@ class FakeKubelet:
     # --------------------------------------------------------------- connections
 
     def cut(self, namespace: str, pod: str, container: str, *after: int) -> None:
-        """Cut the next connections of a log, each after so many bytes of it."""
+        """Cut the next connections of a log, each after this number of bytes of it."""
         with self._lock:
             self._cuts.setdefault(Place(namespace, pod, container), []).extend(after)
 

@@ -1,7 +1,7 @@
-"""Kinds of others: statuses in which the operator's own words have no place.
+"""Kinds of others: statuses that have no place for the operator's own words.
 
-The author's status fits each of them.  Whoever handles such an object needs it to be
-written, whatever becomes of what fnop itself would tell there.
+The author's status fits each of them. It must be written even if fnop's own words
+cannot be.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ STATUSES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, Any]]] = {
 def definition_with(name: str, number: int | None = None) -> dict[str, Any]:
     """The definition of FnopExample with such a status, whose phase is a text.
 
-    With a `number` it is that of another kind, such as Foreign7 of foreign7s.
+    With a `number` it defines another kind, such as Foreign7 of foreign7s.
     """
     properties, required, _ = STATUSES[name]
     status: dict[str, Any] = {

@@ -165,8 +165,8 @@ def _become(
     os.environ.clear()
     os.environ.update(variables)
     sys.argv = [module, *arguments]
-    # A test changes a file within a second, which bytecode would not notice where the
-    # file is as long as before.
+    # A test changes a file within a second, and bytecode would not notice that if the
+    # length is the same.
     sys.dont_write_bytecode = True
     os._exit(_ended(_status(module)))
 

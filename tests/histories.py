@@ -1,4 +1,4 @@
-"""Recorded runs with several who write, and what their recordings tell."""
+"""Recorded runs with several writers, and the contents of their recordings."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class History:
         )
         if rests:
             assert self.run.settle()
-        else:  # until nobody waits any longer, it would go on for a week
+        else:  # until no handler waits, it would go on for a week
             self.run.settle(seconds=2 * 3600.0)
 
     def writes(self, manager: str, kind: str, name: str, **change: Any) -> History:
-        """Somebody's merge patch; then the operator does what it will."""
+        """Send another client's merge patch; then let the operator react."""
         path, writer = self.run.path(kind, name), (("fieldManager", manager),)
         request = ApiRequest("PATCH", path, writer, change, MERGE_PATCH)
         assert self.run.request(request).status == 200
@@ -93,7 +93,7 @@ class History:
         return found.why(parse_path(field))
 
     def named(self, about: str, at: int | None = None) -> Named:
-        """The object that somebody means."""
+        """The object with the name."""
         contents = Contents()
         for each in self.records()[:at]:
             contents.add(each)

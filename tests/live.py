@@ -99,7 +99,7 @@ class SpoiledCluster(LiveCluster):
 
 
 class LiveRun:
-    """An operator on it, and a user beside it."""
+    """An operator on it, and its user."""
 
     def __init__(self, registry: Registry) -> None:
         self.api = LiveCluster()

@@ -17,7 +17,7 @@ Lines = list[str]
 
 
 class World(Protocol):
-    """A namespace with pods, each of which has one container, and an operator."""
+    """A namespace with an operator, and with pods of one container each."""
 
     @property
     def now(self) -> datetime: ...
@@ -54,7 +54,7 @@ class World(Protocol):
         ...
 
     def age(self, name: str, lines: Mapping[str, float]) -> None:
-        """Let the container have written each of these lines so many seconds ago."""
+        """Let the container have written each line this number of seconds ago."""
         ...
 
     def cut(self, name: str) -> None:
@@ -114,7 +114,7 @@ def lines_come_once_and_in_order(world: World) -> None:
 
 
 def broken_off(world: World, found: Lines, lines: Lines) -> None:
-    """Let the pod write lines, of which less than a half is read when a log breaks."""
+    """Let the pod write lines; a log breaks after less than half of them."""
     part = len(lines) // 5
     world.write("p", *lines[:part])
     until(world, found, lines[:part])

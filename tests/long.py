@@ -1,4 +1,4 @@
-"""Parameters of tests, of which `make test` takes some and `make long` the others."""
+"""Parameters of tests: `make test` takes some and `make long` the others."""
 
 from __future__ import annotations
 

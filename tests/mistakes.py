@@ -11,7 +11,7 @@ __all__ = ["called", "config", "pod", "said"]
 
 
 def said(mistake: Callable[[], Any]) -> str:
-    """The words with which the mistake is refused."""
+    """The words that refuse the mistake."""
     with pytest.raises((TypeError, AttributeError, ValueError)) as caught:
         mistake()
     return str(caught.value)

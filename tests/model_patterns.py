@@ -1,4 +1,4 @@
-"""Patterns that models may have, and texts to tell them apart by."""
+"""Patterns that models may have, and texts that distinguish them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUST = (
     *(r"(?<n>a)", r"\x41", r"\x{e9}", r"\u{e9}", r"\u00e9", r"^[\x41-\u0043]$"),
     *(r"\-", r"\.", r"\_", r"\&", r"[\-\]]", r"[]a]", r"^[^]a]$", r"^*a", r"a|", "_"),
 )
-# In that of Python's re.
+# In the syntax of Python's re.
 PYTHON = (
     *(r"^\d+$", r"^\D+\Z", r"^\w+$", r"^\W+$", r"^\s+$", r"^\S+$", r"^[\d-]+$"),
     *(r"^[\W_]+$", r"^[^\W\d_]+$", r"^[^\s]$", r"^[\s\S]$", r"(?a)\ba", r"(?a)^\w+$"),

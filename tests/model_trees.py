@@ -53,7 +53,7 @@ class Form(NamedTuple):
 
 
 class Modelled(NamedTuple):
-    """A kind, its spec's class, values of it as JSON, and others that may be none."""
+    """A kind, its spec's class, JSON values of it, and others that may be invalid."""
 
     kind: type
     spec: Any
@@ -120,7 +120,7 @@ _numbers = itertools.count(1)
 
 @st.composite
 def forms(draw: st.DrawFn, depth: int) -> tuple[Form, st.SearchStrategy[Any]]:
-    """A type, and values that may be none of it."""
+    """A type, and values that may not belong to it."""
     ways = ("list", "mapping", "optional", "class") if depth else ()
     way = draw(st.sampled_from(("scalar", "scalar", *ways)))
     if way == "scalar":
@@ -133,7 +133,7 @@ def forms(draw: st.DrawFn, depth: int) -> tuple[Form, st.SearchStrategy[Any]]:
         return Form(made.cls, made.values), made.others | OTHERS
     hint: Any
     (hint, values), others = draw(forms(depth - 1))
-    # No null stands beside listed values: that is refused in a sentence.
+    # No null next to listed values: that is refused in a sentence.
     if way == "optional" and hint not in LISTED:
         hint, values = hint | None, values | st.none()
     if way == "mapping":

@@ -1,4 +1,4 @@
-"""Whose child an object is: the same scenarios in simulation and on a real server."""
+"""The owners of children: the same scenarios in simulation and on a real server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 class World(Protocol):
-    """A cluster; `far` is another namespace than that of the owners."""
+    """A cluster; `far` is another namespace than the owners'."""
 
     namespace: str
     far: str
@@ -99,7 +99,7 @@ def is_synced(world: World, name: str) -> Callable[[], bool]:
 
 
 def collect_garbage(world: World, name: str, *children: str) -> None:
-    """What the garbage collector does with `--cascade=orphan`, where none runs."""
+    """Do the garbage collector's work for `--cascade=orphan`, if none runs."""
     body = owner(world, name)
     if body is None or "orphan" not in body["metadata"].get("finalizers", ()):
         return
@@ -213,7 +213,7 @@ def a_hand_on_the_annotation_does_not_hide_a_child(world: World) -> None:
 
 
 def what_is_desired_no_more_goes_whoever_made_the_mapping(world: World) -> None:
-    """API servers before 1.21 give keys to whoever has set one in an empty mapping."""
+    """API servers before 1.21 give keys to a client that set one in an empty map."""
     world.begin()
     create(world, "a", child("one"))
     world.until(is_synced(world, "a"))

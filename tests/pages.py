@@ -90,7 +90,7 @@ class Seen(HTMLParser):
 
     @property
     def data(self) -> Json:
-        """What the script is given."""
+        """The data for the script."""
         found: Json = json.loads(self.texts["application/json"])
         return found
 
@@ -104,7 +104,7 @@ def seen_in(page: str) -> Seen:
 
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u202e"
-# What a record is read by; all other texts are somebody's.
+# The texts that identify a record; all other texts are foreign.
 STRUCTURE = frozenset(("in", "do", "is", "level", "lane", "sort", "type", "fnop"))
 
 

@@ -1,4 +1,4 @@
-"""How long tests wait for something real: another thread, a process, a server.
+"""The waiting times of tests for real things: another thread, a process, a server.
 
 A test waits for a condition and goes on as soon as it holds. The deadline ends a test
 whose condition never holds, so it measures nothing and may be generous. It grows with
@@ -29,7 +29,7 @@ _VARIABLE = "FNOP_TESTS_SLOWNESS"
 
 
 def _measured() -> float:
-    """How many times longer than on a calm core a fixed piece of work takes here."""
+    """The time of a fixed piece of work, as a multiple of a calm core's."""
     began = time.perf_counter()
     total = 0
     for number in range(1_000_000):

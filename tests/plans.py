@@ -22,10 +22,10 @@ __all__ = ["Served", "labels", "planned", "planner_of", "sent_as_planned"]
 
 
 class Served:
-    """A simulated cluster behind the protocol; it writes down what is asked.
+    """A simulated cluster behind the protocol, which records its requests.
 
-    `refuses` tells which requests are forbidden. `meanwhile` is called once, after so
-    many requests.
+    `refuses` returns whether a request is forbidden. `meanwhile` is called once, after
+    this number of requests.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Served:
         return response
 
     def request(self, request: ApiRequest) -> ApiResponse:
-        """Answer somebody's request."""
+        """Answer a request."""
         self.cluster, response, _ = answer(self.cluster, request, self._wall)
         return response
 
@@ -91,10 +91,10 @@ def labels(plan: Plan, *, own: bool = False) -> dict[str, str]:
 
 
 def sent_as_planned(planner: Planner, sent: Iterable[ApiRequest]) -> list[str]:
-    """What differs between the planned writes of round 1 and those that were sent.
+    """The differences between the planned writes of round 1 and the sent ones.
 
-    Requests about different objects may come in another order. Events are left out:
-    their names and times are those of the process.
+    Requests about different objects may come in another order. Events are skipped:
+    their names and times depend on the process.
     """
     assert planner.first is not None
     assert planner.second is not None

@@ -1,12 +1,12 @@
-"""A random user of the level-based examples, and a judge of how it ended.
+"""A random user of the level-based examples, and a judge of the end state.
 
-The user creates, edits and deletes owners, and does to their children what nobody
-should: edits fields that the operator has, adds others, deletes. The operator is
-restarted and killed in between. In the end the cluster has what the owners desire, and
-that alone; what others have added is as they left it; nothing foreign is touched.
+The user creates, edits and deletes owners. The user also edits fields of children that
+the operator has, adds others, and deletes children, as no user should. The operator is
+restarted and killed in between. In the end the cluster has exactly the children that
+the owners desire; additions by others are unchanged; foreign objects are not touched.
 
-A `World` is a simulated cluster or a real one. What is desired is said here once more,
-by `Subject.desired`, without the operator's code.
+A `World` is a simulated cluster or a real one. `Subject.desired` states the desired
+objects again, without the operator's code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MERGE = "application/merge-patch+json"
 OTHERS = "others.example.com/note"
 NAMES = ("ash", "birch", "cedar")
 
-# Where kinds are served; those that are in no namespace have none.
+# The namespaces of kinds; cluster-scoped kinds have none.
 ROOTS = {
     **dict.fromkeys(("databases", "tenants", "records"), "/apis/fnop.dev/v1"),
     **dict.fromkeys(("gardens", "beds"), "/apis/fnop.dev/v1"),
@@ -56,7 +56,7 @@ class World(Protocol):
 
     @property
     def outside(self) -> dict[str, Any]:
-        """What the name server has, by owner."""
+        """The records of the name server, by owner."""
         ...
 
 
@@ -98,7 +98,7 @@ class Subject:
     everywhere: bool = False
     # What looks like a child.
     bare: Manifest = field(default_factory=lambda: CONFIG_MAP)
-    # The operator, where it is no example, and the definitions of its kinds.
+    # The operator, if it is not an example, and the definitions of its kinds.
     operator: str = ""
     definitions: list[Manifest] = field(default_factory=list)
     # What runs it, and whether it has made the object with these metadata.
@@ -171,7 +171,7 @@ class Driver:
         self.make_owner(NAMES[0])
 
     def _make_foreign(self) -> None:
-        """Objects that look like children, and are none."""
+        """Create objects that only look like children."""
         bare = self.subject.bare
         kind = bare["kind"].lower() + "s"
         where = Where(kind, "foreign", self.world.namespace)
@@ -202,7 +202,7 @@ class Driver:
         self.story.append(line)
 
     def act(self) -> None:
-        """One action of the user, or of whoever runs the operator."""
+        """One action of the user, or of the cluster's admin."""
         actions: list[tuple[int, Callable[[], None]]] = [
             (3, lambda: self.make_owner(self.chance.choice(NAMES))),
             (6, self._edit_owner),
@@ -279,7 +279,7 @@ class Driver:
     # -------------------------------------------------------------- the judge
 
     def wrong(self) -> list[str]:
-        """What is not as it has to be in the end."""
+        """The deviations at the end."""
         return [*self._wrong_owners(), *self._wrong_children(), *self._wrong_others()]
 
     def _wrong_owners(self) -> Iterator[str]:
@@ -348,9 +348,9 @@ def merged(value: Any, change: Any) -> Any:
 
 
 def without(found: Any, change: Any, wanted: Any) -> Any:
-    """An object without what a change has put where nothing is wanted (any more).
+    """An object without values that a change has put into undesired fields.
 
-    Who puts something into a field has it: if it is not desired, it stays.
+    A client that sets a field has it: if it is not desired, it stays.
     """
     if not isinstance(found, dict) or not isinstance(change, dict):
         return found
@@ -363,7 +363,7 @@ def without(found: Any, change: Any, wanted: Any) -> Any:
     return rest
 
 
-# Mappings in which nothing else may be than what is desired, and noted by others.
+# Mappings in which only desired entries may be, and entries noted by others.
 CLOSED = (("data",), ("spec", "hard"), ("spec", "selector"))
 
 

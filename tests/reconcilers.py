@@ -32,7 +32,8 @@ class Desiring:
         self.wanted: list[Any] = [*wanted]
         self.calls: list[dict[str, Any]] = []
         self.more: dict[str, Any] = {}
-        # How long what fails for ever may go on; else it goes on until nobody waits.
+        # The longest time for permanent failures; otherwise the run ends when nothing
+        # waits.
         self.seconds: float | None = None
         self.answer: Any = None
         self.registry = Registry()
@@ -74,7 +75,7 @@ class Desiring:
 
 
 class Writes:
-    """The writes from here on, but for those of status and of Kubernetes Events."""
+    """The writes from here on, except for those of status and of Kubernetes Events."""
 
     def __init__(self, sim: Simulation) -> None:
         self._sim, self._before = sim, len(sim.writes)

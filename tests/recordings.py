@@ -81,7 +81,7 @@ class Recording:
     def records(
         self, *, reviews: bool = False
     ) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
-        """The header, and the records after it; those of `reviews` if asked for."""
+        """The header, and the records after it; with `reviews` the reviews, too."""
         if not self._is_finished:
             self.recorder.finish()
             self._is_finished = True
@@ -91,7 +91,7 @@ class Recording:
         return read_header(records), records
 
     def written(self) -> bytes:
-        """What the file holds by now: a process that is killed leaves that."""
+        """The present content of the file: a process that is killed leaves that."""
         return self._file.getvalue()
 
     def shadow(self, registry: Registry, settings: Settings = TRACED) -> Shadow:
@@ -102,7 +102,7 @@ class Recording:
 
 class _Kept(io.BytesIO):
     def close(self) -> None:
-        """What was written stays readable."""
+        """Keep the written file readable."""
 
 
 HEADER: dict[str, Any] = {

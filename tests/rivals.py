@@ -60,11 +60,11 @@ LIFETIME = 20
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of one request; seconds of true time.
+    """The fate of one request; seconds of true time.
 
-    `lost` is "" for nothing, "request" or "answer".  Of what is lost, or sent while the
-    host is cut off, the host hears `back` seconds later (or never, if `silent`) that
-    the server is unreachable, or that nobody knows.
+    `lost` is "" for nothing, "request" or "answer".  If a message is lost, or sent
+    while the host is cut off, the host learns `back` seconds later (or never, if
+    `silent`) that the server is unreachable, or that the outcome is unknown.
     """
 
     out: float = 0.01
@@ -126,7 +126,7 @@ class World:
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._fates = cycle(self.fates)
-        # Told of every request that was executed.
+        # Called with every request that was executed.
         self.witnesses: list[Callable[[Host, Effect, Outcome], None]] = []
 
     def at(self, time: float, action: Callable[[], None]) -> None:
@@ -310,7 +310,7 @@ def overlaps(windows: dict[str, list[Interval]]) -> list[Any]:
 
 
 class Peered(Protocol):
-    """Whoever watches the peering object."""
+    """An operator that watches the peering object."""
 
     host: Host
     heard_at: float
@@ -326,7 +326,8 @@ class Bulletin:
         self.world = world
         self.operators: list[Peered] = []
         self.lags = lags
-        # Who was found dead by somebody, and whether it served when that was read.
+        # The peers that another one found dead, and whether they served when that was
+        # read.
         self.deaths: list[tuple[str, bool]] = []
         self._sent = 0
         world.witnesses.append(self.changed)
@@ -361,7 +362,7 @@ class Bulletin:
 
 
 class Operator:
-    """An operator on a host, and what it has been told to do."""
+    """An operator on a host, and its messages."""
 
     def __init__(self, board: Bulletin, host: Host, priority: int) -> None:
         self.board, self.world, self.host = board, board.world, host
@@ -389,7 +390,7 @@ class Operator:
         )
         self.says += says
         self.look_for_the_dead()
-        # The effects are what the verdict is, told when it changes.
+        # The effects follow the verdict, which is reported when it changes.
         match effect:
             case Freeze():
                 assert self.serves

@@ -48,9 +48,9 @@ def _secure() -> ssl.SSLContext:
 async def server(
     script: Script, *, secure: bool = False
 ) -> AsyncIterator[tuple[str, list[Seen]]]:
-    """A server that answers each request by the script; its address, what it saw.
+    """A server that answers each request by the script; its address, and its requests.
 
-    One that is `secure` speaks TLS, as kubeconfigs need it that tell who one is.
+    A `secure` one uses TLS, as kubeconfigs with credentials require.
     """
     seen: list[Seen] = []
     connections: list[asyncio.StreamWriter] = []

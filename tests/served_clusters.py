@@ -69,7 +69,7 @@ class Client:
 @contextmanager
 def serving() -> Iterator[Client]:
     cluster = SimulatedCluster()
-    cluster.pace("root-ca", Off())  # nobody else makes config maps
+    cluster.pace("root-ca", Off())  # no other controller makes config maps
     with cluster.serve() as served:
         where = urlsplit(served.url)
         assert where.hostname is not None
@@ -78,7 +78,7 @@ def serving() -> Iterator[Client]:
         try:
             yield client
         finally:
-            # Also where a test ends early: what is left open is told in another one.
+            # Even if a test ends early: open resources are reported in another test.
             for connection in client.others:
                 connection.close()
 

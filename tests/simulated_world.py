@@ -21,7 +21,7 @@ STOP_SECONDS, PATIENCE_SECONDS, QUIET_SECONDS = 120, 60, 5
 
 
 class SimulatedWorld:
-    """What users and scenarios do to it; time passes when they wait alone."""
+    """The actions of users and scenarios; time passes when they wait alone."""
 
     namespace = "default"
 
@@ -71,7 +71,7 @@ class SimulatedWorld:
     def start(
         self, handlers: Iterable[Handler] | None = None, *, name: str = "default"
     ) -> None:
-        """Start the operator anew, with other handlers if they are given."""
+        """Start the operator again, with other handlers if they are given."""
         other = None
         if handlers is not None:
             other = Program(tuple(handlers), Settings(operator=name))
@@ -87,7 +87,7 @@ class SimulatedWorld:
         self.start()
 
     def kill(self) -> None:
-        """Kill it where it stands; the next process begins."""
+        """Kill it at its present state; the next process begins."""
         self.start()
 
     # ------------------------------------------------------------------- waiting

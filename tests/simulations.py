@@ -102,7 +102,7 @@ class Scenario(SimulatedRun):
         program = Program(tuple(handlers), settings or Settings())
         super().__init__(
             program,
-            # As the real servers that the stories are told to, without a kubelet.
+            # Like the real servers of the stories, without a kubelet.
             paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
             observers=observers,
             on_say=lambda say, wall: self.said.append(say),
@@ -153,7 +153,7 @@ class Scenario(SimulatedRun):
 
     @property
     def lines(self) -> list[str]:
-        """What the log says, but for the kinds that are served."""
+        """The lines of the log, without those about the served kinds."""
         lines = [say.message for say in self.said]
         return [line for line in lines if not line.startswith("serving ")]
 

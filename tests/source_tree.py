@@ -1,4 +1,4 @@
-"""What the source of fnop imports and binds, read from its text."""
+"""The imports and bindings of fnop's source, read from its text."""
 
 from __future__ import annotations
 

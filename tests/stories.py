@@ -58,7 +58,7 @@ class Trace:
 
     @property
     def performed(self) -> list[tuple[float, Perform]]:
-        """What was to be performed, and when, in virtual seconds."""
+        """The commands that were due, with their times in virtual seconds."""
         return [
             (now.mono, command)
             for now, _, commands in self.steps
@@ -113,7 +113,7 @@ class Story(Scenario):
             super()._deliver(events)
 
     def _watch(self, command: Watch) -> None:
-        """What is held comes later, and not with the backlog of a watch too."""
+        """Held events come later, and not also with the backlog of a watch."""
         inbox, self._inbox = self._inbox, deque()
         super()._watch(command)
         held = {str(each.version) for each in self.events}
@@ -237,7 +237,7 @@ class Story(Scenario):
     def user_sets_status(
         self, change: dict[str, Any], name: str = "example-1"
     ) -> Story:
-        """A merge patch of `/status` by somebody else."""
+        """A merge patch of `/status` by another client."""
         path = self.path("fnopexamples", name) + "/status"
         request = ApiRequest(
             "PATCH", path, (), {"status": change}, "application/merge-patch+json"

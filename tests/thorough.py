@@ -1,4 +1,4 @@
-"""How many examples of a property are tried: few, and many by `make thorough`."""
+"""The number of examples of a property: few, and many by `make thorough`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Form(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind, and the spec that the server fills in where there is none."""
+    """A kind, and the spec that the server fills in if it is missing."""
 
     cls: type
     spec: Json

@@ -100,7 +100,7 @@ def selector_in(given: Any) -> Any:
 def configuration(
     name: str, selector: Any = None, *, webhook: str = "judge.hooks.test", **more: Any
 ) -> dict[str, Any]:
-    """A configuration with one webhook, which is about nothing that anybody writes."""
+    """A configuration with one webhook, which matches no object that tests write."""
     rule = {
         "apiGroups": ["nothing.test"],
         "apiVersions": ["v1"],

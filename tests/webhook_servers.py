@@ -74,7 +74,7 @@ def fn_of(registry: Registry, settings: Settings = DEFAULTS) -> WebhookFn:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client got."""
+    """A client's answer."""
 
     status: int
     text: str
@@ -129,7 +129,7 @@ class Client:
         """Send a body: bytes as they are, anything else as JSON."""
         assert self._session is not None
         data = body if isinstance(body, bytes) else orjson.dumps(body)
-        # Files of bytes: aiohttp warns of large bodies that are none.
+        # Files of bytes: aiohttp warns of other large bodies.
         async with self._session.request(
             method, self.url + path, headers=headers, data=BytesIO(data)
         ) as answer:
@@ -141,7 +141,7 @@ class Client:
             )
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A bare connection, for what is no HTTP."""
+        """A bare connection, for input that is not HTTP."""
         return await asyncio.open_connection(self.host, self.port, ssl=self.tls or None)
 
 

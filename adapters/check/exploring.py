@@ -1,4 +1,4 @@
-"""Faults in authors' tests: one found failure, or all faults of an operator."""
+"""Faults in authors' tests: one fault that was found, or all faults of an operator."""
 
 from __future__ import annotations
 
@@ -70,12 +70,16 @@ def fault(
 ) -> Fault:
     """A fault at one site, by its `name` in docs/checking.md, such as "F10:applied".
 
-    The site is what a `handler` asks for ("" is the operator itself), its effect and
-    target `asked` as in `create="configmaps/x-a"`, for the `nth` time; or an `event`,
-    as in `event="ADDED xs/x"`; or lines of a `log`, as in `log="default/web-0/app"`; or
-    the rest `after` so many actions of the user; or the
-    whole `run`, of a controller for instance. `detail` chooses a child. Raises
-    `ValueError` for names and sites that do not exist.
+    The site is one of:
+
+    - what a `handler` asks for ("" is the operator itself), for the `nth` time; `asked`
+      is the effect and its target, as in `create="configmaps/x-a"`
+    - an `event`, as in `event="ADDED xs/x"`
+    - lines of a `log`, as in `log="default/web-0/app"`
+    - the rest `after` this number of user actions
+    - the whole `run`, for example of a controller
+
+    `detail` chooses a child. Raises `ValueError` for names and sites that do not exist.
 
     >>> print(fault("F10:applied", "c", create="configmaps/x-a"))
     `create configmaps/x-a` (1st, handler c) is applied, and its reply is lost
@@ -122,36 +126,36 @@ def _site(
 class crash:
     """The operator crashes, before or after an effect of a handler.
 
-    The `handler` is named by its id, "" is the operator itself; the effect as in
-    `create="configmaps/x-a"`, for the `nth` time:
+    `handler` is the id of a handler, or "" for the operator itself. The effect is given
+    as in `create="configmaps/x-a"`, for the `nth` time:
 
         crash.after("c", create="configmaps/x-a")
     """
 
     @staticmethod
     def before(handler: str = "", *, nth: int = 1, **asked: str) -> Fault:
-        """Crash of the operator before the `nth` time that `handler` asks for it."""
+        """Crash the operator before the `handler` asks for it the `nth` time."""
         site = _site(handler, nth, None, None, None, None, asked)
         return Fault(BY_NAME["F1:before"], site)
 
     @staticmethod
     def after(handler: str = "", *, nth: int = 1, **asked: str) -> Fault:
-        """Crash of the operator when the `nth` effect of the `handler` is applied."""
+        """Crash the operator after the `nth` effect of the `handler` is applied."""
         site = _site(handler, nth, None, None, None, None, asked)
         return Fault(BY_NAME["F1:after"], site)
 
     @staticmethod
     def at_rest(after: int) -> Fault:
-        """Crash of the operator at rest, after so many actions of the user."""
+        """Crash the operator at rest, after this number of user actions."""
         return fault("F1:rest", after=after)
 
 
 class Exploration:
-    """The findings of all single faults of a script, as `explore` answers them.
+    """The findings of all single faults of a script, as `explore` returns them.
 
-    `case` is the operator with its world and the script, `report` has the failures. The
-    special faults (docs/checking.md) fail only where they are asked for by `special`.
-    One that `is_part` of several need not tell something of each property.
+    `case` is the operator with its world and the script, `report` has the failures.
+    Special faults (docs/checking.md) fail only if `special` asks for them. An
+    exploration that `is_part` of several need not have a result for each property.
 
         explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
     """
@@ -172,7 +176,8 @@ class Exploration:
 
         Each is a name, or one of `stabilise`, `leave_no_orphans`, `never_create_twice`
         and `keep_data`. Raises `AssertionError` with the schedules that violate them,
-        or where nothing is known of one, and `ValueError` for a name that is none.
+        or if nothing is known about a property. Raises `ValueError` for an unknown
+        name.
         """
         names = names_of(properties)
         found = [
@@ -183,7 +188,7 @@ class Exploration:
         if found:
             raise AssertionError("\n".join(as_lines(self.report, found)))
         report = self.report
-        # Of a handler that this script never asks something is to be known if named.
+        # Report a handler that this script never calls only if the user names it.
         known = names if properties else names - {*report.unshown}
         unsure = [
             each for each in report.properties if each in known & {*report.unsure}
@@ -215,16 +220,18 @@ def checks(
     budget: int | None = None,
     special: bool = False,
 ) -> list[Check]:
-    """Parameters for pytest: one check for each script and sort of fault.
+    """Return parameters for pytest: one check for each script and sort of fault.
 
-    `operator`, `crds`, `objects`, `calls`, `settings` and `leader_elect` are those of
-    `Simulation`, `rivals` other controllers by kind. `script` is a file as for `fnop
-    check --script`: its SCRIPTS are spread instead of those that `fnop check` makes up,
-    and all else in it counts. `former` is the code before an upgrade. `budget` is the
-    largest number of schedules of each script. Sorts of which a script has no schedule
-    have no check; the special ones have one, which fails, only if `special`. The runs
-    without faults are done at once. Raises `AssertionError` for what cannot be checked.
-    The items can be spread by pytest-xdist:
+    `operator`, `crds`, `objects`, `calls`, `settings` and `leader_elect` are the same
+    as for `Simulation`. `rivals` are other controllers, by kind. `script` is a file as
+    for `fnop check --script`: its SCRIPTS replace those that `fnop check` generates,
+    and everything else in it counts. `former` is the code before an upgrade. `budget`
+    is the largest number of schedules of each script.
+
+    A sort of fault without a schedule in a script has no check. The special sorts have
+    one, which fails only if `special`. The runs without faults are done at once. Raises
+    `AssertionError` for an operator or script that cannot be checked. pytest-xdist can
+    distribute the items:
 
         @pytest.mark.parametrize("check", checks("operator.py", crds="crd.yaml"))
         def test_operator(check):
@@ -273,7 +280,7 @@ def checks(
 
 
 def _spread(campaign: Campaign, budget: int | None, special: bool) -> Iterator[Check]:
-    """A check for each sort of fault among the schedules of one case."""
+    """Yield a check for each sort of fault among the schedules of one case."""
     sorts: dict[str, list[Task]] = {}
     for task in campaign.tasks()[:budget]:
         if special or not is_special(task.schedule):
@@ -288,7 +295,7 @@ def _spread(campaign: Campaign, budget: int | None, special: bool) -> Iterator[C
 class Check:
     """One script with one sort of fault, an item for pytest: call it to check it.
 
-    `checks` makes them, of the `tasks` of a `campaign` of one case. `case` is the
+    `checks` makes them from the `tasks` of a one-case `campaign`. `case` is the
     operator with its world and the script, `code` the sort of fault, such as "F10"; ""
     is the benign run.
 
@@ -300,14 +307,14 @@ class Check:
         (explorer,) = campaign.explorers
         self.case, self.code = explorer.case, code
         self._campaign, self.tasks = campaign, tasks
-        # pytest names its items by this.
+        # pytest names its items by this attribute.
         self.__name__ = f"{self.case.name}-{code or 'benign'}".replace(" ", "-")
 
     def __repr__(self) -> str:
         return self.__name__
 
     def __call__(self) -> None:
-        """Try its schedules. Raises `AssertionError` where a property is violated."""
+        """Try its schedules. Raises `AssertionError` if a property is violated."""
         with _told():
             results = self._campaign.run(self.tasks)
         report = self._campaign.report(results, self.tasks)
@@ -333,14 +340,15 @@ def explore(
     """Try every single fault on an operator while a user does these `actions`.
 
     `operator`, `crds`, `objects`, `calls`, `settings`, `leader_elect` and `namespace`
-    are those of `Simulation`; the actions are made by `create`, `edit`, `delete`,
-    `wait`, `pace`, `upgrade`, `outage` and `log_line`. `rivals` are other controllers,
-    by kind. `script` is a file as for `fnop check --script`, of which all but the
-    SCRIPTS counts; `former` is the code before an upgrade. With `depth` 2 pairs of
-    faults are tried, too; `budget` is the largest number of schedules; special faults
-    fail only if `special`. Raises
-    `AssertionError` for what cannot be checked, such as an action that the cluster
-    refuses without any fault, and `ValueError` without actions.
+    are the same as for `Simulation`. `create`, `edit`, `delete`, `wait`, `pace`,
+    `upgrade`, `outage` and `log_line` make the actions. `rivals` are other controllers,
+    by kind. `script` is a file as for `fnop check --script`; everything in it counts
+    except the SCRIPTS. `former` is the code before an upgrade.
+
+    With `depth` 2 fnop also tries pairs of faults. `budget` is the largest number of
+    schedules. Special faults fail only if `special`. Raises `AssertionError` if the
+    operator cannot be checked, for example if the cluster refuses an action without any
+    fault. Raises `ValueError` without actions.
 
         @given(manifests("crd.yaml"))
         def test_converges(claim):
@@ -390,7 +398,7 @@ def explore(
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """A test fails with the sentence alone for what cannot be checked."""
+    """Fail the test with the sentence alone if something cannot be checked."""
     try:
         yield
     except (
@@ -403,7 +411,7 @@ def _told() -> Iterator[None]:
 def _models(
     calls: Mapping[Any, Callable[..., Any]] | None, module: ModuleType | None
 ) -> Models:
-    """The models that are given, before those of a script."""
+    """Return the models that the caller gives, followed by those of a script."""
     if isinstance(calls, Models) or module is None:
         return models_for(calls)
     return models_for({**models_in(module), **(calls or {})})

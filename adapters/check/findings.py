@@ -1,4 +1,4 @@
-"""The failures of a check as they are shown: each run once, as small as can be."""
+"""The failures of a check as shown: each run once, shrunk as far as possible."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Findings:
         self._campaign, self._limits, self._folder = campaign, limits, folder
 
     def shown(self, report: Report) -> Iterator[Shown]:
-        """The failures that are shown, at most `SHOWN_MAX`: all properties first."""
+        """Yield the failures to show, at most `SHOWN_MAX`: each property first."""
         told: set[tuple[str, ...]] = set()
         left = {_sentence(each.violation) for each, _ in report.failures}
         tries = SHOWN_MAX
         for failure, number in _each_property_first(report.failures):
             if not tries or _sentence(failure.violation) not in left:
-                continue  # a run that is shown has it, too
+                continue  # a run that is shown has this failure, too
             tries -= 1
             explorer = self._campaign.explorer_of(failure.case)
-            if failure.violation.property == "pure":  # it takes two processes
+            if failure.violation.property == "pure":  # needs two processes
                 yield Shown(explorer.case, failure, number)
                 continue
             explorer, smaller = self._shrunk(explorer, failure)
@@ -48,7 +48,7 @@ class Findings:
             yield Shown(explorer.case, smaller, number, *files, beside)
 
     def _shrunk(self, explorer: Explorer, failure: Failure) -> tuple[Explorer, Failure]:
-        """The smallest failure that is found within the limits, with its story."""
+        """Return the smallest failure found within the limits, with its story."""
         limits, name = self._limits, failure.violation.property
         if limits.may_shrink():
             if not sys.stderr.isatty():
@@ -67,7 +67,7 @@ class Findings:
     def _beside(
         self, explorer: Explorer, shown: Failure, left: Container[tuple[str, str]]
     ) -> tuple[Violation, ...]:
-        """The other failures that are yet to be shown, and that this run has, too."""
+        """Return the other failures of this run that are not shown yet."""
         found: Sequence[Violation] = ()
         with self._limits.interruptible():
             is_benign = not shown.schedule
@@ -77,16 +77,16 @@ class Findings:
 
 
 def _sentence(violation: Violation) -> tuple[str, str]:
-    """A failure as it is told in one line."""
+    """A failure as it is shown in one line."""
     return violation.property, violation.message
 
 
 def _each_property_first(
     failures: Sequence[tuple[Failure, int]],
 ) -> list[tuple[Failure, int]]:
-    """The first failure of each property, so that each verdict is explained; then all.
+    """Order failures: the first of each property, so that each verdict is explained.
 
-    The numbers are of those like it.
+    Then all others. The numbers count the failures like each one.
     """
     kinds = {each.violation.property: (each, number) for each, number in failures[::-1]}
     first = [*kinds.values()][::-1]

@@ -1,4 +1,4 @@
-"""The folder of `--save`: the recordings of failures, tried again by the next call."""
+"""The folder of `--save`: recordings of failures, which the next call tries again."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from fnop.interpreters.recording.format.digests import PYTHON, digests_of
 
 __all__ = ["Folder"]
 
-# Parts of a call that are paths: one file may be named in several ways.
+# Parts of a call that are paths: a file may have several names.
 _PATHS = ("operator", "models", "models of", "former")
 
 
 class Folder:
-    """The recordings in a folder, which is made where something is written.
+    """The recordings in a folder, which is created when something is written.
 
-    `call` is what the header of a failure tells of the call that has found it. What the
-    handlers were, by their digests, stands in `handlers.json`: only where the folder is
-    there. A check without failures leaves nothing behind where nobody has made a
-    folder, as the next one can do without: it only changes the order.
+    `call` is the part of a failure's header that describes the call that found it.
+    `handlers.json` has the digests of the handlers; it is written only if the folder
+    exists. A check without failures creates no folder. The next check can do without
+    the digests: they only change the order.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class Folder:
         self._may_record = True
         self._benigns: dict[Path, str] = {}
         self._digests = path / "handlers.json"
-        # Each shard has tried its own part alone.
+        # Each shard has tried only its own part.
         part = "{}/{}".format(*shard) if shard[1] > 1 else ""
         self._who = " ".join((*map(str, call["operator"]), part)).strip()
 
     # -------------------------------------------------------------- found before
 
     def known(self, cases: Sequence[Case]) -> Iterator[Known]:
-        """The failures that former calls of the same kind have found.
+        """Yield the failures that former calls of the same kind have found.
 
-        Each has the world and the script of its recording, which is a smaller one; the
-        case is one of these where that is the same. What cannot be used any more is
-        left out.
+        Each has the world and the script of its recording, which is a smaller one. Its
+        case is one of `cases` if that is the same. Recordings that can no longer be
+        used are skipped.
         """
         same = {digest_of(case_record(each)): each for each in cases}
         for file in sorted(self._path.glob("*.fnop")) if cases else ():
@@ -82,14 +82,14 @@ class Folder:
                 yield found._replace(case=case)
 
     def _is_of_this_call(self, record: Mapping[str, Any]) -> bool:
-        """Whether it was found with the operator's files and options of this call."""
+        """Whether its call had the operator's files and options of this call."""
         return all(_same(name, record.get(name), self._call[name]) for name in _CALL)
 
     def changed(self, handlers: tuple[Handler, ...]) -> frozenset[str]:
-        """The ids of handlers whose code is new since the last call; or none.
+        """Return the ids of handlers whose code has changed since the last call.
 
-        None is known to be new where the last call is not known, or where another
-        Python has done it: its digests are others.
+        The result is empty if the last call is unknown, or if another version of Python
+        ran it: then the digests differ anyway.
         """
         before = _digests_in(self._digests).get(self._who)
         if not isinstance(before, dict) or before.get("python") != PYTHON:
@@ -100,7 +100,7 @@ class Folder:
         return frozenset(id for id, each in now.items() if known.get(id) != each)
 
     def remember(self, handlers: tuple[Handler, ...]) -> None:
-        """Write down what the handlers are now, where the folder is there."""
+        """Write down the present handlers' digests if the folder exists."""
         if not self._path.is_dir():
             return
         now = {"python": PYTHON, "handlers": digests_of(handlers)}
@@ -109,7 +109,7 @@ class Folder:
         def write(file: Path) -> None:
             part = file.with_suffix(f".{os.getpid()}")
             part.write_bytes(orjson.dumps(all, option=PRETTY))
-            part.replace(file)  # as a whole: another shard may read it
+            part.replace(file)  # atomically: another shard may read it
 
         self._written(self._digests, write)
 
@@ -118,7 +118,7 @@ class Folder:
     def saved(self, explorer: Explorer, failure: Failure) -> tuple[str, str]:
         """Write the recordings of a failure, and of the run without faults.
 
-        The files; "" for one that is not there.
+        Returns the names of the two files; "" for one that was not written.
         """
         if not self._may_record:
             return "", ""
@@ -134,9 +134,12 @@ class Folder:
         return found, self._benign(explorer.case)
 
     def _benign(self, case: Case) -> str:
-        """Write the recording of a case's run without faults, once; its file, or ""."""
+        """Write the recording of a case's run without faults, once.
+
+        Returns its file, or "".
+        """
         file = place_of_benign(self._path, case)
-        # A failure found before may have one under another name.
+        # A failure found before may have a recording under another name.
         own = file.stem.rpartition("-")[2]
         file = next(iter(sorted(self._path.glob(f"benign-*-{own}.fnop"))), file)
         if file not in self._benigns:
@@ -144,7 +147,7 @@ class Folder:
         return self._benigns[file]
 
     def _written(self, file: Path, write: Callable[[Path], None]) -> str:
-        """Write a file as a whole, or not; its name, or ""."""
+        """Write a whole file, or nothing; return its name, or ""."""
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             write(file)
@@ -178,7 +181,7 @@ def _resolved(found: Any) -> list[str]:
 
 
 def _known_in(record: Mapping[str, Any], like: Case, name: str) -> Known | None:
-    """The failure that a recording tells, in a case of its own; None for none."""
+    """The failure that a recording shows, in a case of its own; None if it has none."""
     try:
         case = like._replace(
             name=name,
@@ -196,7 +199,7 @@ def _known_in(record: Mapping[str, Any], like: Case, name: str) -> Known | None:
 
 
 def _digests_in(file: Path) -> dict[str, Any]:
-    """The digests of handlers in a file; none where it is no such file."""
+    """The digests of handlers in a file; empty if the file is not a file of digests."""
     try:
         found = orjson.loads(file.read_bytes())
     except (OSError, ValueError):

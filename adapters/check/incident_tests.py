@@ -1,4 +1,4 @@
-"""A part of a recording as a test for pytest: what others did, and what came of it."""
+"""A part of a recording as a test for pytest: what others did, and the outcome."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def incident_test(
     settings: Settings,
     derived: Container[str] = (),
 ) -> str:
-    """The source of a test that has a recorded part of a run again, in simulation.
+    """The source of a test that replays a recorded part of a run in simulation.
 
-    `paths` are the operator's files, `settings` those of the command line, and
-    `derived` are texts that are others in each run.
+    `paths` are the operator's files, `settings` come from the command line, and
+    `derived` are texts that differ in each run.
     """
     manager, given = settings.marker, settings_source(settings)
     answers = answers_to_json(incident)
@@ -91,7 +91,7 @@ def incident_test(
 
 
 def settings_source(settings: Settings) -> str:
-    """The settings that a command line has given, as Python source; "" for none.
+    """The settings that a command line has given, as Python source; "" without any.
 
     >>> settings_source(Settings(operator="billing", namespaces=("prod",)))
     "fnop.Settings(operator='billing', namespaces=('prod',))"
@@ -139,7 +139,7 @@ def _body(incident: Incident) -> Iterator[str]:
         if each["do"] != "wait":
             yield "sim.settle()"
     if incident.left:
-        # Functions are asked again and again, and answer otherwise in time.
+        # fnop calls functions again and again, and their answers change over time.
         yield f"sim.wait({incident.left!r})"
         yield "sim.settle()"
     yield "assert sim.settled, sim.unsettled"

@@ -1,4 +1,4 @@
-"""The limits of a check: its time, its tries and signals; and what it tells by then."""
+"""The limits of a check: its time, tries and signals; and the report up to then."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from fnop.interpreters.runtime.interrupts import interruptible
 
 __all__ = ["Limits", "Steps"]
 
-# The alarm rings again after this time.
+# The alarm rings again after this interval.
 AGAIN_SECONDS = 0.5
-# The alarm rings when the time is over, and never just before.
+# The alarm rings this long after the end of the time, so that it never rings before.
 LATER_SECONDS = 0.01
 
 
 class Steps(NamedTuple):
-    """The steps of a progress bar: schedules, or tasks where their number is unknown.
+    """The steps of a progress bar: schedules, or tasks if their number is unknown.
 
-    A first fault is one task, with a number of pairs that only trying it tells.
+    A first fault is one task. Its number of pairs is known only after trying it.
     """
 
     length: int
@@ -38,7 +38,7 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, options: Options, tasks: int) -> Steps:
-        """The steps of so many tasks, of which each may have several schedules."""
+        """The steps of this number of tasks; a task may have several schedules."""
         if options.depth != 2:
             return cls(min(tasks, options.budget or tasks), "schedules", True)
         if options.budget is not None:
@@ -46,17 +46,17 @@ class Steps(NamedTuple):
         return cls(tasks, "schedules, and first faults of pairs", True)
 
     def taken(self, result: Result) -> int:
-        """The steps that a result is."""
+        """The number of steps that a result counts for."""
         return 1 if self.are_tasks else len(result.verdicts)
 
 
-# The first line about the progress comes by then, and the others after growing pauses.
+# The first progress line comes after this time, the others after growing pauses.
 _FIRST_SECONDS = 10.0
 _MOST_SECONDS = 60.0
 
 
 class _Lines:
-    """Lines about the progress, where nobody watches a bar: in CI, or into a file."""
+    """Progress lines when no user watches a bar: in CI, or if the output is a file."""
 
     def __init__(self, length: int, label: str, limits: Limits) -> None:
         self._length, self._label, self._limits = length, label, limits
@@ -67,10 +67,10 @@ class _Lines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing: the report follows."""
+        """Do nothing: the report follows."""
 
     def update(self, steps: int, result: Result | None = None) -> None:
-        """Count some steps; from time to time there is a line."""
+        """Count some steps, and print a line from time to time."""
         self._done += steps
         if result is not None:
             self._violating += any(each.violations for each in result.verdicts)
@@ -91,10 +91,10 @@ class _Lines:
 
 
 class Limits:
-    """The limits of one call, in seconds from now on, and in schedules to be tried.
+    """The limits of one call: seconds from now on, and schedules to be tried.
 
-    All schedules that are tried again in order to shrink failures have a `budget` of
-    their own, which is the same as that of the schedules.
+    The schedules that are tried to shrink failures have a `budget` of their own. It is
+    the same number as the budget of the schedules.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class Limits:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is told but the report."""
+        """Whether only the report is printed."""
         return self._quiet
 
     def has_time(self) -> bool:
-        """Whether the time is not over."""
+        """Whether time is left."""
         return self._clock.now().mono < self._end
 
     def left(self) -> float:
@@ -146,10 +146,11 @@ class Limits:
 
     @contextmanager
     def ceiling(self, *, again: bool = True) -> Iterator[None]:
-        """The end of the time ends what is done within, wherever it stands.
+        """End the block when the time is over, at any instruction.
 
-        It is done as Ctrl-C does it: so it ends a run that has no end, too. The alarm
-        rings `again` where an author's code is run, which may take it for its own.
+        It is done as Ctrl-C does it, so it also ends a run that never ends. With
+        `again` the alarm rings repeatedly: an author's code may take the first one for
+        its own.
         """
         if math.isinf(self._end) or not hasattr(signal, "setitimer"):
             yield
@@ -173,13 +174,13 @@ class Limits:
         return self._tries > 0 and self.has_time()
 
     def takes_a_try(self) -> bool:
-        """Take one of the tries, where that is within the limits."""
+        """Take one of the tries; whether that is within the limits."""
         self._tries -= 1
         return self._tries >= 0 and self.has_time()
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """A signal ends what is done within, and there is no more time."""
+        """Let a signal end the block, after which no time is left."""
         try:
             yield
         except KeyboardInterrupt:
@@ -193,7 +194,7 @@ class Limits:
         return self._clock.now().mono
 
     def progress(self, length: int, label: str) -> Any:
-        """The progress of so many steps: a bar for people who watch, or else lines."""
+        """The progress of a number of steps: a bar on a terminal, or else lines."""
         if not sys.stderr.isatty():
             return _Lines(length, label, self)
         return click.progressbar(
@@ -201,6 +202,6 @@ class Limits:
         )
 
     def say(self, sentence: str) -> None:
-        """Tell what is being done, where that is wanted."""
+        """Print what is being done, unless quiet."""
         if not self._quiet:
             echo(f"fnop: {sentence}", err=True)

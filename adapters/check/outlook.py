@@ -1,4 +1,4 @@
-"""The line of a check before its faults: the first verdict, and how long it takes."""
+"""The line of a check before its faults: the first verdict, and an estimated time."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from fnop.interpreters.check.trials.trial import Trial
 
 __all__ = ["Outlook"]
 
-# A check that is done by then needs no estimate.
+# A check that ends within this time needs no estimate.
 _SHORT_SECONDS = 5.0
 
 
 class Outlook:
     """The results of the runs without faults, until all of them are there.
 
-    Then there is a line about them and about the `tasks` with faults, if these are
-    going to take more than some seconds.
+    Then a line reports them and the `tasks` with faults, if those are going to take
+    more than some seconds.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Outlook:
         self._violations: list[Violation] = []
 
     def take(self, result: Result) -> None:
-        """Take in a result; with the last one without a fault there is a line."""
+        """Take in a result; print the line after the last one without a fault."""
         is_own = result.task.case < len(self._campaign.explorers)
         if result.task.schedule or not is_own:
             return
@@ -75,9 +75,10 @@ class Outlook:
         )
 
     def _estimate(self) -> float:
-        """The seconds of all schedules with faults.
+        """Estimate the seconds that all schedules with faults take.
 
-        One script is played again; the others take as long for each turn.
+        One script is played again. The estimate assumes that the others take as long
+        for each turn.
         """
         numbers = Counter(each.case for each in self._faulty)
         (often, _), *_ = numbers.most_common(1)
@@ -92,7 +93,7 @@ class Outlook:
 def _played(explorer: Explorer) -> object:
     """Play the second half of a script, without faults, and judge it.
 
-    A fault strikes in the middle of a script on average.
+    On average, a fault strikes in the middle of a script.
     """
     forks = [*explorer.reference.forks.values()]
     middle = forks[len(forks) // 2].fork() if forks else None

@@ -1,4 +1,4 @@
-"""The places that a check writes to: whether it can, before anything is tried."""
+"""The places that a check writes to, tested before anything is tried."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ SAVE = "fnop-failures"
 
 
 def must_be_writable(options: Mapping[str, Any]) -> None:
-    """End the command with a sentence where a place of its options is no good.
+    """End the command with a sentence if a place of its options cannot be written to.
 
-    Nobody has named the usual folder of `--save`: a check without failures needs none,
-    also where nothing can be written.
+    The default folder of `--save` is not tested, as the user has not named it. A check
+    without failures does not need it, even if nothing can be written there.
     """
     for option, path, reason in _hindrances(options):
         fail(f"{option} {path} cannot be written: {reason}", EXIT_USAGE)
 
 
 def _hindrances(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The options whose places are no good, with the reasons."""
+    """Yield the options whose places cannot be written to, with the reasons."""
     file = options["junit"]
     if file and (reason := _file_reason(Path(file))):
         yield "--junit", file, reason
@@ -39,7 +39,7 @@ def _hindrances(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _file_reason(file: Path) -> str:
-    """Why a file cannot be written; or ""."""
+    """Return why a file cannot be written; or ""."""
     if file.exists():
         return "" if os.access(file, os.W_OK) else "it may not be changed; name another"
     if not file.parent.is_dir():
@@ -48,7 +48,7 @@ def _file_reason(file: Path) -> str:
 
 
 def _folder_reason(folder: Path) -> str:
-    """Why nothing can be written into a folder, which may yet have to be made."""
+    """Return why nothing can be written into a folder, which may not exist yet."""
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not there.is_dir():
         return f"{there.name} is no folder; name another place"

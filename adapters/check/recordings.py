@@ -30,7 +30,7 @@ __all__ = [
     "write_failure",
 ]
 
-# The objects of a check are made up: whoever may read them may read the tokens.
+# The objects of a check are generated, so readers of the file may read the tokens.
 _NO_SECRET = b"fnop check"
 
 
@@ -49,7 +49,7 @@ def write_failure(
 ) -> None:
     """Write the run of a failure as a recording, which `fnop replay` reads.
 
-    `record` is what its header tells of it. Raises `OSError`.
+    Its header is `record`. Raises `OSError`.
     """
     case = _traced(explorer.case)
 
@@ -92,7 +92,7 @@ def _write(
 
 
 def failure_in(file: Path) -> dict[str, Any] | None:
-    """The failure that a recording shows, as its header tells it; else None."""
+    """The failure in a recording's header; else None."""
     try:
         with open(file, "rb") as source:
             header = Recording(str(file), source, RecordingLimits()).header

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-# The remedy for a violation that is meant so.
+# The remedy for an intended violation.
 _MEANT = {
     "history": (
         "name what may depend on it in the file of --script, by its beginning: "
@@ -52,10 +52,10 @@ FOUND_BEFORE = "found before: "
 
 
 class Shown(NamedTuple):
-    """A failure that is shown, shrunk: with its case, and the number of those like it.
+    """A failure as it is shown, shrunk, with its case and the number of others like it.
 
-    `file` is its recording, `benign` that of the run without faults; "" for none.
-    `beside` are other failures that the same run shows.
+    `file` is its recording, and `benign` is the recording of the run without faults; ""
+    if there is no recording. `beside` are other failures of the same run.
     """
 
     case: Case
@@ -71,7 +71,7 @@ Places = Mapping[str, tuple[str, int]]
 
 
 def places_of(handlers: Iterable[Handler]) -> dict[str, tuple[str, int]]:
-    """Where the author has written handlers: as far as that is known."""
+    """The places in the author's code of the handlers, as far as known."""
     found = {}
     for each in handlers:
         name, line = each.definition
@@ -150,12 +150,12 @@ def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
 
 
 def _stanza(head: str, lines: Iterable[object]) -> Iterator[str]:
-    """Lines beneath each other, with a word before the first."""
+    """Lines under each other, with a word before the first."""
     for place, line in enumerate(lines):
         yield f"   {'' if place else head:8}  {line}"
 
 
-# The most differences of two worlds that are told, the first with its number.
+# The most differences of two worlds that are shown, the first with its number.
 _DETAILS_SHOWN = 6
 # The most lines of a story, before and after its fault.
 _BEFORE, _AFTER = 6, 10
@@ -163,7 +163,7 @@ _LANES = {"user": 0, "operator": 1, "fault": 2, "rest": 3}
 
 
 def _lanes(failure: Failure) -> Iterator[str]:
-    """The story around the fault: the user on the left, the operator beside."""
+    """The story around the fault: the user on the left, the operator on the right."""
     story = failure.story
     strikes = [place for place, each in enumerate(story) if each.lane == "fault"]
     first = max(0, (strikes[0] if strikes else 0) - _BEFORE)
@@ -195,7 +195,7 @@ def _summary(report: Report) -> str:
 
 
 def _unexplored(report: Report) -> Iterator[str]:
-    """The limits of the search, so that a pass is not taken for more than it is."""
+    """The limits of the search, so that a pass does not claim more than it shows."""
     if report.missing:
         numbers = ", ".join(map(str, report.missing))
         yield (
@@ -223,7 +223,7 @@ def _unexplored(report: Report) -> Iterator[str]:
 
 
 def _left(report: Report) -> str:
-    """The sentence on what was not tried, and why."""
+    """The sentence about what was not tried, and why."""
     why = " and ".join(CAUSES[each] for each in report.cut)
     if report.left:
         least = "at least " if report.at_least else ""
@@ -241,7 +241,7 @@ def _left(report: Report) -> str:
 
 
 def as_json(report: Report, places: Places) -> dict[str, Any]:
-    """The report as plain JSON; equal reports are equal texts."""
+    """The report as plain JSON; equal reports give equal texts."""
     parts = {"shards": report.shards, "missing": [*report.missing]}
     return {
         "version": 1,
@@ -264,7 +264,7 @@ def as_json(report: Report, places: Places) -> dict[str, Any]:
 
 
 def failure_json(failure: Failure, number: int, places: Places) -> dict[str, Any]:
-    """A failure as plain JSON, with the number of those like it."""
+    """A failure as plain JSON, with the number of failures like it."""
     place = place_of(failure, places)
     return {
         "place": None if place is None else {"file": place[0], "line": place[1]},
@@ -299,7 +299,8 @@ def as_junit(report: Report, name: str) -> str:
                 message = failure.violation.message
                 if report.verdict(each) == "fail":
                     found = ElementTree.SubElement(case, "failure", message=message)
-                else:  # a failure by special faults alone is told, and is none
+                # a failure by special faults alone is reported, but the test passes
+                else:
                     found = ElementTree.SubElement(case, "system-out")
                     lines.insert(0, message)
                 found.text = "\n".join(lines)
@@ -311,7 +312,7 @@ def as_junit(report: Report, name: str) -> str:
 def for_github(report: Report, file: str, places: Places) -> Iterator[str]:
     """Workflow commands of GitHub Actions: an error for each failure.
 
-    It stands at the handler, where one is known, else at the operator's `file`.
+    An error is placed at the handler if it is known, else at the operator's `file`.
     """
     for failure, _ in report.failures[:SHOWN_MAX]:
         level = "warning" if failure.special else "error"
@@ -324,7 +325,7 @@ def for_github(report: Report, file: str, places: Places) -> Iterator[str]:
 
 
 def failure_record(case: Case, failure: Failure) -> dict[str, Any]:
-    """The failure as its recording tells it: enough to run it again."""
+    """The failure as its recording's header has it: enough to run it again."""
     return {
         "property": failure.violation.property,
         "message": failure.violation.message,
@@ -335,7 +336,7 @@ def failure_record(case: Case, failure: Failure) -> dict[str, Any]:
 
 
 def case_record(case: Case) -> dict[str, Any]:
-    """The world of a case as recordings tell it, and what a user does there."""
+    """The world of a case and its user's actions, as recordings have them."""
     restored = {"restored": [*case.restored], "start": case.start}
     return {
         "script": script_to_json(case.script),

@@ -45,15 +45,14 @@ from fnop.interpreters.simulation.scenario import ApplyProblem
 
 __all__ = ["Checking", "ended_by_sigterm", "prints_aside"]
 
-# The time of a check in the inner loop of an author.
+# The time of a check in an author's inner development loop.
 FAST_SECONDS = 10.0
 
 
 class Checking:
-    """One call of the command with its `options`, of its own cases or of others.
+    """One call of the command with its `options`, with generated or given cases.
 
-    It ends the process with status 2, and a sentence, for an operator that cannot be
-    checked.
+    It ends the process with status 2 and a sentence if an operator cannot be checked.
     """
 
     def __init__(
@@ -82,14 +81,14 @@ class Checking:
         self.campaign: Campaign | None = None
         """The schedules that can be tried; None where the time is over already."""
         with self.limits.ceiling(), prints_aside(), onlooker():
-            # A recorded user has done what the cluster has refused, too.
+            # A recorded user has also done things that the cluster refused.
             recorded = [each._replace(made_up=True) for each in cases or ()]
             self.cases = self._cases() if cases is None else recorded
-            if not options["digests"]:  # these are of the cases alone
+            if not options["digests"]:  # digests are those of the cases alone
                 self.campaign = self._campaign()
 
     def run(self) -> int:
-        """Try all, and report; the exit status."""
+        """Try everything, and report; return the exit status."""
         with ended_by_sigterm():
             report, shown = unprepared(self._extent.properties), list[Shown]()
             if self.campaign is not None:
@@ -105,13 +104,13 @@ class Checking:
         return self.cases[0].program.handlers if self.cases else ()
 
     def _run(self, campaign: Campaign) -> tuple[Report, list[Shown]]:
-        """Try all; the report, and the failures that are shown."""
+        """Try everything; return the report, and the failures that are shown."""
         campaign.remember(self._folder.known(self.cases))
         with onlooker():
             tasks = campaign.tasks(self._folder.changed(self._handlers))
         with ExitStack() as stack, self.limits.interruptible():
             other = self._in_another_order(stack)
-            # Several processes are not to be left while they are being ended.
+            # While the processes are being ended, a signal must not interrupt that.
             with self.limits.ceiling(again=self.options["jobs"] == 1):
                 self._try(campaign, tasks, other)
             if other is not None and not self.limits.has_failed:
@@ -196,7 +195,7 @@ class Checking:
         return campaign
 
     def _call(self) -> dict[str, Any]:
-        """The call as the recording of a failure tells it: so it can be run again."""
+        """The call as recordings of failures have it, so that it can be repeated."""
         name = self.options["name"]
         return {
             "operator": [*map(as_unicode, self.paths)],
@@ -237,7 +236,7 @@ class Checking:
                 fail(str(problem), EXIT_USAGE)
 
     def _compare(self, campaign: Campaign, other: OtherOrder) -> None:
-        """Compare the runs under another hash seed: they are no schedules."""
+        """Compare the runs under another hash seed: these are not schedules."""
         if other.is_done:
             self._beside += other.differing(campaign)
             return
@@ -248,12 +247,12 @@ class Checking:
         self.limits.say("the run under another hash seed has taken too long")
 
     def _in_another_order(self, stack: ExitStack) -> OtherOrder | None:
-        """The benign runs under another hash seed, where they are to be judged."""
+        """The benign runs under another hash seed, if they are to be judged."""
         is_wanted = "pure" in self._extent.properties and self._is_own
         is_wanted = is_wanted and not self.options["fast"]
         if self.options["shard"][0] != 1 or not is_wanted:
             return None
-        # One more than it takes, for a small check is soon done itself.
+        # One more process than needed: a small check alone is soon done.
         at_once = self.options["jobs"] + 1
         try:
             return stack.enter_context(OtherOrder.begun(sys.argv[1:], at_once))
@@ -275,18 +274,18 @@ class Checking:
             cannot_write(problem)
 
     def _places(self) -> Places:
-        """Where the operator's handlers stand."""
+        """The files and lines of the operator's handlers."""
         return places_of(self._handlers)
 
 
 def prints_aside() -> redirect_stdout[TextIO]:
-    """The output of the author's code, which is no part of a report, goes to stderr."""
+    """Send the output of the author's code to stderr, apart from the report."""
     return redirect_stdout(sys.stderr)
 
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM interrupts what is done within, as Ctrl-C does."""
+    """Let SIGTERM interrupt the block as Ctrl-C does."""
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Shards: the results of parts of a check, written apart and reported as one."""
+"""Shards: the results of parts of a check, written separately and reported as one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from fnop.interpreters.recording.format.digests import PYTHON, digests_of
 
 __all__ = ["identity_of", "keep", "merged"]
 
-# The options that make another campaign, by their names for people.
+# The options that change the campaign, with their names for users.
 _OPTIONS = {
     "depth": "--depth",
     "budget": "--budget",
@@ -49,14 +49,14 @@ _OPTIONS = {
     "name": "--name",
     "leader_elect": "--leader-elect",
 }
-# ... and those that name files, of which the content counts.
+# ... and those that name files, whose content counts.
 _FILES = {"script": "--script", "calls": "--calls", "former": "--former"}
 
 
 class Part(NamedTuple):
-    """The results of one shard: in which file, of which campaign, and what was found.
+    """The results of one shard: its file, its campaign, and its findings.
 
-    `places` are those of the handlers, and `paths` the operator's files.
+    `places` are the places of the handlers, and `paths` the operator's files.
     """
 
     file: str
@@ -70,7 +70,7 @@ class Part(NamedTuple):
 
     @property
     def worth(self) -> tuple[bool, int, str]:
-        """Which of several results of one shard counts: one with failures, the most."""
+        """The rank among results of one shard: with failures, then with most tries."""
         return bool(self.report.failures), self.report.tried, self.file
 
 
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 def identity_of(
     campaign: Campaign, paths: Sequence[str], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The call that shards of one campaign have in common, by names for people."""
+    """The part of a call that shards of one campaign share, by option names."""
     handlers = campaign.explorers[0].case.program.handlers if campaign.explorers else ()
     worlds = {e.case.name: digest_of(case_record(e.case)) for e in campaign.explorers}
     return {
@@ -111,9 +111,9 @@ def keep(
     shown: Sequence[Shown],
     source: Source,
 ) -> None:
-    """Write the results of a shard into a file that is named by shard and campaign.
+    """Write the results of a shard into a file named by shard and campaign.
 
-    So one that is tried again takes the place of the former. Raises `OSError`.
+    So a shard that runs again replaces its former results. Raises `OSError`.
     """
     shard, shards = options["shard"]
     # Failures of different scripts stay apart.
@@ -150,7 +150,7 @@ def _shown_json(shown: Shown) -> dict[str, Any]:
 
 
 def merged(options: Mapping[str, Any]) -> int:
-    """Report all shards' results as one; the exit status."""
+    """Report all shards' results as one; return the exit status."""
     must_be_writable(options)
     parts = _parts_in(Path(options["merge"]))
     best: dict[int, Part] = {}
@@ -165,7 +165,10 @@ def merged(options: Mapping[str, Any]) -> int:
 
 
 def _parts_in(folder: Path) -> list[Part]:
-    """The results in a folder, which are of one campaign; else the command ends."""
+    """Read the results in a folder.
+
+    The command ends if they are not of one campaign.
+    """
     files = sorted(folder.glob("*.json"))
     if not files:
         fail(f"there are no results in {folder}; write them with --results", EXIT_USAGE)
@@ -182,7 +185,7 @@ def _parts_in(folder: Path) -> list[Part]:
 
 
 def _difference(one: Part, other: Part) -> str:
-    """The names of what two campaigns do not have in common; or ""."""
+    """The names of the options in which two campaigns differ; or ""."""
     names = [*dict.fromkeys((*one.campaign, *other.campaign))]
     found = [e for e in names if one.campaign.get(e) != other.campaign.get(e)]
     if one.shards != other.shards:
@@ -191,7 +194,7 @@ def _difference(one: Part, other: Part) -> str:
 
 
 def _part(file: Path) -> Part:
-    """The results in a file; the command ends where it has none."""
+    """The results in a file; the command ends if it has none."""
     try:
         return _part_of(str(file), orjson.loads(file.read_bytes()))
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""The report of a check, told in the form that was asked for, and the exit status."""
+"""The report of a check in the chosen output form, and the exit status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tell(
     source: Source,
     options: Mapping[str, Any],
 ) -> None:
-    """Print the report as `--output` says, and write that of `--junit`."""
+    """Print the report in the form of `--output`, and write the file of `--junit`."""
     match options["output"]:
         case "json":
             whole = check_report.as_json(report, source.places)
@@ -49,13 +49,13 @@ def tell(
 
 
 def cannot_write(problem: OSError) -> None:
-    """End the command with a sentence on a place that cannot be written to."""
+    """End the command with a sentence about a place that cannot be written to."""
     reason = f"{problem.filename} cannot be written: {problem.strerror}"
     fail(f"{reason}; name another place", EXIT_USAGE)
 
 
 def status_of(report: Report) -> int:
-    """The exit status: whether a property is violated, or nothing is known."""
+    """The exit status: a violated property, nothing known, or success."""
     if not report.is_clean:
         return EXIT_ERROR
     return 0 if report.is_known else EXIT_UNKNOWN

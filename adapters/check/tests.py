@@ -46,10 +46,10 @@ def test_{property}():
 
 
 def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
-    """The source of a test that fails as long as the failure is there.
+    """The source of a test that fails as long as the failure exists.
 
-    `record` is what a failure's recording says about it, `paths` the operator's files
-    if they are others than then.
+    `record` is the header of the failure's recording. `paths` are the operator's files
+    if they have changed since then.
     """
     schedule = schedule_from_json(record["schedule"])
     operator = [*paths] or record["operator"]
@@ -79,12 +79,12 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
 
 
 def _near(file: Any) -> str:
-    """The call that finds a file from wherever the test is put."""
+    """The call that finds a file from any place of the test."""
     return f"near(__file__, {str(file)!r})"
 
 
 def _imports(record: Mapping[str, Any]) -> str:
-    """The lines that import more than `fnop.testing`, in the usual order."""
+    """The imports in addition to `fnop.testing`, in the usual order."""
     lines = []
     if record.get("restored"):
         lines.append("from datetime import UTC, datetime\n\n")
@@ -94,7 +94,7 @@ def _imports(record: Mapping[str, Any]) -> str:
 
 
 def _world(record: Mapping[str, Any]) -> Iterator[str]:
-    """The further arguments of the world that the failure was found in."""
+    """The further arguments of the world in which the failure was found."""
     words = [*map(_near, record.get("models", ()))]
     script = record.get("models of")
     if script:
@@ -122,7 +122,7 @@ def literal(value: Any) -> str:
 
 
 def action_call(found: Mapping[str, Any]) -> str:
-    """The call of a simulation that does an action, which is in JSON."""
+    """The call of a simulation that performs an action, which is given in JSON."""
     place = found.get("namespace")
     namespace = f", namespace={place!r}" if place else ""
     match found["do"]:
@@ -190,11 +190,12 @@ def start_source(wall: float) -> str:
 def answers_source(answers: Mapping[str, Sequence[Any]]) -> str:
     """The recorded answers of called functions, as the models of a simulation.
 
-    `answers` are pairs of arguments and outcomes in JSON, by functions.
+    `answers` are pairs of arguments and outcomes in JSON, by function.
     """
     lines = ["{"]
     for function, pairs in answers.items():
-        # Of an operator's own file by the name alone: it may be called otherwise.
+        # A function in the operator's own file goes by its name alone: the file may be
+        # renamed.
         name = function.removeprefix("fnop_script:")
         lines.append(f"            {name!r}: Recorded(")
         lines.append("                [")
@@ -208,7 +209,7 @@ def answers_source(answers: Mapping[str, Sequence[Any]]) -> str:
 
 
 def has_fnop(answers: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether the source of answers has errors of fnop's in it."""
+    """Whether the source of answers uses errors of fnop."""
     outcomes = (each for pairs in answers.values() for _, each in pairs)
     return any(_outcome(each).startswith("fnop.") for each in outcomes)
 

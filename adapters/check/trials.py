@@ -28,7 +28,7 @@ from fnop.interpreters.runtime.watchdog import PATIENCE_SECONDS, Onlooker
 
 __all__ = ["HASH_SEEDS", "OtherOrder", "digests_of", "in_processes", "onlooker"]
 
-# Schedules that a process is given at a time.
+# Number of schedules that a process gets at a time.
 CHUNK = 8
 _working: tuple[Campaign, Sequence[Task]] | None = None
 
@@ -39,12 +39,12 @@ def in_processes(
     jobs: int,
     goes_on: Callable[[Result], bool],
 ) -> None:
-    """Let several processes try the tasks; they begin as copies of this one."""
+    """Let several processes try the tasks; they start as copies of this one."""
     places = [
         range(start, min(start + CHUNK, len(tasks)))
         for start in range(0, len(tasks), CHUNK)
     ]
-    global _working  # what the copies are to have
+    global _working  # for the copies
     _working = campaign, tasks
     try:
         pool = multiprocessing.get_context("fork").Pool(jobs, _as_a_worker)
@@ -62,12 +62,15 @@ def in_processes(
 
 
 def onlooker() -> Onlooker:
-    """Tell, from now on, of a handler of this thread that does not come back."""
+    """Warn, from now on, about a handler of this thread that does not return."""
     return Onlooker(warn, Machine.feed, PATIENCE_SECONDS)
 
 
 def _as_a_worker() -> None:
-    """Let the first process alone answer signals: it ends its workers."""
+    """Ignore SIGINT, so that only the first process answers signals.
+
+    It ends its workers.
+    """
     onlooker()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -82,9 +85,10 @@ def _tried_in_process(places: Iterable[int]) -> list[Result]:
 # ------------------------------------------------------------------- another order
 
 
-# The hash seeds under which the runs without faults are compared, whatever this process
-# has.  Two words in a set come in one order under all of these in one of 16 sets, three
-# in one of 1296; each seed takes a process, of half a second and those runs.
+# The hash seeds under which the runs without faults are compared, independent of this
+# process's seed. In one of 16 sets, two words have the same order under all of these
+# seeds; three words in one of 1296. Each seed takes a process, half a second, and those
+# runs.
 HASH_SEEDS = ("1", "2", "3", "4", "5")
 
 _ORDER = (
@@ -119,8 +123,8 @@ class OtherOrder:
     def begun(cls, arguments: Sequence[str], at_once: int) -> Iterator[OtherOrder]:
         """Call `fnop` with these arguments several times, until the end of the block.
 
-        Their hash seeds are fixed, so that an operator gets one verdict at each call.
-        Raises `OSError` if no process can be started.
+        Their hash seeds are fixed, so that each call gives an operator the same
+        verdict. Raises `OSError` if no process can be started.
         """
         given = [each for each in arguments if each not in ("-q", "--quiet")]
         with ExitStack() as stack:
@@ -141,19 +145,19 @@ class OtherOrder:
             yield cls(begin, at_once)
 
     def go_on(self) -> None:
-        """Begin further processes where earlier ones have ended."""
+        """Start further processes when earlier ones have ended."""
         under_way = sum(each.poll() is None for each in self._begun)
         for seed in HASH_SEEDS[len(self._begun) :][: self._at_once - under_way]:
             self._begun.append(self._begin(seed))
 
     @property
     def is_done(self) -> bool:
-        """Whether all of them have come to their ends."""
+        """Whether all of them have ended."""
         ended = [each for each in self._begun if each.poll() is not None]
         return len(ended) == len(HASH_SEEDS)
 
     def differing(self, campaign: Campaign) -> Iterator[Result]:
-        """A violation for each case that the processes do not end alike."""
+        """Yield a violation for each case that does not end alike in all processes."""
         found: list[Digests | None] = []
         while len(found) < len(HASH_SEEDS):
             self.go_on()

@@ -1,7 +1,7 @@
-"""SIGUSR1 while `fnop run` runs: it asks for the recording, and never ends the run.
+"""SIGUSR1 during `fnop run`: it requests the recording, and never ends the run.
 
-The default action of the signal is to kill the process: so it is heard from the
-beginning to the end, whether there is a recording or not.
+The default action of the signal is to kill the process. So fnop handles it from the
+beginning to the end, with or without a recording.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_RECORDING = (
 def harmless() -> Iterator[None]:
     """Let SIGUSR1 do nothing, instead of ending the process; in the main thread.
 
-    What is ignored would be so in subprocesses, too: so it has a handler.
+    An ignored signal would be ignored in subprocesses, too: so it has a handler.
     """
     with _heard(lambda: None):
         yield
@@ -43,7 +43,7 @@ def harmless() -> Iterator[None]:
 def _heard(act: Callable[[], None]) -> Iterator[None]:
     """Let SIGUSR1 call a function, between any two instructions of the main thread."""
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or not hasattr(signal, "SIGUSR1"):  # Windows has none
+    if not is_main or not hasattr(signal, "SIGUSR1"):  # Windows does not have it
         yield
         return
     before = signal.signal(signal.SIGUSR1, lambda _number, _frame: act())
@@ -55,9 +55,9 @@ def _heard(act: Callable[[], None]) -> Iterator[None]:
 
 
 class Asked:
-    """Writes down what a recorder has, when SIGUSR1 asks for it.
+    """Write down a recorder's content when SIGUSR1 requests it.
 
-    `path` is the recording; `tell` is given the sentences.
+    `path` is the recording; `tell` is called with the sentences.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Asked:
             yield
 
     def answer(self) -> None:
-        """Write it down, and tell where it is."""
+        """Write it down, and report its place."""
         from fnop.adapters.recordings.recording_files import Background, RingFiles
 
         written = f"all of the run so far can be read in {self._path}"
@@ -103,7 +103,7 @@ def _soon(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
 class AskedInSimulation:
     """An observer that answers SIGUSR1 after the next step of a simulated run.
 
-    The signal may come in the midst of a step's recording.
+    The signal may come during a step's recording.
     """
 
     def __init__(self, asked: Asked) -> None:
@@ -111,7 +111,7 @@ class AskedInSimulation:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear the signal within the block; at its end it is answered at the latest."""
+        """Handle the signal within the block; answer it at its end at the latest."""
         with _heard(self._ask):
             yield
         self._answer()
@@ -120,7 +120,7 @@ class AskedInSimulation:
         self._is_open = True
 
     def observe(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
-        """Answer, if it is asked."""
+        """Answer, if it was requested."""
         self._answer()
 
     def _answer(self) -> None:

@@ -172,7 +172,7 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
 
 
 def options_of_check(**given: Any) -> dict[str, Any]:
-    """The options of a call of the command that gives these alone."""
+    """The options of a call of the command with only these."""
     context = check.make_context("check", ["operator.py"], resilient_parsing=True)
     usual = {key: each for key, each in context.params.items() if key != "paths"}
     return {**usual, "shard": (1, 1), **given}
@@ -187,6 +187,6 @@ def _print_test(file: str, paths: Sequence[str]) -> None:
         fail(
             f"{file} is no recording of a failure: fnop check writes those", EXIT_USAGE
         )
-    # Line by line: further lines of one text are indented, and this is Python.
+    # Line by line: further lines of one text would be indented, and this is Python.
     for line in test_of(found, paths).removesuffix("\n").split("\n"):
         echo(line)

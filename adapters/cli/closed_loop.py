@@ -53,7 +53,7 @@ def excerpt_at(
 
 
 def outline(excerpt: Excerpt, objects: int) -> str:
-    """The beginning of a part in a line, with so many objects."""
+    """The beginning of a part in a line, with the number of its objects."""
     found = number_of(objects, "object")
     known = "of the cluster as it was then" if excerpt.is_true else "as shown by then"
     changes = number_of(len(excerpt.changes), "change")
@@ -61,7 +61,10 @@ def outline(excerpt: Excerpt, objects: int) -> str:
 
 
 def gone_on(recording: Recording, program: Program, step: int, calls: Models) -> int:
-    """Tell how a run goes on from a step, and how its end differs; the exit status."""
+    """Report how a run continues from a step, and how its end differs.
+
+    Returns the exit status.
+    """
     from fnop.interpreters.check.incidents.closed_loop import go_on, without_kubelet
 
     excerpt = excerpt_at(recording, step, None, program.settings.marker)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["cluster"]
 
 ADMIN, ADMINS = "kubernetes-admin", "system:masters"
-# The service by which pods find the API server: a real one makes it for itself.
+# The service by which pods find the API server; a real server creates it itself.
 OWN_SERVICE = {
     "metadata": {
         "name": "kubernetes",
@@ -164,7 +164,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _allow_files() -> None:
-    """A connection is a file, and many systems begin with 1,024."""
+    """Raise the limit of open files for connections; many systems begin with 1,024."""
     try:
         import resource
     except ImportError:  # Windows
@@ -185,7 +185,7 @@ def _log() -> None:
 
 
 def _loop_runner() -> Any:
-    """uvloop where it is installed; asyncio's own loop elsewhere."""
+    """uvloop if it is installed; else asyncio's own loop."""
     try:
         return import_module("uvloop").run
     except ImportError:
@@ -260,7 +260,7 @@ def _beginning(
         create_all(lambda: state.registry, send, read_manifests(manifests, warn))
     except (ManifestProblem, ObjectProblem) as problem:
         raise ServingProblem(str(problem)) from problem
-    # Refused where the manifests have one of their own.
+    # Refused if the manifests have one of their own.
     send(ApiRequest("POST", "/api/v1/namespaces/default/services", body=OWN_SERVICE))
     return state
 
@@ -353,7 +353,7 @@ def _announce(options: dict[str, Any], port: int, found: Secrets | None) -> None
 
 
 def _named(host: str) -> str:
-    """An address as URLs have it; all addresses are reached through loopback."""
+    """An address as URLs have it; a wildcard address is reached through loopback."""
     if host in ("0.0.0.0", ""):
         return "127.0.0.1"
     if host == "::":

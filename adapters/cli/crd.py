@@ -119,7 +119,7 @@ def _must_not_break(
     live: bool,
     options: Mapping[str, Any],
 ) -> None:
-    """Show the breaking changes; exit with 1 for one."""
+    """Show the breaking changes; exit with 1 if there are any."""
     from fnop.adapters.definitions.crd_compatibility import breaks_of_file
 
     found: list[tuple[str, str]] = []
@@ -157,7 +157,7 @@ def _live(
 
 
 def _compare(file: str, text: str, command: str) -> None:
-    """Show the difference of a file from what would be printed; exit with 1 for one."""
+    """Show the difference between a file and the output; exit with 1 for one."""
     try:
         found = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""`fnop diff`: where two recorded runs part."""
+"""`fnop diff`: the point at which two recorded runs diverge."""
 
 from __future__ import annotations
 
@@ -60,13 +60,14 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
     from fnop.interpreters.recording.comparison.causes import compared
 
     try:
-        gc.disable()  # of hundreds of thousands of values none can be collected
+        # of hundreds of thousands of values the collector could free nothing
+        gc.disable()
         (ours, one), (theirs, other) = (_read(file, trusted=trusted) for file in (a, b))
         sides = one, other
         found = compared(ours, theirs)
         lines = [*diff_lines(sides, found)]
         whole = json.dumps(as_json(sides, found), indent=2, default=dict)
-    except Exception as problem:  # a record may be hostile: any error is its own
+    except Exception as problem:  # a record may be hostile: any error is blamed on it
         what = f"{type(problem).__name__}: {problem!s:.200}"
         fail(
             f"the recordings cannot be compared ({what}); one of them is damaged, or "
@@ -100,7 +101,7 @@ def _status(sides: tuple[Side, Side], *, differs: bool) -> int:
 
 
 def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
-    """A recording as a run, and what its header says."""
+    """Read a recording as a run, with its header's content."""
     from fnop.interpreters.recording.comparison.runs import Run
     from fnop.interpreters.recording.format.reader import (
         UNLIMITED,

@@ -1,4 +1,4 @@
-"""`fnop explain`: why an object is as it is, and what comes next."""
+"""`fnop explain`: the reasons for an object's state, and its next changes."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _print(evidence: Evidence, options: dict[str, Any]) -> None:
 
     story = story_of(evidence)
     if options["output"].lower() == "json":
-        # Escapes of JSON keep a terminal safe from what others have written.
+        # Escapes of JSON keep a terminal safe from foreign text.
         echo(json.dumps(as_json(story)))
         return
     width = min(shutil.get_terminal_size((_WIDTH_MAX, 24)).columns, _WIDTH_MAX)

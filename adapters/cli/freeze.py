@@ -1,6 +1,6 @@
 """`fnop freeze` and `fnop resume`: a person among the operators.
 
-A record of a higher priority than the operators' makes them all keep still.
+A record with a higher priority than the operators' freezes them all.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def resume(**where: Any) -> None:
 
 
 def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
-    """Write a record into each of the peering objects; answers their places."""
+    """Write a record into each of the peering objects; return their places."""
     namespaces: Sequence[str] = where["namespace"]
     if bool(namespaces) == where["all_namespaces"]:
         raise click.UsageError("say which operators: -n/--namespace NAME, or -A")

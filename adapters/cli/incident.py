@@ -39,7 +39,7 @@ _DEFINITION = "CustomResourceDefinition"
 
 
 class Part(NamedTuple):
-    """A part of a recording: from a step until another one, about one object or all.
+    """A part of a recording: from one step to another, about one object or all.
 
     `crds` are files with definitions.
     """
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 def printed_test(
     recording: Recording, part: Part, program: Program | None, paths: Sequence[str]
 ) -> int:
-    """Print a test of a part of a run; the exit status."""
+    """Print a test of a part of a run; return the exit status."""
     from fnop.interpreters.recording.replay.replay import recorded_settings
 
     settings = recorded_settings(recording.header)
@@ -73,7 +73,7 @@ def printed_test(
 
 
 class _Test(NamedTuple):
-    """A test as source; so many `derived` texts are left out of it."""
+    """A test as source; `derived` is the number of texts that it omits."""
 
     source: str
     derived: int
@@ -113,8 +113,8 @@ def _passing(
 ) -> _Test:
     """A test that the recorded operator passes.
 
-    What came of the last changes may be missing in the recording, as where a process
-    was killed: then the test ends before them.  The command ends where none passes.
+    The recording may lack the effects of the last changes, for example if the process
+    was killed. Then the test ends before them. The command ends if no test passes.
     """
     settings = program.settings
     why = first = _failure_of(test.source)
@@ -146,7 +146,10 @@ _CUTS_MAX = 12
 
 
 def _failure_of(source: str) -> str:
-    """Why a test fails, in a line; "" if it passes.  It is run once, here."""
+    """The reason why a test fails, in a line; "" if it passes.
+
+    The test is run once, in this process.
+    """
     space: dict[str, Any] = {"__name__": "incident"}
     try:
         with redirect_stdout(sys.stderr):
@@ -165,7 +168,7 @@ def explored(
     calls: Models,
     options: dict[str, Any],
 ) -> int:
-    """Try faults around a part of a run, and report; the exit status."""
+    """Try faults around a part of a run, and report; return the exit status."""
     from fnop.adapters.check.incident_tests import answers_to_json
     from fnop.adapters.check.run import Checking
     from fnop.adapters.cli.check import options_of_check
@@ -174,7 +177,7 @@ def explored(
     from fnop.interpreters.simulation.scenario import ApplyProblem
 
     excerpt = _excerpt(recording, part, program, program.settings.marker)
-    # Runs with and without faults are compared: a function answers them alike.
+    # fnop compares runs with and without faults, so a function must answer both alike.
     excerpt = excerpt._replace(answers=last_answers(excerpt.answers))
     incident = _incident(excerpt, part)
     for sentence in incident.left_out:
@@ -220,7 +223,7 @@ def _excerpt(
 
 
 def _kinds(handlers: Sequence[Handler]) -> tuple[list[Selector], list[Selector]]:
-    """The kinds that are watched for the sake of their owners, and all others."""
+    """The kinds that are watched because of their owners, and all others."""
     selected = [each for each in handlers if each.selector is not None]
     owned = [selector for each in handlers for _, selector in each.owns]
     owned += [each.selector for each in selected if each.owner and each.selector]
@@ -244,9 +247,9 @@ def _incident(excerpt: Excerpt, part: Part) -> Incident:
 
 
 def _compare(excerpt: Excerpt, definitions: Sequence[dict[str, Any]]) -> None:
-    """Tell how given definitions go together with the kinds of the part.
+    """Report whether given definitions fit the kinds of the part.
 
-    The command ends where the recorded objects could not be put into a cluster.
+    The command ends if the recorded objects could not be put into a cluster.
     """
     try:
         fit = fit_of(excerpt, definitions)

@@ -1,7 +1,7 @@
 """The command `fnop`.
 
-Each command is short: read the options, put the pieces together, say how it
-went.  What it takes long to import is imported by the command that needs it.
+Each command is short: read the options, assemble the parts, report the result. Modules
+that take long to import are imported by the command that needs them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _is_option(arg: str) -> bool:
 
 
 class Commands(click.Group):
-    """The commands; Ctrl-C ends whichever it is with a sentence."""
+    """The commands; Ctrl-C ends any of them with a sentence."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command as a process does, with streams that take any text."""
@@ -121,7 +121,7 @@ class Commands(click.Group):
             return super().main(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, which may end itself otherwise when it is interrupted."""
+        """Run the command, which may end itself differently when it is interrupted."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -159,7 +159,7 @@ def _check_variables(command: click.Command) -> None:
         )
 
 
-# Kubernetes sets such variables for a Service: of one that is called fnop-run, too.
+# Kubernetes sets such variables for a Service, including one called fnop-run.
 _OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
 
 
@@ -405,7 +405,7 @@ def _close_recording(recorder: Any) -> None:
 
 
 def _leave(status: int) -> NoReturn:
-    """End the process, also where a called function still blocks its thread."""
+    """End the process, even if a called function still blocks its thread."""
     if any(thread.name.startswith("fnop-call") for thread in threading.enumerate()):
         os._exit(status_after(status))
     sys.exit(status)
@@ -443,7 +443,7 @@ def _signing(settings: Settings, path: str | None) -> Settings:
 def _among_others(
     settings: Settings, *, simulated: bool, options: dict[str, Any]
 ) -> Settings:
-    """Add peering and candidacy to the settings; none of them in a simulation."""
+    """Add peering and candidacy to the settings; neither in a simulation."""
     from fnop.adapters.kubernetes.rivals import candidate_of, member_of
 
     peering, alone = options["peering"], options["standalone"]
@@ -488,7 +488,8 @@ def _recorder(
         if mode == "ring":
             return RingFiles(Path(path), program, fields, warn)
         recorder = recorder_to(Path(path), program, redaction, warn)
-        # Simulated time does not wait for a disk: no step may be dropped for it.
+        # Simulated time does not wait for a disk: no step may be dropped for that
+        # reason.
         return recorder if simulated else Background(recorder, warn)
     except OSError as problem:
         fail(f"cannot write the recording: {problem}", EXIT_USAGE)
@@ -537,8 +538,8 @@ def _simulate(
         console.say(Say("warning", text), at=clock.now().wall)
 
     watchdog, between = Watchdog(stands_still), AskedInSimulation(asked)
-    # Pods stay what the operator and its manifests make of them, unless they are to
-    # write logs.
+    # Pods stay as the operator and its manifests make them, unless they must write
+    # logs.
     reads_logs = any(each.log is not None for each in program.handlers)
     paces = {} if reads_logs else {"kubelet": Off()}
     sim = SimulatedRun(
@@ -628,7 +629,7 @@ def _serve(
     from fnop.adapters.kubernetes.client import ConfigurationProblem
 
     gc.collect()
-    gc.freeze()  # what is there by now stays anyway
+    gc.freeze()  # all present objects stay anyway
     try:
         runner = _loop_runner()
         serves = _serve_cluster(program, console, observers, asked, options)
@@ -639,7 +640,7 @@ def _serve(
 
 
 def _loop_runner() -> Any:
-    """uvloop where it is installed, as Kopf does; asyncio's own loop elsewhere."""
+    """uvloop if it is installed, as in Kopf; else asyncio's own loop."""
     try:
         return import_module("uvloop").run
     except ImportError:

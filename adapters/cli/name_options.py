@@ -1,4 +1,4 @@
-"""Options of commands that are names: what cannot be one is a wrong call."""
+"""Options of commands that are names: an invalid name is a wrong call."""
 
 from __future__ import annotations
 

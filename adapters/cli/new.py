@@ -18,7 +18,7 @@ from fnop.adapters.generate.project_names import NameProblem, Names, names_of
 
 __all__ = ["new"]
 
-# A repository that was just made, or cloned when it had nothing in it yet.
+# A new repository, or the clone of an empty one.
 _OF_GIT = frozenset((".git",))
 
 
@@ -99,10 +99,10 @@ def _check_empty(folder: Path) -> None:
 
 
 def _make(names: Names, folder: Path, *, webhooks: bool) -> int:
-    """Make the files in the folder, all or none; the number of them."""
+    """Write the files into the folder, all or none; return their number."""
     from fnop.adapters.generate.scaffolding import files_of
 
-    # The one place that is known to be writable: there may be none for temporary files.
+    # The only place known to be writable: there may be no folder for temporary files.
     with tempfile.TemporaryDirectory(prefix=".fnop-new-", dir=folder) as place:
         root = Path(place).resolve() / names.project
         files = files_of(names, webhooks=webhooks)
@@ -119,7 +119,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _generate(names: Names, root: Path) -> int:
-    """Write the manifests that the project's `make manifests` writes, too."""
+    """Write the manifests that the project's `make manifests` also writes."""
     from fnop.adapters.generate.scaffolding import generated_by
 
     echo("fnop: trying the operator in a simulated cluster, for its rights", err=True)

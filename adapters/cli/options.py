@@ -1,7 +1,7 @@
 """The options that several commands have, with one meaning and one text each.
 
-A command may add to the text what is so for it alone; the test that walks all commands
-wants the beginning to be the same.
+A command may append text about itself. A test of all commands requires that the
+beginning is the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class _Seconds(click.FloatRange):
-    """A number of seconds; `nan` is none, although it is a float."""
+    """A number of seconds; `nan` is refused, although it is a float."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -46,7 +46,7 @@ _MANIFESTS = click.Path(exists=True)
 files: Decorator = click.argument("paths", nargs=-1, type=_FILE, metavar="[FILE]...")
 """The operator's files."""
 
-# The words of each option, the beginning of its text, and what else click is to know.
+# The names of each option, the beginning of its text, and click's other attributes.
 SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "module": (
         ("-m", "--module"),
@@ -197,21 +197,21 @@ OF_CLUSTER = ("context", "kubeconfig", "as_user", "as_groups", "as_uid")
 def shared(name: str, more: str = "", **attributes: Any) -> Decorator:
     """An option that several commands have; `more` ends its text for this command.
 
-    `attributes` are those of click, in the place of the usual ones.
+    `attributes` are click's, and replace the usual ones.
     """
     words, text, usual = SHARED[name]
     return click.option(*words, help=f"{text}{more}.", **{**usual, **attributes})
 
 
 def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which cluster is meant, and as whom: those of kubectl."""
+    """The options that choose the cluster and the user, as in kubectl."""
     for name in reversed(OF_CLUSTER):
         function = shared(name)(function)
     return function
 
 
 def flag_of(name: str) -> str:
-    """The flag of an option, whose name may be another one if it is shared.
+    """The flag of an option; a shared option's name may differ from its flag.
 
     >>> flag_of("as_groups"), flag_of("against")
     ('--as-group', '--against')

@@ -1,4 +1,4 @@
-"""`fnop plan`: what an operator would do to a cluster now, without doing it."""
+"""`fnop plan`: the changes that an operator would make to a cluster now."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FAIL_ON = ("create", "change", "delete", "raise", "call", "unread", "refused")
 
 
 class WrongCall(click.UsageError):
-    """A wrong call of a command whose status 2 means changes: an error as any other."""
+    """A wrong call of a command whose status 2 means changes: an ordinary error."""
 
     exit_code = EXIT_ERROR
 
@@ -230,7 +230,7 @@ async def _audited(
 
 
 async def audited(program: Program, api: Api, masking: Masking | None = None) -> Audit:
-    """The answers of a program's admission handlers about a cluster as it is now."""
+    """The answers of admission handlers about a cluster's present objects."""
     import random
 
     from fnop.interpreters.plan.audit import Auditor
@@ -295,7 +295,7 @@ async def planned(
     takeover: bool = False,
     dry_run: bool = False,
 ) -> Plan:
-    """The plan of a program for a cluster, as it is now."""
+    """The plan of a program for a cluster in its present state."""
     import random
 
     from fnop.interpreters.plan.planner import Planner
@@ -315,7 +315,7 @@ def _print(found: Plan, options: dict[str, Any]) -> None:
     from fnop.adapters.reports.plan_report import as_json, as_lines
 
     if options["output"].lower() == "json":
-        # Escapes of JSON keep a terminal safe from what others have written.
+        # Escapes of JSON keep a terminal safe from foreign text.
         echo(json.dumps(as_json(found)))
         return
     for line in as_lines(found, own=options["bookkeeping"]):
@@ -336,7 +336,7 @@ def _status(found: Plan, options: dict[str, Any]) -> int:
 
 
 def _reasons(found: Plan, words: Sequence[str]) -> list[str]:
-    """Why the plan is not wanted, a sentence for each word that it has."""
+    """The reasons to reject the plan, a sentence for each matching word."""
     counts = {
         "create": (found.count("create"), "objects would be created"),
         "change": (found.count("change"), "objects would be changed"),

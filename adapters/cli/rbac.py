@@ -84,7 +84,7 @@ _OPTIONS: dict[str, Callable[..., Any]] = {
 
 
 def wishes_of(paths: Sequence[str], options: dict[str, Any], command: str) -> Wishes:
-    """The wishes that the options tell."""
+    """The wishes in the options."""
     from fnop.adapters.generate.rights import Wishes, account_of
 
     if not paths:
@@ -113,7 +113,7 @@ def wishes_of(paths: Sequence[str], options: dict[str, Any], command: str) -> Wi
 
 
 def study_with(wishes: Wishes, *, quiet: bool) -> Study:
-    """Study the operator; what is not known is told, or why it cannot be studied."""
+    """Study the operator; report unknown parts, or the reason of a failure."""
     from fnop.adapters.common.loading import LoadProblem
     from fnop.adapters.common.manifests import ManifestProblem
     from fnop.adapters.generate.rights import RightsProblem, studied
@@ -211,7 +211,7 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
 
 
 def _granted(options: dict[str, Any]) -> tuple[Grants, Account]:
-    """The rights in the manifests, and whose they are."""
+    """The rights in the manifests, and the account that has them."""
     from fnop.adapters.common.manifests import ManifestProblem, read_manifests
     from fnop.adapters.generate.rights import account_of
     from fnop.adapters.generate.roles import NoAccount, granted_by, only_account

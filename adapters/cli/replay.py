@@ -229,14 +229,14 @@ def _done(
     *,
     guard: bool,
 ) -> int:
-    """Do what is asked for; the exit status."""
+    """Do the requested action; return the exit status."""
     from fnop.interpreters.recording.replay.replay import recorded_settings
 
     if not (paths or module):
         return _asked(source, wish)
     header, records = source.opened(reviews=wish.mode is Mode.SHADOW)
     settings = recorded_settings(header).replace(guard=guard)
-    # A status of 1 would tell that a decision differs.
+    # A status of 1 would mean that a decision differs.
     program = program_of(
         paths, module, settings, f"fnop replay {source.path}", broken=EXIT_USAGE
     )
@@ -266,7 +266,7 @@ def _verify_each(source: Recording, program: Program) -> int:
 
 
 def _asked(source: Recording, wish: Wish) -> int:
-    """Answer what the recording alone can be asked."""
+    """Answer the question of a mode that needs only the recording."""
     about = wish.about
     match wish.mode:
         case Mode.TEST:
@@ -292,7 +292,7 @@ def _verify(
 ) -> int:
     """Compare all decisions, up to the first that differs.
 
-    Where another process `goes_on`, the end of the recording need not be there.
+    If another process `goes_on`, the recording may lack its end.
     """
     from fnop.interpreters.recording.replay.replay import other_handlers, replay_file
 
@@ -341,7 +341,7 @@ def _verify(
 
 
 def _surroundings(before: Code, now: Code, handler: str | None) -> str:
-    """The sentence about a difference that is not of the code; "" if it may be."""
+    """The sentence about a difference outside the code; "" if it may be in the code."""
     is_same = handler is not None and now.is_other(before, handler) is False
     if not is_same or now.fnop != before.fnop:
         return ""
@@ -353,7 +353,7 @@ def _surroundings(before: Code, now: Code, handler: str | None) -> str:
 
 
 def _go_on(source: Recording, program: Program, step: int, calls: Sequence[str]) -> int:
-    """Let the run go on from a step, in a simulated cluster."""
+    """Continue the run from a step, in a simulated cluster."""
     from fnop.adapters.cli.closed_loop import gone_on
     from fnop.adapters.common.loading import LoadProblem, load
     from fnop.adapters.testing.models import models_of
@@ -424,7 +424,7 @@ def _shadow(
     program: Program,
     wanted: frozenset[str],
 ) -> int:
-    """Ask each attempt and each review again, and report the decisions that change."""
+    """Repeat each attempt and each review, and report the decisions that change."""
     from fnop.interpreters.shadow.attempts import shadow
 
     found = shadow(records, header, program)
@@ -456,7 +456,7 @@ def _shadow(
 
 
 def _tell(source: Recording, wish: Wish) -> int:
-    """Tell the story of a run, or of one object in it."""
+    """Print the story of a run, or of one object in it."""
     from fnop.adapters.recordings.story_report import is_shown, story_line
     from fnop.interpreters.recording.questions.busy import Busy
     from fnop.interpreters.recording.questions.folding import Folding
@@ -493,7 +493,7 @@ def _tell(source: Recording, wish: Wish) -> int:
 
 
 def _explain(source: Recording, about: str, field: FieldPath, at: int | None) -> int:
-    """Tell why a field has its value; the recording is read twice."""
+    """Print why a field has its value; the recording is read twice."""
     from fnop.adapters.recordings.story_report import why_lines
     from fnop.interpreters.recording.questions.provenance import Provenance
 
@@ -514,7 +514,7 @@ def _explain(source: Recording, about: str, field: FieldPath, at: int | None) ->
 
 
 def _named(source: Recording, about: str, at: int | None) -> Named:
-    """The object of a recording that somebody means, as of a step."""
+    """The object of a recording that the user names, as of a step."""
     contents = Contents()
     read = source.into(contents.add, at)
     if at is not None and read.steps < at:

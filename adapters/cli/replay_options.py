@@ -1,4 +1,4 @@
-"""The options of `fnop replay`: the purpose of a call, and what goes with it."""
+"""The options of `fnop replay`: the purpose of a call, and its details."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Files(Enum):
 
 
 class _Rule(NamedTuple):
-    """The files and the options that go with a mode."""
+    """The files and the options that a mode allows."""
 
     files: Files
     options: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ _RULES: Mapping[Mode, _Rule] = {
     ),
     Mode.TEST: _Rule(Files.PERHAPS, (*_PART, "at")),
 }
-# The options that choose a mode; --from may be a part of another one.
+# The options that choose a mode; --from may also belong to another one.
 _CHOICES = {
     "why": Mode.WHY,
     "step": Mode.STEP,
@@ -78,7 +78,7 @@ _SPELLED = {
 
 
 class Wish(NamedTuple):
-    """The options of a call, which go together."""
+    """The options of a call, which fit together."""
 
     mode: Mode
     field: FieldPath | None
@@ -100,7 +100,7 @@ class Wish(NamedTuple):
 
 
 def wish_of(options: Mapping[str, Any], *, has_files: bool) -> Wish:
-    """The options, if they go together; `has_files` tells that there is an operator.
+    """The options, if they fit together; `has_files` means that there is an operator.
 
     Raises `click.UsageError`.
     """
@@ -138,7 +138,7 @@ def _mode(given: Sequence[str], *, has_files: bool) -> Mode:
 
 
 def _check(mode: Mode, given: Sequence[str], *, has_files: bool) -> None:
-    """Refuse the options that do not go with a mode."""
+    """Refuse the options that a mode does not allow."""
     for name in given:
         if _CHOICES.get(name) is not mode and name not in _RULES[mode].options:
             raise click.UsageError(_misplaced(name, mode, has_files=has_files))
@@ -156,7 +156,7 @@ def _check(mode: Mode, given: Sequence[str], *, has_files: bool) -> None:
 
 
 def _misplaced(name: str, mode: Mode, *, has_files: bool) -> str:
-    """The sentence about an option that does not go with a mode."""
+    """The sentence about an option that a mode does not allow."""
     if name == "at" and mode is Mode.EXPLORE:
         return "--explore begins at the step of --from, not of --at"
     takers = [each for each, rule in _RULES.items() if name in rule.options]

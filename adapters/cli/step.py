@@ -45,15 +45,15 @@ from fnop.interpreters.recording.questions.steps import Reading, Steps
 __all__ = ["AHEAD", "Session", "stepped"]
 
 _AROUND = 4
-# Steps that are read at least beyond the one that is shown: they bring the answers to
-# its requests, and show what was there already.
+# The least number of steps read beyond the shown one: they contain the answers to its
+# requests, and show the objects that already existed.
 AHEAD = 2_500
-# Of so many objects the answers to why and who are kept.
+# The number of objects whose answers to why and who are kept.
 _PROVENANCES_MAX = 4
 
 
 class _Command(NamedTuple):
-    """A command: its names, the short one last, what follows, and what it does."""
+    """A command: its names, with the short one last, its arguments, and its action."""
 
     names: tuple[str, ...]
     given: str
@@ -96,23 +96,23 @@ Enter repeats the last command."""
 
 
 class Quit(Exception):
-    """The session is to end."""
+    """Raised to end the session."""
 
 
 class Unclear(Exception):
-    """No command is written so; the text is one sentence."""
+    """The input is not a command; the text is one sentence."""
 
 
 _Found = TypeVar("_Found")
 
 
 class Session:
-    """The commands on a cursor; what they tell comes as lines.
+    """The commands on a cursor; they return lines.
 
-    `read_on` reads up to a step, or to the end, and gives the steps so far: None where
-    there is nothing more to read.  `provenance` makes the answers to why and who, of an
-    object, from what is recorded up to a step, or to the end.  A step is shown with
-    what `ahead` more steps tell of it.
+    `read_on` reads up to a step, or to the end, and returns the steps so far. It
+    returns None if there is nothing more to read. `provenance` makes the answers to why
+    and who about an object, from the records up to a step, or to the end. A step is
+    shown with information from `ahead` more steps.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Session:
         self._provenance = provenance
 
     def begin(self, about: str | None, at: int | None) -> Iterator[str]:
-        """Begin at a step, or where an object that is chosen is there first.
+        """Begin at a step, or at the first step of a chosen object.
 
         Raises `NoAnswer` or `NoSuchObject`.
         """
@@ -162,7 +162,7 @@ class Session:
         return steps is not None
 
     def _look_ahead(self, step: int) -> bool:
-        """Read what comes after a step; more of it than now, for the next steps."""
+        """Read the following steps; more than needed now, for the next steps."""
         is_near = self.cursor.steps.last < step + self._ahead
         return is_near and self._read(step + 2 * self._ahead)
 
@@ -178,7 +178,7 @@ class Session:
     # --------------------------------------------------------------------- moving
 
     def _moved(self, cursor: Cursor) -> Iterator[str]:
-        """At another step, with what follows upon it."""
+        """Move to another step, and return its lines."""
         self.cursor = cursor
         self._look_ahead(cursor.step)
         while self.cursor.is_unanswered and self._look_ahead(self.cursor.steps.last):
@@ -192,7 +192,7 @@ class Session:
         return self._towards(given, back=True)
 
     def _towards(self, given: str, *, back: bool) -> Iterator[str]:
-        """To a step that is counted, or to one of a sort."""
+        """Move by a number of steps, or to the nearest step of a sort."""
         word, _, rest = given.partition(" ")
         if not word or word.isdecimal():
             count = _count(given, 1)
@@ -240,7 +240,7 @@ class Session:
         return self._moved(self._sought(lambda: self.cursor.goto(step)))
 
     def _step(self, given: str) -> int:
-        """A step that a person means; the recording is read up to there."""
+        """The step that a user names; the recording is read up to it."""
         match given.removeprefix("#"):
             case "first" | "start":
                 return self.cursor.steps.first
@@ -331,7 +331,7 @@ class Session:
         return self._at(self.cursor.bisected(ref, predicate, *ends), ref)
 
     def _at(self, cursor: Cursor, ref: Ref) -> Iterator[str]:
-        """At a step that was found for an object, which stays the one in question."""
+        """Move to a step that was found for an object, which stays the current one."""
         return self._moved(cursor.choosing(ref))
 
     def _meant(self, words: str) -> Ref:
@@ -371,7 +371,7 @@ _SEEKS: Mapping[str, _Seek] = {
 
 
 def _command(word: str, given: str) -> tuple[str, str]:
-    """The command that a word means: its name, one of its letters, or a beginning."""
+    """The command that a word means: by its name, its letter, or a prefix."""
     number = word.removeprefix("#")
     if number.isdecimal():
         return "goto", number
@@ -421,7 +421,7 @@ def _three(given: str) -> tuple[str, str, str]:
 
 
 class _Source:
-    """The recording of a session, which is read as far as it is asked for."""
+    """The recording of a session, which is read as far as needed."""
 
     def __init__(self, recording: Recording) -> None:
         self.header = header = recording.header
@@ -438,10 +438,10 @@ class _Source:
         return self._reading.is_over
 
     def read_on(self, until: int | None) -> Steps | None:
-        """The steps up to one, or to the end; None if they are no more than before."""
+        """The steps up to one, or to the end; None if there are no new ones."""
         reading = self._reading
         if not reading.is_over:
-            # A reading that was interrupted begins anew.
+            # An interrupted reading begins again.
             wanted = None if until is None else max(until, self._lined_up[0])
             try:
                 reading.to(wanted)
@@ -459,17 +459,17 @@ class _Source:
         return steps
 
     def _end(self, reading: Reading) -> None:
-        """The recording is over: say what it lacks there, and what is left out."""
+        """Report, at the end of the recording, its gaps and the skipped parts."""
         with understood():
             reading.end()
         if self._reading.truncated and not self._recording.problem:
-            warn(f"the recording {CUT_OFF}")  # damage is told at the end of all
+            warn(f"the recording {CUT_OFF}")  # damage is reported at the very end
         if reading.left_out:
             events = number_of(reading.left_out, "event")
             warn(f"the first {events} are left out: too many to keep")
 
     def provenance(self, named: Named, until: int | None) -> Provenance:
-        """The answers about an object, with what is recorded up to a step at least."""
+        """The answers about an object, with the records up to a step at least."""
         found = self._provenances.pop(named, None)
         if found is None:
             found = Unfolding(self._recording, lambda: self._provenance(named))
@@ -490,7 +490,7 @@ class _Source:
 def stepped(recording: Recording, about: str | None, at: int | None) -> int:
     """Go through a recording by the commands of a terminal, or of standard input.
 
-    The exit status is 1 where a command of a script has no answer.  Raises
+    The exit status is 1 if a command of a script has no answer.  Raises
     `fnop.interpreters.recording.format.reader.RecordingProblem`.
     """
     source = _Source(recording)
@@ -544,7 +544,7 @@ def _converse(session: Session) -> None:
 
 
 def _with_readline(session: Session) -> None:
-    """Let a line be edited, and names be completed, where that is to be had."""
+    """Allow line editing and completion of names, if readline is available."""
     try:
         import readline
     except ImportError:  # not in every Python
@@ -560,7 +560,7 @@ def _with_readline(session: Session) -> None:
 
 
 def _scripted(session: Session, lines: Iterable[str]) -> int:
-    """Do the commands of a script, one in a line; how many have no answer."""
+    """Run the commands of a script, one per line; return the number that failed."""
     failures = 0
     for line in lines:
         if not line.strip() or line.lstrip().startswith("# "):
@@ -573,7 +573,7 @@ def _scripted(session: Session, lines: Iterable[str]) -> int:
 
 
 def _answer(session: Session, line: str) -> bool:
-    """Do a command and tell what comes of it; False where it has no answer."""
+    """Run a command and print its result; return False if it has no answer."""
     try:
         with understood(NoAnswer, NoSuchObject, Quit, Unclear):
             _tell(session.do(line))

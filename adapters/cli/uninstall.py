@@ -1,4 +1,4 @@
-"""`fnop uninstall`: nothing waits for an operator that is gone."""
+"""`fnop uninstall`: objects need not wait for an operator that is gone."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from fnop.interpreters.runtime.uninstalling import Configuration, Uninstaller
 
 __all__ = ["uninstall", "uninstalled"]
 
-# Of each kind so many objects are named that could not be freed.
+# The number of objects of each kind that are named if they could not be freed.
 _SHOWN_MAX = 5
-# Progress is told after so many objects.
+# Progress is reported after this number of objects.
 _TOLD_EACH = 100
 
 
@@ -141,7 +141,7 @@ async def uninstalled(
     dry_run: bool = False,
     yes: bool = False,
 ) -> int:
-    """Count, ask, take off, look again; the exit status."""
+    """Count, ask, strip, and count again; return the exit status."""
     uninstaller = Uninstaller(api, settings, jitter=random.random)
     catalogue, problem = await uninstaller.reader.catalogue()
     if problem is not None:
@@ -179,7 +179,7 @@ async def uninstalled(
     if not yes and not _confirmed(total, settings.marker, registered):
         echo("nothing was changed")
         return EXIT_ERROR
-    # First: with nobody to answer them, the webhooks may refuse what follows.
+    # First: without a server to answer them, webhooks may refuse the following writes.
     unregistered = await _unregistered(uninstaller, registered)
     freed = await _stripped(uninstaller, counts, namespaces)
     return 0 if complete and unregistered and freed else EXIT_ERROR
@@ -190,7 +190,7 @@ def _named(
 ) -> tuple[tuple[Resource, ...], tuple[str, ...]]:
     try:
         return kinds_named(handlers, catalogue)
-    except Exception as problem:  # of a function of the author's that names kinds
+    except Exception as problem:  # of an author's function that names kinds
         fail(f"which kinds are meant cannot be told: {described(problem)}")
 
 
@@ -198,7 +198,7 @@ def _confirmed(total: Tally, marker: str, registered: Sequence[Configuration]) -
     question = _question(total, marker, registered)
     try:
         return click.confirm(f"The operator must not run any more. {question}")
-    except click.Abort:  # nobody is there to answer
+    except click.Abort:  # no terminal to answer
         echo()
         return False
 
@@ -210,7 +210,8 @@ async def _registered(
     try:
         found = await uninstaller.configurations(catalogue)
     except ReadProblem as problem:
-        # Without such handlers there should be none, and hardly a right to look.
+        # Without such handlers there should be no webhooks, and rarely a right to read
+        # them.
         if not any(each.role in ADMISSION for each in handlers):
             return [], False
         warn(str(problem))
@@ -240,7 +241,7 @@ async def _counted(
     kinds: Sequence[Resource],
     namespaces: tuple[str, ...] | None,
 ) -> tuple[dict[Resource, Tally], int]:
-    """The count of each kind, told; and how many kinds could not be counted."""
+    """Print the count of each kind; return the number of kinds without a count."""
     counts: dict[Resource, Tally] = {}
     unread = 0
     for kind in kinds:
@@ -259,7 +260,7 @@ async def _stripped(
     counts: dict[Resource, Tally],
     namespaces: tuple[str, ...] | None,
 ) -> bool:
-    """Take the marks off, tell how it went, and look again: whether none is left."""
+    """Take the marks off, report the result, and count again: whether none is left."""
     marked = {kind: tally for kind, tally in counts.items() if tally.objects}
     complete = True
     for kind, tally in marked.items():
@@ -274,7 +275,7 @@ async def _stripped(
 
 
 def _progress(kind: Resource, of: int) -> Callable[[int], None]:
-    """A line now and then, where it takes long."""
+    """A line now and then, if it takes long."""
     told = 0
 
     def tell(done: int) -> None:

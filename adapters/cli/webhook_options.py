@@ -1,4 +1,4 @@
-"""The options that say where webhooks are served, and how they are reached."""
+"""The options for the address of served webhooks, and for the way to them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SERVICE = re.compile(r"(?:([^/:]+)/)?([^/:]+)(?::(\d+))?")
 def a_service(
     ctx: click.Context | None, param: click.Parameter | None, value: str | None
 ) -> dict[str, Any] | None:
-    """The `service` of a client configuration; without a namespace none is in it.
+    """The `service` of a client configuration; the namespace is optional.
 
     >>> a_service(None, None, "prod/claims:8443")
     {'name': 'claims', 'namespace': 'prod', 'port': 8443}
@@ -69,7 +69,7 @@ def a_url(
 ) -> str | None:
     """The `url` of a client configuration.
 
-    The API server takes https alone, without a user, a query or a fragment.
+    The API server accepts only https, without a user, a query or a fragment.
 
     >>> a_url(None, None, "https://hooks.example.com/fnop")
     'https://hooks.example.com/fnop'
@@ -96,7 +96,7 @@ def a_url(
 def bundle_of(path: str) -> str:
     """The `caBundle` of a file of certificates.
 
-    Raises `ValueError` with a sentence for a file that has none.
+    Raises `ValueError` with a sentence for a file without certificates.
     """
     try:
         content = Path(path).read_bytes()
@@ -110,7 +110,7 @@ def bundle_of(path: str) -> str:
 def an_address(
     ctx: click.Context | None, param: click.Parameter | None, value: str | None
 ) -> str | None:
-    """An address to listen at: `HOST:PORT`, in which either may be missing.
+    """An address to listen on: `HOST:PORT`; either part may be missing.
 
     >>> an_address(None, None, "127.0.0.1:9443"), an_address(None, None, "[::1]:")
     ('127.0.0.1:9443', '[::1]:')
@@ -185,7 +185,7 @@ _OPTIONS = (
 
 
 def with_webhooks(settings: Settings, options: Mapping[str, Any]) -> Settings:
-    """The settings with the server that the options tell.
+    """The settings with the server of the options.
 
     Raises `click.UsageError` for options that do not go together.
     """

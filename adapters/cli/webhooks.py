@@ -21,8 +21,8 @@ from fnop.core.handlers.program.program import Program
 __all__ = ["webhooks"]
 
 
-# Kubernetes has match conditions from 1.27 on, and names of namespaces as labels from
-# 1.21 on.
+# Kubernetes has match conditions since 1.27, and labels with the names of namespaces
+# since 1.21.
 CONDITIONS, LABELS = (1, 27), (1, 21)
 _LATEST = (1, 999)
 
@@ -169,7 +169,7 @@ def webhooks(
 def _registration(
     settings: Settings, bundle: Mapping[str, str], options: Mapping[str, Any]
 ) -> Registration:
-    """The facts of the options: the operator is in the namespace of its Service."""
+    """The facts in the options: the operator is in the namespace of its Service."""
     from fnop.adapters.generate.rights import account_of
 
     account = account_of(options["service_account"], settings.operator)
@@ -191,7 +191,7 @@ def _registration(
 
 
 def _conditional(program: Program) -> list[str]:
-    """The handlers whose author has given match conditions."""
+    """The handlers with match conditions by the author."""
     return [
         each.id
         for each in program.handlers

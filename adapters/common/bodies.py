@@ -11,12 +11,12 @@ __all__ = ["YAML_TYPES", "written"]
 
 YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
 
-# Signs that YAML does not have as they are, or takes for a line break (YAML 1.1: 5.1).
+# Characters that YAML lacks, or reads as a line break (YAML 1.1: 5.1).
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def written(content_type: str, body: Any) -> bytes:
-    r"""The bytes of a body; a server reads one of server-side apply as YAML.
+    r"""The bytes of a body; servers read a body of server-side apply as YAML.
 
     >>> written("application/apply-patch+yaml", {"a": "\x7f"})
     b'{"a":"\\u007f"}'

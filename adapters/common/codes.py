@@ -1,4 +1,4 @@
-"""The code of operators: which release, which Python, and which handlers' digests."""
+"""The code of operators: the release, the Python version, the handlers' digests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class Code(NamedTuple):
 
     @classmethod
     def recorded(cls, header: Mapping[str, Any]) -> Code:
-        """The code that a recording was made with, as far as its header tells it."""
+        """The code that a recording was made with, as far as its header has it."""
         found = header.get("code")
-        is_known = header.get("digests") == KIND  # others are of an earlier release
+        # other digests are of an earlier release
+        is_known = header.get("digests") == KIND
         digests = found if isinstance(found, dict) and is_known else {}
         named = {str(name): str(each) for name, each in digests.items()}
         return cls(str(header["fnop"]), str(header.get("python", "")), named)
@@ -36,7 +37,7 @@ class Code(NamedTuple):
         return cls(release, PYTHON, digests_of(program.handlers))
 
     def is_other(self, before: Code, handler: str) -> bool | None:
-        """Whether the handler's code is another one; None where nobody knows.
+        """Whether the handler's code has changed; None if unknown.
 
         Python's instructions differ between its versions.
         """
@@ -46,12 +47,12 @@ class Code(NamedTuple):
         return digests[0] != digests[1]
 
     def others(self, before: Code) -> list[str]:
-        """The handlers whose code is another one, as far as it is known."""
+        """The handlers whose code has changed, as far as known."""
         return [each for each in self.digests if self.is_other(before, each)]
 
 
 def versions(before: Code, now: Code, handler: str | None) -> tuple[str, str]:
-    """Two releases, with the handler's code in each where it is known.
+    """Two releases, with the handler's code in each if it is known.
 
     >>> one, two = Code("1", "3.12", {"h": "aa"}), Code("2", "3.12", {"h": "bb"})
     >>> versions(one, two, "h")
@@ -76,7 +77,7 @@ def versions(before: Code, now: Code, handler: str | None) -> tuple[str, str]:
 
 
 def code_lines(before: Code, now: Code) -> Iterator[str]:
-    """The handlers of both whose code is another one, in a line; none for none."""
+    """A line with the handlers of both whose code has changed; no line without any."""
     others = now.others(before)
     known = [each for each in now.digests if now.is_other(before, each) is not None]
     if others:

@@ -1,4 +1,4 @@
-"""The garbage collector in the processes that are fnop's own."""
+"""The garbage collector in fnop's own processes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ __all__ = ["calm_collector"]
 
 
 def calm_collector() -> None:
-    """Let the garbage collector look less often.
+    """Let the garbage collector run less often.
 
-    States of operators and clusters are values that share values, and hardly any
-    cycles: at Python's own thresholds a sixth of the time goes into looking for them.
+    States of operators and clusters are values that share values, with hardly any
+    cycles. At Python's default thresholds, a sixth of the time goes into looking for
+    cycles.
     """
     gc.set_threshold(20_000, 20, 50)

@@ -1,7 +1,7 @@
 """JSON of any depth: an unreadable object must not hide all others.
 
-Kubernetes takes 10,000 levels, the parser 1,024.  Whoever may create one object of a
-kind could keep an operator from listing that kind at all.
+Kubernetes accepts 10,000 levels, the parser 1,024. Otherwise a client that may create
+one object of a kind could keep an operator from listing that kind.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from fnop.effects.values import LEVELS_MAX
 
 __all__ = ["LEVELS_MAX", "loads", "shallow"]
 
-# Possessive: in linear time, whatever the text.
+# Possessive quantifiers: linear time for any text.
 _MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]')
 
 
 def loads(text: bytes, around: int = 0) -> Any:
-    """Parse an object, or a list of objects, with null where it is nested too deep.
+    """Parse an object, or a list of objects, with null for values nested too deep.
 
-    So many levels are `around` the object itself.  Raises `ValueError` for what is no
-    JSON.
+    `around` is the number of levels around the object itself. Raises `ValueError` if
+    the text is not JSON.
     """
     try:
         return orjson.loads(text)
@@ -37,7 +37,7 @@ def loads(text: bytes, around: int = 0) -> Any:
 
 
 def shallow(text: bytes, levels: int = LEVELS_MAX) -> bytes:
-    """The same JSON, with null in the place of values that are nested too deeply.
+    """The same JSON, with null in place of values that are nested too deeply.
 
     >>> shallow(b'{"a": [1, {"b": "}"}], "c": "]"}', 2)
     b'{"a": [1, null], "c": "]"}'

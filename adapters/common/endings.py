@@ -22,19 +22,19 @@ __all__ = [
 EXIT_ERROR, EXIT_USAGE = 1, 2
 # The status after Ctrl-C, as shells have it: 128 and the number of SIGINT.
 EXIT_INTERRUPTED = 130
-# Those of commands that read a recording (docs/recording.md).
+# The statuses of commands that read a recording (docs/recording.md).
 EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
 
-# The status of a check that has come to know nothing (docs/checking.md).
+# The status of a check without any result (docs/checking.md).
 EXIT_UNKNOWN = 3
 
 
 def warn(sentence: str) -> None:
-    """Tell what is to be known beside the result."""
+    """Print a sentence that the user needs in addition to the result."""
     echo(f"fnop: {sentence}", err=True)
 
 
 def fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
-    """End the command, with a sentence on what is wrong."""
+    """End the command with a sentence about the problem."""
     warn(sentence)
     sys.exit(status)

@@ -1,7 +1,7 @@
 """Operator files as modules, and the functions in them by their names.
 
-A file is loaded as `fnop_script_<its stem>`: the same name in every process, and one
-that no other module has, so that `operator.py` or `yaml.py` are as good as any.
+A file is loaded as `fnop_script_<its stem>`. The name is the same in every process, and
+no other module has it. So files may be called `operator.py` or `yaml.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
     "shown_path",
 ]
 
-# pytest shows the author's line, and none of these.
+# pytest shows the author's line, and skips the lines of this module.
 __tracebackhide__ = True
 
 SCRIPT = "fnop_script_"
@@ -56,7 +56,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 # Folders that were made importable because a file was loaded from there.
 _FOLDERS: set[Path] = set()
-# The packages of modules that were loaded by their names, wherever they are installed.
+# The packages of modules that were loaded by their names, in any place.
 _PACKAGES: set[str] = set()
 
 
@@ -67,9 +67,9 @@ class LoadProblem(Exception):
 def load(paths: Sequence[str], modules: Sequence[str] = ()) -> list[ModuleType]:
     """Import files, then modules by name, in this order.
 
-    Each is run only once, even if one of them imports another. What stands next to a
-    file, or in the working directory for named modules, can be imported from it. Raises
-    `LoadProblem`.
+    Each is run only once, even if one of them imports another. They can import modules
+    from the folder of each file and, with named modules, from the working directory.
+    Raises `LoadProblem`.
     """
     files = [_checked(path) for path in paths]
     names = _names(files)
@@ -93,15 +93,15 @@ def _loaded_from(
     return loaded
 
 
-# The handlers of the files that were loaded apart.
+# The handlers of the files that were loaded separately.
 _APART: dict[str, tuple[Handler, ...]] = {}
 
 
 def module_of_file(path: str | Path) -> ModuleType:
-    """Load the module of an operator's file; its handlers are kept apart from others'.
+    """Load the module of an operator's file, and keep its handlers separate.
 
-    `path` is the file, whatever it is called. It is run once in a process, however
-    often it is loaded. Raises `LoadProblem` where it cannot be.
+    `path` is the file; it may have any name. It is run once in a process, even if it is
+    loaded several times. Raises `LoadProblem` if it cannot be loaded.
 
         operator = load("operator.py")
         assert plan_of(operator.created, {"spec": {"size": 1}}).succeeded
@@ -110,10 +110,9 @@ def module_of_file(path: str | Path) -> ModuleType:
 
 
 def near(test: str | Path, file: str | Path) -> str:
-    """Find a `file` that stands beside a `test`, or in a folder above it.
+    """Find a `file` next to a `test`, or in a folder above it.
 
-    At last it is looked for in the working directory. Raises `LoadProblem` where it is
-    nowhere.
+    The last place is the working directory. Raises `LoadProblem` if it is not found.
 
         sim = Simulation(near(__file__, "operator.py"))
     """
@@ -135,7 +134,7 @@ def handlers_of_file(path: str | Path) -> tuple[Handler, ...]:
 
 
 def handlers_of_function(function: Callable[..., Any]) -> list[Handler]:
-    """The handlers that a function was declared as, in a file that was loaded apart."""
+    """The handlers that a function was declared as, in a separately loaded file."""
     found = _APART.get(getattr(function, "__module__", ""), ())
     return [each for each in found if each.declared is function]
 
@@ -247,13 +246,14 @@ def _load_file(file: Path, name: str) -> ModuleType:
 
 
 class _Found(MetaPathFinder):
-    """Finds the operator's files where they import each other: as they are loaded.
+    """Find the operator's files, as they are loaded, when they import each other.
 
-    Else a file would be run twice, under two names, and declare its handlers twice.
+    Otherwise a file would be run twice, under two names, and declare its handlers
+    twice.
     """
 
     def __init__(self) -> None:
-        # The files that were given together, and the names of their modules.
+        # The files given together, and the names of their modules.
         self._names: dict[Path, str] = {}
 
     def know(self, names: dict[Path, str], files: Iterable[Path]) -> None:
@@ -268,7 +268,7 @@ class _Found(MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """The module of a file that was given, if this name means one."""
+        """The module of a given file, if this name means one."""
         stem = fullname.rpartition(".")[2]
         if not any(file.stem == stem for file in self._names):
             return None
@@ -279,7 +279,7 @@ class _Found(MetaPathFinder):
 
 
 class _Again(Loader):
-    """Loads the module of a file that was given; or answers it, if it is loaded."""
+    """Load the module of a given file; return the same module if it is loaded."""
 
     def __init__(self, file: Path, name: str) -> None:
         self._file, self._name = file, name
@@ -308,13 +308,13 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _import_installed(name: str, file: Path) -> None:
-    """Import the installed module that has the name of the file, if there is one.
+    """Import the installed module that has the name of the file, if one exists.
 
-    Then the name is taken, and the file cannot stand in for it.
+    Then the name is taken, and the file cannot shadow it.
     """
     if not name.isidentifier() or name in sys.stdlib_module_names:
         return  # the standard library comes first on the path anyway
-    # One that cannot be imported is nobody's loss.
+    # A module that cannot be imported is not missed.
     with suppress(Exception):
         spec = find_spec(name)
         if spec is not None and not _is_script(spec.origin or "", file):
@@ -322,12 +322,12 @@ def _import_installed(name: str, file: Path) -> None:
 
 
 def _is_script(origin: str, file: Path) -> bool:
-    """Whether a module is the file itself, or stands next to one loaded before it."""
+    """Whether a module is the file itself, or next to one loaded before it."""
     return origin == str(file) or Path(origin).parent in _FOLDERS
 
 
 def _make_importable(folder: Path) -> None:
-    """Let modules in the folder be imported: after the standard library's."""
+    """Let modules in the folder be imported, after the standard library's."""
     if str(folder) in sys.path:
         return
     _FOLDERS.add(folder)
@@ -341,7 +341,7 @@ def _make_importable(folder: Path) -> None:
 
 
 def _sentence(problem: BaseException, what: str) -> str:
-    """Why importing failed, in terms of the author's own lines."""
+    """The reason why importing failed, in terms of the author's own lines."""
     if isinstance(problem, SyntaxError):
         where = _place(problem.filename or what, problem.lineno)
         text = (problem.text or "").strip()
@@ -353,7 +353,7 @@ def _sentence(problem: BaseException, what: str) -> str:
         return f"{problem}{came}; {_advice(problem.name or '')}"
     if isinstance(problem, SystemExit):
         return f"{where}: ends the process: {_source(file, line)}"
-    # The sentences of fnop's own errors need no class in front.
+    # The sentences of fnop's own errors need no class name in front.
     ours = type(problem).__module__.startswith("fnop.")
     kind = "" if ours else f"{type(problem).__name__}: "
     source = _source(file, line)
@@ -394,16 +394,19 @@ def _is_authors(file: str, module: str) -> bool:
 
 
 def is_authors_module(module: ModuleType) -> bool:
-    """Whether a module is of the author's project: it has a file, or is a folder."""
+    """Whether a module belongs to the author's project.
+
+    It has a file, or is a folder.
+    """
     places = [getattr(module, "__file__", None), *(getattr(module, "__path__", ()))]
     files = [each for each in places if each]
     return bool(files) and _is_authors(files[0], module.__name__)
 
 
 def is_authors_file(file: str, module: str) -> bool:
-    """Whether code is the author's: neither Python's, nor of an installed library.
+    """Whether code is the author's: neither Python's nor an installed library's.
 
-    An operator that is installed itself is its author's.
+    The code of an installed operator counts as its author's.
     """
     if module.partition(".")[0] in _PACKAGES:
         return True
@@ -426,7 +429,7 @@ def _place(file: str, line: int | None) -> str:
 
 def shown_path(file: Path) -> str:
     """The path for messages: relative if it is below the working directory."""
-    # That may be gone, or the file be elsewhere.
+    # The directory may be gone, or the file be elsewhere.
     with suppress(OSError, ValueError):
         return str(file.relative_to(Path.cwd()))
     return str(file)

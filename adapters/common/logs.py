@@ -1,16 +1,17 @@
 """Log lines for people and for collectors, through the standard `logging`.
 
-Lines about an object come from the logger `fnop.objects`, the others from `fnop`;
-what operators log themselves from their own modules takes the same form.
+Lines about an object come from the logger `fnop.objects`, the others from `fnop`. Lines
+that operators log from their own modules take the same form.
 
-What goes wrong is shown as far as it is the author's: a traceback begins with the
-first line of the author's code and ends with the last, and where there is none, the
-sentence is enough.  What fnop did not expect itself is shown whole.  A connection that
-does not come about is no mistake in a program: that is one line, with the place, unless
-details are asked for.
+Errors are shown as far as they concern the author's code. A traceback begins with the
+first line of the author's code and ends with the last. If it has no such line, the
+sentence is enough. An error that fnop itself did not expect is shown whole. A failed
+connection is not a mistake in a program. It is logged as one line, with the place,
+unless details are asked for.
 
-Every record is one line of text, whatever is in it (`fnop.adapters.common.plain`); only
-tracebacks have several, and those are indented.  URLs have no user and no password.
+Every record is one line of text, with any content (`fnop.adapters.common.plain`). Only
+tracebacks have several lines, and those are indented. URLs have no user and no
+password.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ _LEVELS = {
     "error": logging.ERROR,
 }
 _SEVERITIES = {number: name for name, number in _LEVELS.items() if name != "verbose"}
-# Dim, yellow, red; ordinary lines stay as they are.
+# Dim, yellow, red; ordinary lines have no colour.
 _COLOURS = {logging.DEBUG: "2", logging.WARNING: "33", logging.ERROR: "31"}
-# An author's line is shown with where it stands in a chain of errors, whose texts
-# may be whole answers of a server.
+# An author's line is shown with its place in a chain of errors, whose texts may be
+# whole responses of a server.
 _TRACEBACK_LENGTH_MAX = 32_000
 _OPERATOR = logging.getLogger("fnop")
 _OBJECTS = logging.getLogger("fnop.objects")
@@ -71,9 +72,9 @@ def configure(
 ) -> Console:
     """Send the log of this process to a stream (standard error if None).
 
-    The level `verbose` is `debug` for fnop and the operator, `info` for all others.
+    The level `verbose` is `debug` for fnop and the operator, and `info` for all others.
     `prefix` begins each line with its object; None means: unless the format has the
-    object anyway.  Configured again, the log goes to the new stream only.
+    object anyway. After another call, the log goes only to the new stream.
     """
     stream = sys.stderr if stream is None else stream
     if prefix is None:
@@ -90,14 +91,14 @@ def configure(
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
-    """Whether a line is more than the chatter of a library."""
+    """Whether a line is more than debug output of a library."""
     if record.levelno >= logging.INFO or record.name.partition(".")[0] == "fnop":
         return True
     return is_authors_file(record.pathname, record.name)
 
 
 class Console:
-    """The console's log: it turns lines of the core into log records."""
+    """The console's log: turns lines of the core into log records."""
 
     def __init__(
         self, level: int, handler: logging.Handler, formatter: logging.Formatter
@@ -118,9 +119,9 @@ class Console:
         write(say, at)
 
     def simulate(self, wall: Callable[[], float]) -> None:
-        """Show the time of a simulated run, in UTC, with what others log, too.
+        """Show the time of a simulated run, in UTC, in other modules' lines, too.
 
-        `wall` tells it, in Unix seconds.
+        `wall` returns it in Unix seconds.
         """
 
         def stamp(record: logging.LogRecord) -> bool:
@@ -137,12 +138,12 @@ class Console:
 
 
 def write(say: Say, at: float | None = None) -> None:
-    """Write one line to the log of this process, however that is configured."""
+    """Write one line to the log of this process, in its present configuration."""
     level = _LEVELS[say.level]
     logger = _OPERATOR if say.subject is None else _OBJECTS
     if not logger.isEnabledFor(level):
         return
-    # Not through logger.log(): looking for the caller is half of its cost.
+    # Not through logger.log(): finding the caller is half of its cost.
     line = _Line(say)
     record = logging.LogRecord(logger.name, level, "", 0, line, None, None)
     record.say = say
@@ -157,7 +158,7 @@ def _stamp(record: logging.LogRecord, at: float) -> None:
 
 
 class _Line:
-    """A line as formatters show it that are not ours."""
+    """A line in the form that other formatters expect."""
 
     __slots__ = ("_say",)
 
@@ -205,7 +206,7 @@ class _TextFormatter(logging.Formatter):
         text = without_userinfo(text)
         if not self._plain:
             return self._head(record) + text
-        # Only what goes on with the line before begins with a blank.
+        # Only continuations of the line before begin with a blank.
         return "\\x20" + text[1:] if text[:1] == " " else text
 
     def _head(self, record: logging.LogRecord) -> str:
@@ -226,7 +227,7 @@ def _second(seconds: int, in_utc: bool) -> str:
 
 
 def _text(say: Say, *, named: bool) -> str:
-    """The object if it is to be named, the message, its fields, and why it failed."""
+    """The object if it is to be named, the message, its fields, and the error."""
     text = say.message
     if named and say.subject is not None:
         text = f"[{say.subject.label}] {text}"
@@ -243,9 +244,9 @@ def _text(say: Say, *, named: bool) -> str:
 
 
 def _traceback(problem: BaseException) -> str | None:
-    """The part of the traceback that is about the author's code, if there is one.
+    """The part of the traceback about the author's code, if it has one.
 
-    An error of fnop's own, in both senses, has all its lines.
+    An unexpected error within fnop keeps all its lines.
     """
     if not _OBJECTS.isEnabledFor(logging.DEBUG) and _is_of_connection(problem):
         return None
@@ -266,12 +267,12 @@ def _traceback(problem: BaseException) -> str | None:
 
 
 def _place(problem: BaseException) -> str:
-    """The author's line where a connection did not come about; or ""."""
+    """The author's line at which a connection failed; or ""."""
     return authors_place(_called(problem)) if _is_of_connection(problem) else ""
 
 
 def _called(problem: BaseException) -> BaseException:
-    """The error of a called function, in place of the one that its caller gets."""
+    """The error of a called function, instead of the one that its caller gets."""
     if isinstance(problem, CallFailed) and problem.__cause__ is not None:
         return problem.__cause__
     return problem
@@ -284,10 +285,10 @@ _UNREACHED = frozenset(
 
 
 def _is_of_connection(problem: BaseException) -> bool:
-    """Whether something outside was not reached: refused, cut, too late, not found.
+    """Whether a remote end was not reached: refused, cut, too late, not found.
 
-    Clients wrap such an error into one of their own.  An error of Python itself that
-    comes up while one is handled is a mistake in the program.
+    Clients wrap such an error into one of their own. But an error of Python itself that
+    is raised while another is handled is a mistake in the program.
     """
     found: BaseException | None = _called(problem)
     is_python = type(found).__module__ == "builtins"
@@ -311,9 +312,9 @@ def _steps(step: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _is_meant(problem: BaseException, steps: Sequence[TracebackType]) -> bool:
-    """Whether fnop says so to the author: by a `raise`, or where an effect is awaited.
+    """Whether fnop raises it for the author: by a `raise`, or at an awaited effect.
 
-    Anything else that comes out of fnop is a fault of fnop's.
+    Any other error from within fnop is a fault in fnop.
     """
     if not steps or not _is_ours(steps[-1].tb_frame.f_globals):
         return False
@@ -340,7 +341,7 @@ def _message_and_traceback(
 def _message(record: logging.LogRecord) -> str:
     """The message of an author's line, even if its arguments do not fit into it.
 
-    Python's own handlers write a traceback to standard error, which is no line of ours.
+    Python's own handlers write a traceback to standard error, without fnop's format.
     """
     try:
         return record.getMessage()
@@ -351,7 +352,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as text, even if it has none."""
+    """A value as text, even if it cannot be converted."""
     try:
         return value if isinstance(value, str) else repr(value)
     except Exception:
@@ -421,7 +422,7 @@ _OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "say
 
 
 def _json(line: dict[str, Any]) -> str:
-    """The line as JSON, in which nothing acts on a terminal."""
+    """The line as JSON, without characters that act on a terminal."""
     try:
         return json_line(
             orjson.dumps(line, default=_text_of, option=_ANY_KEYS).decode()

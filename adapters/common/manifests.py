@@ -1,7 +1,7 @@
 """Manifests: reading them from files as kubectl does, and printing objects as YAML.
 
-kubectl's YAML is not PyYAML's: dates are text and so is `22:22`, `y` is a truth value,
-`1e3` and `0o14` are numbers, and everything ends as JSON.
+kubectl's YAML is not PyYAML's. Dates are text and so is `22:22`, `y` is a boolean,
+`1e3` and `0o14` are numbers, and everything becomes JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 T = TypeVar("T")
 
 _SUFFIXES = (".yaml", ".yml", ".json")
-# Ten times as deep as anybody writes.
+# Ten times the depth of any real manifest.
 _DEPTH_MAX = 500
 
 
@@ -49,11 +49,12 @@ def read_manifests(
 ) -> list[dict[str, Any]]:
     """The objects in these files and directories, in order; `-` is standard input.
 
-    Files hold YAML documents or JSON, directories such files (theirs only, sorted);
-    lists are taken apart, empty documents left out.  Raises `ManifestProblem`.
+    Files hold YAML documents or JSON. Of a directory, the files directly in it are
+    read, sorted. Lists are split into their items, and empty documents are skipped.
+    Raises `ManifestProblem`.
 
-    Of a key that a mapping has twice the last one counts, as with kubectl; `warn` is
-    told of the first such key of each file.
+    If a mapping has a key twice, the last one counts, as with kubectl. `warn` is called
+    with the first such key of each file.
     """
     return [
         manifest
@@ -103,7 +104,7 @@ def _text(source: str) -> str:
 
 
 def _standard_input() -> str:
-    """Standard input, in UTF-8 as files are, whatever the encoding of the terminal."""
+    """Read standard input in UTF-8, as files are, with any encoding of the terminal."""
     content = getattr(sys.stdin, "buffer", None)
     if content is None:
         return sys.stdin.read()
@@ -111,7 +112,7 @@ def _standard_input() -> str:
 
 
 def _objects(document: Any, where: str) -> Iterator[dict[str, Any]]:
-    """The document itself or, of a list, its items."""
+    """The document itself or, if it is a list, its items."""
     if not isinstance(document, dict):
         raise ManifestProblem(f"{where} is not a manifest but {_brief(document)}")
     if str(document.get("kind")).endswith("List") and "items" in document:
@@ -155,7 +156,7 @@ def _brief(value: Any) -> str:
 
 
 class Unparsed(NamedTuple):
-    """The fault of a text, and its line, where that is known."""
+    """The fault of a text, and its line if that is known."""
 
     line: int | None
     form: str
@@ -174,9 +175,9 @@ def parsed_yaml(text: str) -> Success[Any] | Failure[Unparsed]:
 
 
 def first_yaml(text: str) -> Success[Any] | Failure[Unparsed]:
-    r"""The first YAML document of a text; nothing behind it is looked at.
+    r"""The first YAML document of a text; the text after it is ignored.
 
-    client-go reads kubeconfigs so (yaml.Unmarshal).
+    client-go reads kubeconfigs this way (yaml.Unmarshal).
 
     >>> first_yaml("a: 1\n---\nb: {").unwrap()
     {'a': 1}
@@ -189,7 +190,7 @@ def _leading(text: str, loader: Any) -> Any:
 
 
 def _documents(name: str, text: str) -> list[Any]:
-    """The documents in a text, as JSON if it looks like it, else as YAML."""
+    """The documents in a text, as JSON if it looks like JSON, else as YAML."""
     match _parsed(text, is_json=name.endswith(".json")):
         case Success(documents):
             return documents
@@ -225,10 +226,10 @@ def _from_yaml(
     try:
         _check_depth(text, until)
         return Success(load(text, _Loader))
-    # A tag may be given to a value of another form: ValueError.
+    # A tag may stand at a value of another form: ValueError.
     except (yaml.YAMLError, ValueError) as problem:
         mark = getattr(problem, "problem_mark", None)
-        lines = len(text.splitlines()) or 1  # libyaml may point behind the last one
+        lines = len(text.splitlines()) or 1  # libyaml may point after the last line
         line = None if mark is None else min(mark.line + 1, lines)
         what = getattr(problem, "problem", None) or " ".join(str(problem).split())
         return Failure(Unparsed(line, "YAML", what))
@@ -237,7 +238,7 @@ def _from_yaml(
 def _check_depth(text: str, until: type[yaml.Event]) -> None:
     """Refuse a text that is nested too deeply for the reader's stack, up to an event.
 
-    The events of a text are read without recursion, what is made of them is not.
+    The events of a text are read without recursion, but values are constructed with it.
     """
     depth = 0
     for event in yaml.parse(text, _Loader):
@@ -252,16 +253,16 @@ def _check_depth(text: str, until: type[yaml.Event]) -> None:
 
 
 def _key_twice(text: str) -> tuple[str, int] | None:
-    """The first key that comes twice in its mapping, if one does, and its line."""
+    """The first key that comes twice in its mapping, with its line; else None."""
     found = map(_twice_in, yaml.compose_all(text, _Loader))
     try:
         return next((each for each in found if each is not None), None)
     except yaml.YAMLError:
-        return None  # JSON that is no YAML: it has tabs, for instance
+        return None  # JSON that is not YAML: it has tabs, for instance
 
 
 def _twice_in(root: Any) -> tuple[str, int] | None:
-    seen: set[int] = set()  # what an alias names is looked at once
+    seen: set[int] = set()  # each alias's value is visited once
     left = [root]
     while left:
         node = left.pop()
@@ -303,12 +304,12 @@ def _json_documents(text: str) -> Iterator[Any]:
 
 
 def _json_int(text: str) -> float:
-    """An integer, as a float where it has more than 64 bits anyway."""
+    """An integer, as a float if it has more than 64 bits."""
     return int(text) if len(text) <= _DIGITS_MAX else float(text)
 
 
 class _Room:
-    """A bound on the values of a document, with its aliases written out."""
+    """A limit on the values of a document, with its aliases written out."""
 
     def __init__(self, left: int = 1_000_000) -> None:
         self.left = left
@@ -322,10 +323,10 @@ class _Room:
 def _json(
     value: Any, where: str, around: tuple[int, ...] = (), room: _Room | None = None
 ) -> Any:
-    """The value with keys and numbers as JSON has them, nothing shared within.
+    """The value with keys and numbers as JSON has them, without shared parts.
 
-    Raises `ManifestProblem` for what JSON cannot say, and for aliases that would
-    fill the memory.
+    Raises `ManifestProblem` for values that JSON does not have, and for aliases that
+    would fill the memory.
     """
     room = room or _Room()
     room.take(where)
@@ -364,7 +365,7 @@ def _key(key: Any, where: str) -> str:
 _TAG = "tag:yaml.org,2002:"
 _TRUE = ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"]
 _FALSE = ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"]
-# The plain scalars: tag, form, and the characters that it can begin with.
+# The plain scalars: tag, form, and the possible first characters.
 _FORMS = (
     ("bool", "|".join((*_TRUE, *_FALSE)), "yYnNtTfFoO"),
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -408,12 +409,12 @@ def _int(loader: Any, node: Any) -> float | str:
     return int(text, 8 if octal else 0)
 
 
-# As many as the binary form of a number of 64 bits has, with its mark.
+# The length of the binary form of a 64-bit number, with its prefix.
 _DIGITS_MAX = 66
 
 
 def _large(text: str, digits: str) -> float | str:
-    """An integer that no computer has: a float, as far as those go, and else a text.
+    """An integer of more than 64 bits: a float if it fits into one, else a text.
 
     >>> parse_yaml("[" + "9" * 100 + ", " + "9" * 5_000 + "]")[0]
     1e+100
@@ -427,7 +428,7 @@ def _float(loader: Any, node: Any) -> float | str:
     if "." in text and text.lstrip("+-.").lower() in ("inf", "nan"):
         return float(text.replace(".", ""))
     value = float(text.replace("_", ""))
-    return value if math.isfinite(value) else text  # too large: no number to Go
+    return value if math.isfinite(value) else text  # too large: not a number to Go
 
 
 def _binary(loader: Any, node: Any) -> str:
@@ -459,13 +460,14 @@ _Loader.yaml_constructors = {
 def _represent_text(dumper: Any, text: str) -> Any:
     style = "|" if "\n" in text else None
     if acts(text):
-        style = '"'  # the only one in which characters can be escaped
+        style = '"'  # the only style that can escape characters
     return dumper.represent_scalar(f"{_TAG}str", text, style)
 
 
 _Dumper.add_representer(str, _represent_text)
 for _tag, _form, _first in _FORMS:
-    for _side in (_Loader, _Dumper):  # what we would not read back goes in quotes
+    # what would be read back differently goes in quotes
+    for _side in (_Loader, _Dumper):
         _whole = re.compile(rf"(?:{_form})\Z")
         _side.add_implicit_resolver(f"{_TAG}{_tag}", _whole, list(_first))
 
@@ -473,8 +475,8 @@ for _tag, _form, _first in _FORMS:
 def dump_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
     """The objects as YAML documents, their fields in the order that people expect.
 
-    Texts of several lines are shown as such, and what would act on a terminal or be
-    invisible there is escaped.
+    Texts of several lines are shown as such. Characters that would act on a terminal or
+    be invisible there are escaped.
     """
     return "---\n".join(
         escaped(
@@ -492,7 +494,7 @@ def dump_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
 
 
 def echo_yaml(text: str) -> None:
-    """Print YAML that `dump_yaml` has made, so that it is read back as it was.
+    """Print YAML made by `dump_yaml`, so that it is read back unchanged.
 
     If the encoding of standard output lacks a character, all are escaped.
     """
@@ -503,7 +505,7 @@ def echo_yaml(text: str) -> None:
 
 
 def _in_quotes(event: yaml.Event) -> yaml.Event:
-    """Let a text that needs quotes for its escapes be a text in quotes, too."""
+    """Write a text in quotes, too, if its escapes need quotes."""
     if isinstance(event, yaml.ScalarEvent) and not event.value.isascii():
         event.implicit = (True, True)
     return event

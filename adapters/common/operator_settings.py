@@ -1,4 +1,4 @@
-"""The settings of an operator that is not running here: told by its files."""
+"""The settings, from its files, of an operator that does not run in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fnop.interpreters.runtime.interrupts import interruptible
 
 __all__ = ["signing", "state_places", "storage_at", "told_settings"]
 
-# The option of commands that read the operator's state off objects.
+# The option of commands that read the operator's state from objects.
 state_places = click.option(
     "--state",
     "places",
@@ -28,7 +28,7 @@ state_places = click.option(
 
 
 def storage_at(place: str) -> AnyStorage:
-    """The storage of a place: the prefix of an annotation, or a field of the status.
+    """The storage at a place: the prefix of an annotation, or a field of the status.
 
     >>> storage_at("example.com")
     AnnotationStorage(prefix='example.com')
@@ -45,9 +45,9 @@ def told_settings(
     storages: Iterable[AnyStorage],
     warn: Callable[[str], None],
 ) -> Settings:
-    """The settings that the operator has, looked for in these storages, too.
+    """The settings that the operator has, searched for in these storages, too.
 
-    `warn` is given a sentence for each startup handler that does not tell its settings.
+    `warn` gets a sentence for each startup handler whose settings stay unknown.
     """
     with interruptible():
         told, silent = settings_told(handlers, given, SystemClock().now())
@@ -64,9 +64,9 @@ def told_settings(
 
 
 def signing(settings: Settings, path: str | None) -> Settings:
-    """The settings with the keys of a file; its text is in no message.
+    """The settings with the keys of a file, whose text never appears in a message.
 
-    Raises `ValueError` with a sentence for a file that has none.
+    Raises `ValueError` with a sentence if the file has no keys.
     """
     if path is None:
         return settings

@@ -1,8 +1,8 @@
 r"""Text from elsewhere, so that nothing in it acts on a terminal or forges a line.
 
-Names, messages and exceptions hold what other people have written: a line break begins
-a line that nobody has logged, an escape sequence moves the cursor or colours the
-screen, a bidirectional mark turns the reading order around.  All such characters are
+Names, messages and exceptions contain text from other people. A line break would begin
+a line that fnop has not logged. An escape sequence moves the cursor or colours the
+screen, and a bidirectional mark reverses the reading order. All such characters are
 shown as Python's `repr` shows them.
 """
 
@@ -17,7 +17,7 @@ from fnop.adapters.common.streams import end_if_lost
 __all__ = ["acts", "block", "echo", "escaped", "json_line", "one_line", "plain"]
 
 _CANDIDATES = re.compile(r"[^ -~]")
-# Python prints these, and nobody sees them (Unicode: Default_Ignorable_Code_Point,
+# Python prints these, but they are invisible (Unicode: Default_Ignorable_Code_Point,
 # without the two that choose between the forms of an emoji).
 _INVISIBLE = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0"
@@ -28,7 +28,7 @@ _INDENT = "  "
 
 
 def one_line(text: str) -> str:
-    r"""The text with all that is not a visible character or a blank escaped.
+    r"""The text with every character escaped that is neither visible nor a blank.
 
     >>> print(one_line("a\n\x1b[31mb\u202ec ü"))
     a\n\x1b[31mb\u202ec ü
@@ -39,7 +39,7 @@ def one_line(text: str) -> str:
 
 
 def json_line(text: str) -> str:
-    r"""A JSON text in one line, with the same characters escaped as JSON does it.
+    r"""A JSON text in one line, with the same characters escaped as JSON escapes them.
 
     Outside of its strings a JSON text is ASCII: the escapes do not change its value.
 
@@ -66,7 +66,7 @@ def _acts(letter: str) -> bool:
 
 
 def acts(text: str) -> bool:
-    r"""Whether something in it is to be escaped, but for line breaks and tabs.
+    r"""Whether it has characters to escape, apart from line breaks and tabs.
 
     >>> acts("two\nlines"), acts("\u202e")
     (False, True)
@@ -81,7 +81,7 @@ def escaped(text: str) -> str:
 
 
 def block(text: str) -> str:
-    r"""The lines of a text, each indented: none can be taken for one of ours.
+    r"""The lines of a text, each indented, so that none looks like a line of fnop.
 
     >>> print(block("Traceback\n  File"))
       Traceback
@@ -91,7 +91,7 @@ def block(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    r"""A report: of several lines all but the first are indented.
+    r"""A report: all lines but the first are indented.
 
     >>> print(plain("at spec.x\n\x1b[2Jidentical"))
     at spec.x
@@ -102,7 +102,7 @@ def plain(text: str) -> str:
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a report, on standard error with `err`; end if nobody reads it."""
+    """Print a report, to standard error with `err`; end if the reader has stopped."""
     import click
 
     # click on its own takes ASCII for a mistake, and writes UTF-8 instead.

@@ -1,4 +1,4 @@
-"""The program of a command: the handlers of the files that it is given."""
+"""The program of a command: the handlers of the files in its arguments."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def program_of(
 ) -> Program:
     """The handlers that importing the files has declared.
 
-    Where they declare none the command ends with the status of a `wrong` call; where
-    they cannot be imported, with that of a `broken` operator.
+    If they declare no handlers, the command ends with the status `wrong`, of a wrong
+    call. If they cannot be imported, it ends with the status `broken`, of a broken
+    operator.
     """
     if not paths and not modules:
         raise click.UsageError(
@@ -68,7 +69,10 @@ def program_of(
 
 
 def interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:
-    """Tell where Ctrl-C has met the author's code: it may be what does not end."""
+    """Print the place in the author's code that Ctrl-C has interrupted.
+
+    That code may be what does not end.
+    """
     place = authors_place(interrupt)
     at = f", at {place}" if place else ""
     warn(f"interrupted{after}{at}")
@@ -76,11 +80,11 @@ def interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:
 
 
 def python(*path: str) -> tuple[str, str]:
-    """The interpreter of another process of fnop, and its PYTHONPATH.
+    """The interpreter for another process of fnop, and its PYTHONPATH.
 
-    The path begins with these folders; it has fnop itself if that comes from an archive
-    (zipapp, shiv).  Raises `OSError` in a frozen program: that has no interpreter, and
-    calling it again may run anything.
+    The path begins with these folders. It includes fnop itself if that comes from an
+    archive (zipapp, shiv). Raises `OSError` in a frozen program: that has no
+    interpreter, and calling it again may run anything.
     """
     if not sys.executable or getattr(sys, "frozen", False):
         raise OSError(errno.ENOEXEC, "a frozen program cannot start fnop again")

@@ -11,7 +11,7 @@ from fnop.core.seam.commands import Say
 __all__ = ["Repeats"]
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-# The times that a line is shown, by its level: successes may well repeat.
+# The number of times that a line is shown, by level: successes may well repeat.
 _SHOWN_MAX = {"info": 10, "warning": 1, "error": 1}
 
 
@@ -28,12 +28,12 @@ class _Repeated:
 
 
 class Repeats:
-    """Pass log lines on by `say`; `close` tells how often the folded ones came.
+    """Pass log lines on by `say`; `close` reports how often the folded ones came.
 
-    Warnings and errors of one handler with one error are the same, whatever numbers
-    are beside the error, such as the next delay, and whichever object they are about.
-    Lines about what goes well are the same if they are about one object, but for
-    numbers: it is only a circle that repeats them without end.
+    Warnings and errors of one handler with one error are the same. The object and
+    numbers next to the error, such as the next delay, do not matter. Lines about
+    successes are the same if they are about one object and differ only in numbers. Only
+    a loop repeats them without end.
     """
 
     def __init__(self, show: Callable[[Say, float], None]) -> None:
@@ -41,7 +41,7 @@ class Repeats:
         self._seen: dict[tuple[str, ...], _Repeated] = {}
 
     def say(self, say: Say, at: float) -> None:
-        """Show a line, unless it was shown often enough."""
+        """Show a line, unless it was already shown often enough."""
         if say.level not in _SHOWN_MAX or (say.level == "info" and not say.handler):
             self._show(say, at)
             return
@@ -56,7 +56,7 @@ class Repeats:
     def close(self, at: float) -> None:
         """Show the last of each group of folded lines, with its count.
 
-        The run has ended `at` this wall time; what came last is shown last.
+        The run has ended `at` this wall time. The latest line is shown last.
         """
         folded = [each for each in self._seen.values() if each.is_folded]
         for found in sorted(folded, key=lambda each: each.at):

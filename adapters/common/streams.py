@@ -1,14 +1,14 @@
 r"""Standard streams that take any text and never raise, for all commands.
 
-A terminal may lack characters, a stream may be closed from the beginning, and whoever
-reads a pipe may stop before its end.  None of that is an error of the command, or of
-an author's `print`:
+A terminal may lack characters, a stream may be closed from the beginning, and the
+reader of a pipe may stop before its end. None of these is an error of the command, or
+of an author's `print`:
 
 - A character that the stream's encoding lacks is written as JSON escapes it.  JSON has
   such characters in strings only, so it stays the same JSON in any encoding.
-- A closed stream is that of /dev/null.
+- A closed stream is replaced by /dev/null.
 - What cannot be written is dropped, and noted.  The command ends at its next sentence:
-  in silence if nobody reads the output, as SIGPIPE would end it.
+  silently if the reader has stopped, as SIGPIPE would end it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["EXIT_UNREAD", "end_if_lost", "prepared", "status_after", "takes"]
 
 _T = TypeVar("_T")
 
-# Other commands are ended by SIGPIPE, which shells report as 128 and its number.
+# SIGPIPE ends other commands; shells report it as 128 plus its number.
 EXIT_UNREAD = 141
 _EXIT_ERROR = 1
 _ESCAPES = "fnop.json-escapes"
@@ -45,15 +45,15 @@ codecs.register_error(_ESCAPES, _escaped)
 
 
 class _Output(io.FileIO):
-    """The file of a stream; after the first failure it drops what it is given."""
+    """The file of a stream; after the first failure it drops further output."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream.fileno(), "w", closefd=False)
-        self._former = stream  # it closes the file when it is collected
+        self._former = stream  # otherwise it closes the file when it is collected
         self.problem: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write all of it; a file that does not block is waited for."""
+        """Write all of it; wait for a non-blocking file."""
         left = whole = memoryview(data).cast("B")
         while left and self.problem is None:
             try:
@@ -69,7 +69,7 @@ class _Output(io.FileIO):
 
 @contextmanager
 def prepared() -> Iterator[None]:
-    """Prepare the standard streams; the block's exit status tells of lost output."""
+    """Prepare the standard streams; the block's exit status reports lost output."""
     if sys.stdin is None:  # it was closed when Python began
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     sys.stdout, sys.stderr = _unfailing(sys.stdout), _unfailing(sys.stderr)
@@ -86,13 +86,13 @@ def _unfailing(stream: TextIO | None) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     stream.reconfigure(errors=_ESCAPES)
-    # A console of Windows, and what a test captures, are no such files.
+    # A Windows console, and a stream that a test captures, are not such files.
     if type(getattr(stream.buffer, "raw", stream.buffer)) is not io.FileIO:
         return stream
     stream.flush()
     raw = _Output(stream)
     return io.TextIOWrapper(
-        # Without a buffer in between if Python is to have none (python -u).
+        # Without a buffer in between if Python should have none (python -u).
         raw if stream.write_through else io.BufferedWriter(raw),
         stream.encoding,
         _ESCAPES,
@@ -102,7 +102,7 @@ def _unfailing(stream: TextIO | None) -> TextIO:
 
 
 def status_after(status: _T) -> _T | int:
-    """Flush the output: the command's own exit status, if none of it is lost."""
+    """Flush the output: the command's own exit status, if no output is lost."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # an author has closed or replaced it
             stream.flush()
@@ -111,7 +111,7 @@ def status_after(status: _T) -> _T | int:
 
 
 def end_if_lost(stream: TextIO) -> None:
-    """End the command if what has been written to a stream is lost."""
+    """End the command if output to a stream is lost."""
     if problem := _problem(stream):
         sys.exit(_status(problem))
 
@@ -123,7 +123,7 @@ def _problem(stream: TextIO) -> OSError | None:
 
 
 def _status(problem: OSError) -> int:
-    """The exit status for an output that is lost; others than pipes are told of."""
+    """The exit status for lost output; print a sentence unless it is a pipe."""
     if problem.errno == errno.EPIPE:
         return EXIT_UNREAD
     sys.stderr.write(f"fnop: the output cannot be written: {problem.strerror}\n")

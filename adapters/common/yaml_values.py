@@ -1,7 +1,8 @@
 """Dumping of handlers' arguments to YAML, as plain mappings and lists.
 
 YAML libraries look at the exact class of a value, and write a subclass of `dict` as a
-Python object, or refuse it.  They can be told, once for all their dumpers.
+Python object, or refuse it.  A representer, registered once, applies to all their
+dumpers.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
     DiffItem: lambda item: [item.operation, [*item.field], item.old, item.new],
     DaemonStoppingReason: str,
 }
-# Other YAML libraries that are taught where the operator has imported them.
+# Other YAML libraries; they get representers if the operator has imported them.
 _OTHERS = ("ruamel.yaml",)
 
 
 def teach_yaml() -> None:
-    """Let YAML libraries that are imported write what handlers are given."""
+    """Let imported YAML libraries write the arguments of handlers."""
     imported: list[Any] = [sys.modules[each] for each in _OTHERS if each in sys.modules]
     for library in (yaml, *imported):
         for representer in _representers(library.representer.SafeRepresenter):
@@ -41,7 +42,7 @@ def teach_yaml() -> None:
 
 
 def _representers(safe: Any) -> Iterator[Any]:
-    """The class, and those that have taken a copy of its table already."""
+    """The class, and the classes that have already copied its table."""
     yield safe
     for each in safe.__subclasses__():
         yield from _representers(each)

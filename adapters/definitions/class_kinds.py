@@ -1,7 +1,7 @@
 """An author's classes that are kinds, and the definitions that an operator needs.
 
-Most operators have no such class, so that what makes definitions is imported only if
-one is needed.
+Most operators have no such class. So the modules that make definitions are imported
+only if one is needed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 def kinds_in(modules: Iterable[ModuleType]) -> list[type]:
     """The classes with a definition that these modules can name.
 
-    They define it, import it (`Database`), or import a module of their own project that
-    does (`kinds.Database`, `shop.kinds.Database`), also through another one. Modules
-    of installed libraries are not searched. A file that one module imports and that is
-    loaded for itself, too, counts once.
+    The modules define such a class, import it (`Database`), or import a module of their
+    own project that does (`kinds.Database`, `shop.kinds.Database`), also indirectly.
+    Modules of installed libraries are not searched. A file that one module imports and
+    that is also loaded itself counts once.
     """
     found: dict[tuple[str, str], type] = {}
     left, seen = [*modules], set[int]()
@@ -42,7 +42,7 @@ def kinds_in(modules: Iterable[ModuleType]) -> list[type]:
         if id(module) in seen:
             continue
         seen.add(id(module))
-        # A library may fill its module while somebody looks at it.
+        # A library may fill its module during the search.
         for value in [*vars(module).values()]:
             if definition_of(value) is not None:
                 home = sys.modules.get(value.__module__)
@@ -60,10 +60,10 @@ def definitions_for(
 ) -> list[Manifest]:
     """Make the definitions of kinds that handlers name and no manifest defines.
 
-    They are those of classes that the operator's `modules`, or those of its handlers,
-    can name; a kind has all its versions. A kind that the `given` manifests define is
-    left to them, whatever versions they have. Raises `DefinitionProblem` if no
-    definition can be made of a class that is needed.
+    They come from classes that the operator's `modules`, or the modules of its
+    handlers, can name. A kind has all its versions. A kind that the `given` manifests
+    define is skipped, with any versions. Raises `DefinitionProblem` if no definition
+    can be made of a class that is needed.
     """
     handlers = tuple(handlers)
     classes = kinds_in((*modules, *_modules_of(handlers)))
@@ -85,7 +85,7 @@ def definitions_for(
 
 @lru_cache(maxsize=64)
 def _made(classes: tuple[type, ...]) -> list[Manifest]:
-    """The definitions of classes: tests need those of the same ones again and again."""
+    """The definitions of classes, cached: tests need the same ones again and again."""
     from fnop.adapters.definitions.classes import definitions_of
 
     return definitions_of(classes)
@@ -107,7 +107,7 @@ def _named(
     kinds: Iterable[Definition],
     crds: list[Mapping[str, Any]],
 ) -> set[str]:
-    """The names of the kinds that handlers mean, if nothing that is there is meant."""
+    """The names of the kinds that handlers mean, unless they mean an existing kind."""
     served: tuple[Resource, ...] | None = None
     resources = {_resource(each): _name(each) for each in kinds}
     found: set[str] = set()
@@ -124,9 +124,9 @@ def _named(
 
 
 def _selectors(handler: Handler) -> Iterator[Selector]:
-    """The kinds that a handler names, as `owner=`, `owns=` and `to=`, too."""
+    """The kinds that a handler names, including `owner=`, `owns=` and `to=`."""
     for each in (handler.selector, handler.owner, *(each for _, each in handler.owns)):
-        # All kinds, and those that a function chooses, have no names.
+        # Selectors of all kinds, and those that a function chooses, have no names.
         if each is not None and not each.everything and each.predicate is None:
             yield each
     if handler.to:
@@ -161,6 +161,6 @@ def _served(crds: Iterable[Mapping[str, Any]]) -> tuple[Resource, ...]:
     from fnop.interpreters.simulation.simulation import SimulatedRun
 
     run = SimulatedRun(Program(()), empty_cluster(now=EPOCH))
-    with suppress(ApplyProblem):  # the caller meets it again, and reports it
+    with suppress(ApplyProblem):  # the caller gets the same error, and reports it
         apply_manifests(run, map(dict, crds))
     return catalogue_of(run).resources

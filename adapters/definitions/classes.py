@@ -1,8 +1,8 @@
 """CustomResourceDefinitions of an author's classes, as objects and as YAML.
 
 The classes are marked by `fnop.definition`; their types become schemas in
-`fnop.adapters.definitions.type_schemas`.  A definition is judged by the simulated API
-server, which has the rules of a real one, before anybody sees it.
+`fnop.adapters.definitions.type_schemas`. The simulated API server, which has the rules
+of a real one, judges each definition before it is returned.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Object = dict[str, Any]
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _KEEPS = "x-kubernetes-preserve-unknown-fields"
-# The server itself knows these of every object.
+# The server itself defines these fields for every object.
 _OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
 
 
 def definitions_of(classes: Iterable[type]) -> list[Object]:
     """The CustomResourceDefinitions of classes that are kinds, sorted by name.
 
-    Raises `DefinitionProblem` for a class of which none can be made, and for one that
-    an API server would refuse.
+    Raises `DefinitionProblem` if no definition can be made of a class, or if an API
+    server would refuse it.
     """
     marked = [(each, found) for each in classes if (found := definition_of(each))]
     marked.sort(key=lambda pair: (_name(pair[1]), version_rank(pair[1].version)))
@@ -115,7 +115,7 @@ _ALIKE = ("kind", "singular", "scope", "short_names", "categories")
 
 
 def _check_alike(versions: Versions) -> None:
-    """Refuse versions of a kind that say different things of all of it."""
+    """Refuse versions of a kind that disagree about the kind as a whole."""
     first_class, first = versions[0]
     for cls, each in versions[1:]:
         if each.version == first.version:
@@ -134,7 +134,7 @@ def _check_alike(versions: Versions) -> None:
 
 
 def _stored(versions: Versions) -> Definition:
-    """The version that is stored: the only one, or the one that says so."""
+    """The version that is stored: the only one, or the one marked as stored."""
     marked = [each for _, each in versions if each.storage]
     if len(versions) == 1 and versions[0][1].storage is None:
         marked = [versions[0][1]]
@@ -217,10 +217,10 @@ def _schema(cls: type, found: Definition) -> Object:
 def _status(cls: type, status: Object) -> Object:
     """The schema of a status, which an operator writes piece by piece.
 
-    fnop keeps its own state there (`fnop.core.memory.storage`) and the results of
-    handlers, under names that no schema knows beforehand: so unknown fields are kept.
-    It may be there before anything else, so that no field can be required; and what
-    the server filled in by itself would be a status that nobody has observed.
+    fnop keeps its own state there (`fnop.core.memory.storage`), and the results of
+    handlers. No schema knows their names beforehand, so unknown fields are kept. The
+    state may be there before any other field, so no field can be required. A default by
+    the server would be a status that was never observed.
     """
     if status.get("type", "object") != "object":
         raise DefinitionProblem(
@@ -269,7 +269,7 @@ _CONDITIONS: Object = {
     "x-kubernetes-list-map-keys": ["type"],
 }
 
-# The order of a schema's keywords, as people write it; others come by name behind.
+# The order of a schema's keywords, as people write it; others follow by name.
 _FIRST = (
     *("description", "type", "format", "enum", "default", "nullable"),
     *("pattern", "minLength", "maxLength"),
@@ -297,7 +297,7 @@ def _in_order(schema: Object) -> Object:
 
 
 def _posted(definition: Mapping[str, Any]) -> Any:
-    """The answer of an API server to a new definition."""
+    """The response of an API server to a new definition."""
     body = json.loads(json.dumps(definition))
     _, response, _ = answer(
         empty_cluster(now=EPOCH), ApiRequest("POST", _PATH, (), body), EPOCH
@@ -306,20 +306,20 @@ def _posted(definition: Mapping[str, Any]) -> Any:
 
 
 def warnings_about(definition: Mapping[str, Any]) -> tuple[str, ...]:
-    """The warnings with which an API server accepts a definition."""
+    """The warnings of an API server that accepts a definition."""
     found: tuple[str, ...] = _posted(definition).warnings
     return found
 
 
 def _checked(definition: Object, classes: Sequence[type]) -> Object:
-    """The definition; raises `DefinitionProblem` where a server would refuse it."""
+    """The definition; raises `DefinitionProblem` if a server would refuse it."""
     response = _posted(definition)
     if response.status < 300:
         return definition
     causes = (response.body.get("details") or {}).get("causes") or ()
     for cause in causes:
         where = _place(cause.get("field") or "", definition, classes)
-        # Behind the first line of a fault in a rule there is a drawing of the place.
+        # A fault in a rule has a drawing of the place after its first line.
         why = (cause.get("message") or "").partition("\n")[0]
         raise DefinitionProblem(f"{where}: an API server would refuse it: {why}")
     raise DefinitionProblem(
@@ -336,8 +336,8 @@ _PART = re.compile(r"properties\[([^\]]*)\]")
 def _place(field: str, definition: Object, classes: Sequence[type]) -> str:
     """A field of a definition in terms of the classes: `Database.spec.keep: default`.
 
-    Where all versions are alike the server names none of them, and the first stands
-    for all.
+    If all versions are alike, the server names none of them. Then the first stands for
+    all.
     """
     found = _VERSION.match(field)
     cls = classes[int(found[1])] if found else classes[0]
@@ -379,9 +379,9 @@ def _represent_text(dumper: _Dumper, text: str) -> Any:
 
 
 def _style(text: str) -> str | None:
-    """The quotes of a text: none where nobody could take it for anything else."""
+    """The quotes of a text; "" if it is safe without quotes."""
     if acts(text):
-        return '"'  # the only one in which characters can be escaped
+        return '"'  # the only style that can escape characters
     if "\n" in text:
         return "|"
     if '"' in text or "\\" in text:
@@ -392,7 +392,7 @@ def _style(text: str) -> str | None:
 
 
 def _is_read_as_text(text: str) -> bool:
-    """Whether kubectl reads the text as it is: `yes` and `1e3` it does not."""
+    """Whether kubectl reads the plain text as text, unlike `yes` and `1e3`."""
     try:
         return bool(parse_yaml(text) == text)
     except ManifestProblem:
@@ -404,7 +404,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def definitions_yaml(definitions: Iterable[Object]) -> str:
-    """The definitions as YAML documents, in their order, each field where it stands."""
+    """The definitions as YAML documents; they and their fields keep their order."""
     return "---\n".join(
         escaped(
             yaml.dump(

@@ -18,7 +18,7 @@ from fnop.interpreters.simulation.tried_definitions import cluster_with, refusal
 __all__ = ["breaks_of_file", "breaks_of_live"]
 
 Definition = Mapping[str, Any]
-# The most objects of one kind that are named.
+# The largest number of objects of one kind that are named.
 NAMED_MOST = 20
 
 
@@ -76,8 +76,8 @@ async def breaks_of_live(
 ) -> list[tuple[str, str]]:
     """The breaking changes since the definitions of a cluster, and the objects there.
 
-    An object is named if it could not be stored by the new definition. Raises
-    `ReadProblem` for what may not be read, and `Unreachable`.
+    An object is named if the new definition could not store it. Raises `ReadProblem`
+    for objects that may not be read, and `Unreachable`.
     """
     found: list[tuple[str, str]] = []
     reader = Reader(api)
@@ -95,7 +95,7 @@ async def breaks_of_live(
 
 
 async def _misfits(reader: Reader, before: Definition, after: Definition) -> Any:
-    """The live objects that the new definition refuses, each with why."""
+    """The live objects that the new definition refuses, each with the reason."""
     versions = [each["name"] for each in after["spec"]["versions"]]
     served = [e["name"] for e in before["spec"]["versions"] if e.get("served")]
     both = [each for each in served if each in versions]

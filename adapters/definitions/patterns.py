@@ -1,8 +1,8 @@
-"""Patterns of models in the syntax of the API server: RE2, as Go has it.
+"""Patterns of models in the syntax of the API server: RE2, in Go's dialect.
 
-pydantic asks Rust's regex, or Python's `re` for a compiled pattern; both know letters
-and digits of all of Unicode, and RE2 those of ASCII (RE2: syntax).  A pattern is
-translated so that it matches the same texts, or refused.
+pydantic uses Rust's regex, or Python's `re` for a compiled pattern. Both know letters
+and digits of all of Unicode, but RE2 only those of ASCII (RE2: syntax). A pattern is
+translated so that it matches the same texts, or it is refused.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["Untranslatable", "go_of_python", "go_of_rust"]
 
 
 class Untranslatable(ValueError):
-    """RE2 cannot match the same texts; the text says why, and what to write instead."""
+    """RE2 cannot match the same texts; the text has the reason, and an alternative."""
 
 
-# Sets of characters: Unicode's digits and white space, and what Rust takes for words.
+# Sets of characters: Unicode's digits and white space, and Rust's word characters.
 _DIGITS = r"\p{Nd}"
 _SPACES = (
     r"\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}"
     r"\x{3000}"
 )
-# The complement of the former within a set.
+# The complement of the sets above, within a set.
 _NO_SPACES = (
     r"\x{0}-\x{8}\x{E}-\x{1F}!-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}"
     r"\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}"
@@ -45,7 +45,7 @@ _BOUNDARY = (
     "{} is about letters of Unicode to the model, and of ASCII to an API server; write "
     "the characters before and after it"
 )
-_REPEATS_MAX = 1000  # Go: regexp/syntax
+_REPEATS_MAX = 1000  # Go's limit: regexp/syntax
 
 
 def _repeated(most: int) -> None:
@@ -86,7 +86,7 @@ def go_of_rust(pattern: str) -> str:
 
 
 def _of_rust(pattern: str) -> Iterator[str]:
-    groups, is_repeated = [False], False  # whether letters are those of ASCII
+    groups, is_repeated = [False], False  # whether letters are ASCII letters
     for found in _TOKEN.finditer(pattern):
         text, was_repeated, is_repeated = found[0], is_repeated, bool(found["repeat"])
         if found["set"]:
@@ -121,7 +121,7 @@ def _of_rust(pattern: str) -> Iterator[str]:
 
 
 def _is_ascii(flags: str, text: str, *, before: bool) -> bool:
-    """Whether letters are those of ASCII, after some flags."""
+    """Whether letters are ASCII letters, after some flags."""
     if strange := set(flags) - set("imsUu-"):
         raise Untranslatable(
             f"an API server does not know the flag {min(strange)} of {text}; write the "
@@ -167,7 +167,7 @@ def _rust_class(text: str, *, is_ascii: bool) -> str | None:
 
 def _rust_set(text: str, *, is_ascii: bool) -> str:
     head = re.match(r"\[\^?\]?", text)
-    assert head is not None  # it is how sets begin
+    assert head is not None  # sets begin with one
     parts = [head[0]]
     for found in _IN_SET.finditer(text, head.end(), len(text) - 1):
         escape = found["escape"]
@@ -202,7 +202,7 @@ def go_of_python(pattern: re.Pattern[Any]) -> str:
     if not isinstance(pattern.pattern, str):
         raise Untranslatable("it is about bytes; take a pattern of texts")
     with warnings.catch_warnings(action="ignore", category=FutureWarning):
-        # The standard library has no other way to the parts of a pattern.
+        # The standard library has no other access to the parts of a pattern.
         parts = import_module("re._parser").parse(pattern.pattern, pattern.flags)
     is_folded = bool(pattern.flags & re.I) and _folds_alike(parts, pattern.flags)
     flags = re.RegexFlag(pattern.flags & ~(re.I if is_folded else 0))
@@ -212,8 +212,8 @@ def go_of_python(pattern: re.Pattern[Any]) -> str:
 def _folds_alike(parts: Any, flags: int) -> bool:
     """Whether RE2 ignores the case of all letters as Python does.
 
-    Python takes `i` for the Turkish ones, too, and by the flag ASCII no `k` for the
-    sign of Kelvin, and no `s` for the long one.
+    Python also matches `i` with the Turkish letters. With the flag ASCII, it matches
+    neither `k` with the Kelvin sign nor `s` with the long s.
     """
     strange = "kKsS" if flags & re.A else "iI"
     return all(
@@ -223,7 +223,7 @@ def _folds_alike(parts: Any, flags: int) -> bool:
 
 
 def _literals(parts: Any) -> Iterator[tuple[int, int]]:
-    """The literals and ranges of a pattern; of anything else, a range of all."""
+    """The literals and ranges of a pattern; for anything else, the range of all."""
     for operation, value in parts:
         match str(operation):
             case "LITERAL" | "NOT_LITERAL":
@@ -327,7 +327,7 @@ def _position(name: str, flags: re.RegexFlag, *, last: bool) -> str:
         case "AT_END" if flags & re.M:
             return "(?m:$)"
         case "AT_END" if last:
-            return r"\n?$"  # Python's is also before a last newline
+            return r"\n?$"  # Python's `$` also matches before a last newline
         case "AT_END":
             raise Untranslatable(r"its $ has something behind it; write \Z, or \n?\Z")
         case "AT_BOUNDARY" if flags & re.A:
@@ -358,7 +358,7 @@ def _python_set(items: Sequence[Any], flags: re.RegexFlag) -> str:
 
 
 def _python_class(name: str, flags: re.RegexFlag) -> str:
-    r"""The characters of `\d` and the like; `^` and they, if it is one of others."""
+    r"""The characters of `\d` and the like; `^` comes first for a complement."""
     kind = name.removeprefix("CATEGORY_").removeprefix("UNI_").removeprefix("NOT_")
     is_ascii = bool(flags & re.A)
     bodies = {
@@ -409,11 +409,11 @@ def _folded(items: Sequence[tuple[str, Any]], flags: re.RegexFlag) -> str:
 
 @lru_cache(maxsize=1)
 def _all_characters() -> str:
-    """All characters of Unicode, without the halves of pairs, which no text has."""
+    """All characters of Unicode, without surrogates, which no text has."""
     return "".join(map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1))))
 
 
-_PLAIN = " _/:,;<>=@'\"%#!`"  # beside letters and digits
+_PLAIN = " _/:,;<>=@'\"%#!`"  # in addition to letters and digits
 
 
 def _shown(code: int) -> str:

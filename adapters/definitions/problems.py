@@ -1,4 +1,4 @@
-"""The error that classes raise if no definition can be made of them."""
+"""The error that is raised if no definition can be made of a class."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The fields of an author's classes.
 
 These are dataclasses, TypedDicts, models of pydantic and Structs of msgspec. Neither
-library is imported here: a class is one of it only where the author's own file has
+library is imported here: a class can belong to it only if the author's own file has
 imported it.
 """
 
@@ -45,9 +45,9 @@ __all__ = [
 class Field(NamedTuple):
     """A field of a class.
 
-    `name` is its name in objects, `attribute` that in the class. `marks` are about its
-    type, beside those in it. Objects may lack one that is not `required`; `default` is
-    its value then.
+    `name` is its name in objects, `attribute` the name in the class. `marks` are about
+    its type, in addition to the marks in the type. Objects may lack a field that is not
+    `required`; `default` is its value then.
     """
 
     name: str
@@ -87,16 +87,16 @@ def fields_of(cls: type) -> list[Field]:
 
 
 def description_of(cls: type) -> str:
-    """The docstring that the author has written for the class itself; "" for none."""
+    """The docstring that the author has written for the class itself; or ""."""
     text = vars(cls).get("__doc__")
-    # A dataclass without one has its signature there.
+    # A dataclass without a docstring has its signature as `__doc__`.
     if not isinstance(text, str) or text.startswith(f"{cls.__name__}("):
         return ""
     return inspect.cleandoc(text)
 
 
 def keeps_unknown(cls: type) -> bool:
-    """Whether a model of pydantic accepts fields that it does not name."""
+    """Whether a model of pydantic accepts unknown fields."""
     return model_config(cls).get("extra") == "allow"
 
 
@@ -110,12 +110,12 @@ def _field(
     marks: tuple[Any, ...] = (),
     description: str = "",
 ) -> Field:
-    """A field; what may be None may be missing, and None is no default.
+    """A field; if it may be None it may be missing, and None is not a default.
 
     A field without `nullable` never holds null: the API server prunes nulls before it
     fills in defaults ("Defaulting and Nullable" in Kubernetes' page on custom
-    resources). So absence is the one way to say None, and X | None is no more than a
-    field that is not required.
+    resources). So only a missing field means None, and X | None is just a field that is
+    not required.
     """
     for each in (*unwrapped(hint).marks, *marks):
         if isinstance(each, Schema):
@@ -127,9 +127,10 @@ def _field(
 
 
 def _made(make: Callable[[], Any], factory: Any, cls: type, name: str) -> Given:
-    """The default that a factory of the author's makes: the same at each call.
+    """The default that an author's factory makes: the same at each call.
 
-    Raises `DefinitionProblem` for others: the server gives one default to all objects.
+    Raises `DefinitionProblem` for other factories: the server gives one default to all
+    objects.
     """
     try:
         made, others = make(), [make() for _ in range(_CALLS)]
@@ -147,14 +148,14 @@ def _made(make: Callable[[], Any], factory: Any, cls: type, name: str) -> Given:
     return Given(made)
 
 
-# Further calls of a factory: one that draws a value seldom draws it each time.
+# The number of further calls of a factory: some draw a random value only sometimes.
 _CALLS = 8
-# Functions whose answers are alike for a while.
+# Functions whose results stay the same for a while.
 _CLOCKS = frozenset(("today", "now", "utcnow", "time_ns", "localtime", "gmtime"))
 
 
 def _reads_clock(factory: Any) -> bool:
-    """Whether a factory asks for the time, which two calls may not show."""
+    """Whether a factory reads the time, which two calls may not show."""
     while isinstance(factory, partial):
         factory = factory.func
     code = getattr(factory, "__code__", None)
@@ -163,7 +164,7 @@ def _reads_clock(factory: Any) -> bool:
 
 
 def _parts(value: Any) -> Any:
-    """A value with the fields of instances, which may have no equality of their own."""
+    """A value with the fields of instances, which may define no equality."""
     if isinstance(value, Mapping):
         return {key: _parts(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -225,13 +226,13 @@ def _of_dataclass(cls: Any) -> Iterator[Field]:
 
 
 def _is_typed_dict(cls: type) -> bool:
-    """Whether it is one of `typing`, or of `typing_extensions`."""
+    """Whether it is a TypedDict of `typing`, or of `typing_extensions`."""
     return issubclass(cls, dict) and hasattr(cls, "__required_keys__")
 
 
 def _of_typed_dict(cls: Any) -> Iterator[Field]:
     for name, hint in _hints(cls).items():
-        # Where the types are texts, Python itself does not see their qualifiers.
+        # If the types are texts, Python itself does not see their qualifiers.
         qualifiers = unwrapped(hint).qualifiers
         required = Required in qualifiers or (
             NotRequired not in qualifiers and name in cls.__required_keys__
@@ -287,7 +288,7 @@ def _of_struct(cls: Any) -> Iterator[Field]:
 
 
 def is_model(cls: Any) -> bool:
-    """Whether pydantic reads and writes the class: a model, or a dataclass of its."""
+    """Whether pydantic reads and writes the class, as a model or its dataclass."""
     pydantic = sys.modules.get("pydantic")
     return (
         pydantic is not None
@@ -297,12 +298,12 @@ def is_model(cls: Any) -> bool:
 
 
 def is_root_model(cls: Any) -> bool:
-    """Whether a class is no more than its root's type, in objects."""
+    """Whether objects of a class consist of its root's type alone."""
     return is_model(cls) and getattr(cls, "__pydantic_root_model__", False)
 
 
 def model_config(cls: Any) -> Mapping[str, Any]:
-    """The settings of a class that pydantic reads; empty for any other."""
+    """The settings of a class that pydantic reads; empty for any other class."""
     if not is_model(cls):
         return {}
     found = getattr(cls, "model_config", None) or vars(cls).get("__pydantic_config__")
@@ -360,8 +361,8 @@ def _is_excluded(info: Any) -> bool:
     return bool(info.exclude or getattr(info, "exclude_if", None))
 
 
-# The author's decorators, by the names under which pydantic keeps them, and what each
-# of them does.
+# The author's decorators, by the names under which pydantic keeps them, and the effect
+# of each.
 _OF_FIELDS = {
     "validators": judges_itself,
     "field_validators": judges_itself,
@@ -375,7 +376,7 @@ _OF_MODELS = {
 
 
 def _check_code(cls: Any, name: str, info: Any) -> None:
-    """Refuse a field that code of the author's reads or writes, if nothing says how."""
+    """Refuse a field that an author's code reads or writes, without a given schema."""
     if is_said(_schema_marks(info)):
         return
     for kind, objection in _OF_FIELDS.items():
@@ -385,7 +386,7 @@ def _check_code(cls: Any, name: str, info: Any) -> None:
 
 
 def _check_code_of_all(cls: Any) -> None:
-    """Refuse a model that code of the author's reads or writes as a whole."""
+    """Refuse a model that an author's code reads or writes as a whole."""
     if is_said(schema_marks(cls)):
         return
     for kind, objection in _OF_MODELS.items():
@@ -405,7 +406,7 @@ _SCHEMA_OF_ITS_OWN = "__get_pydantic_core_schema__"
 
 
 def _check_extras(cls: Any) -> None:
-    """Refuse a model that judges the fields that it does not name."""
+    """Refuse a model that judges unknown fields."""
     found = [
         inspect.get_annotations(each).get("__pydantic_extra__")
         for each in cls.__mro__
@@ -423,7 +424,7 @@ def _pydantic_fields(cls: Any) -> Mapping[str, Any]:
     if hasattr(cls, "model_rebuild"):
         cls.model_rebuild(raise_errors=False)
     if not cls.__pydantic_complete__:
-        _hints(cls)  # tells which name is not known
+        _hints(cls)  # reports which name is not known
         raise DefinitionProblem(
             f"{cls.__qualname__}: pydantic cannot resolve its types; define what they "
             "name at the top of its module"
@@ -437,7 +438,7 @@ class _Names(NamedTuple):
 
     read: tuple[str, ...]
     written: str
-    # The places inside of other fields, from which it reads this one.
+    # The places inside other fields from which it reads this field.
     paths: tuple[Any, ...]
 
     @classmethod
@@ -467,7 +468,7 @@ def _schema_marks(info: Any) -> Iterator[Schema]:
 
 
 def _check_names(cls: Any, name: str, names: Mapping[str, _Names]) -> None:
-    """Refuse a field that the model reads elsewhere than it writes it.
+    """Refuse a field that the model reads from another name than it writes.
 
     The definition has one name, and the API server prunes any other.
     """
@@ -500,7 +501,8 @@ def _check_names(cls: Any, name: str, names: Mapping[str, _Names]) -> None:
 def _texts_below_fields(cls: type) -> Mapping[str, str]:
     """The string literals below fields, which editors show as their docstrings.
 
-    Those of a TypedDict's bases are not found, which Python forgets.
+    Those below fields of a TypedDict's bases are not found, as Python does not keep the
+    bases.
     """
     found: dict[str, str] = {}
     for each in reversed(cls.__mro__):
@@ -515,7 +517,7 @@ def _texts_in_source(cls: type) -> Mapping[str, str]:
     try:
         tree = ast.parse(dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):
-        return {}  # its source is not at hand
+        return {}  # its source is not available
     match tree.body:
         case [ast.ClassDef(body=body)]:
             return {

@@ -1,8 +1,8 @@
 """The marks of annotated_types and pydantic in types, as keywords of a schema.
 
-They are asked by their names and attributes, for neither is imported here.  A mark
-that no keyword can say is refused: the model would refuse, or read as another value,
-what the API server has stored.
+They are recognised by their names and attributes, as neither library is imported here.
+A mark without a keyword is refused: the API server would store values that the model
+refuses, or reads as other values.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 _LIBRARIES = ("annotated_types", "msgspec", "pydantic")
-# Marks that a schema says, as far as their attributes go, and those that refuse nothing
-# that a server admits: JSON has no infinity, and what is omitted is read all the same.
+# Marks that a schema expresses by their attributes, and marks that refuse nothing that
+# a server admits. JSON has no infinity, and omitted fields are read all the same.
 _SAID = {
     *("Gt", "Ge", "Lt", "Le", "Interval", "MultipleOf", "MinLen", "MaxLen", "Len"),
     *("StringConstraints", "FieldInfo", "_PydanticGeneralMetadata", "UuidVersion"),
@@ -56,7 +56,7 @@ _ASCII = r"^[\x00-\x7F]*$"
 
 
 def text_of_bytes(value: bytes, pattern: str | None) -> str | None:
-    """The text from which a model reads bytes; None if no text is read so.
+    """The text from which a model reads bytes; None if no such text exists.
 
     >>> text_of_bytes(b"a", None), text_of_bytes(b"a", _BASE64["Base64Encoder"])
     ('a', 'YQ==')
@@ -72,12 +72,12 @@ def text_of_bytes(value: bytes, pattern: str | None) -> str | None:
 
 
 def is_of_pydantic(mark: Any) -> bool:
-    """Whether a mark is one that pydantic alone reads."""
+    """Whether only pydantic reads a mark."""
     return type(mark).__module__.partition(".")[0] == "pydantic"
 
 
 def is_said(marks: Iterable[Any]) -> bool:
-    """Whether the author says by `fnop.schema` what the server admits."""
+    """Whether the author declares by `fnop.schema` what the server admits."""
     return any(
         each.rules or dict(each.keywords).keys() - {"description", "nullable"}
         for each in marks
@@ -86,9 +86,9 @@ def is_said(marks: Iterable[Any]) -> bool:
 
 
 def objection_to(mark: Any, *, said: bool) -> str | None:
-    """Why no schema says a mark, and what to do; None if one does, or need not.
+    """Why no schema can express a mark, and the remedy; None without an objection.
 
-    What is `said` by `fnop.schema` is the author's word for what a validator admits.
+    `said` means that the author declares by `fnop.schema` what a validator admits.
     """
     kind = mark if isinstance(mark, type) else type(mark)
     name = kind.__name__
@@ -120,7 +120,7 @@ def objection_to(mark: Any, *, said: bool) -> str | None:
 
 
 def judges_itself(name: str) -> str:
-    """The objection to code that judges what a model reads."""
+    """The objection to an author's code that judges the values that a model reads."""
     return (
         f"the model judges it by {name}, which a schema cannot say; say what the API "
         "server admits by fnop.schema(pattern=..., rules=[...]) next to it, or leave "
@@ -129,7 +129,7 @@ def judges_itself(name: str) -> str:
 
 
 def writes_itself(name: str) -> str:
-    """The objection to code that makes what a model writes."""
+    """The objection to an author's code that makes the values that a model writes."""
     return (
         f"the model writes it by {name}, so that an API server may refuse what it "
         "writes; leave it out, or say by fnop.schema(pattern=..., rules=[...]) what is "
@@ -148,7 +148,7 @@ def _encoder(mark: Any) -> str:
 
 
 def strictness_of(marks: Iterable[Any], config: Mapping[str, Any]) -> bool:
-    """Whether a model takes no text for a value of another type."""
+    """Whether a model refuses a text in place of a value of another type."""
     found = [
         each.strict
         for mark in marks
@@ -200,7 +200,7 @@ def keywords_of(
 
 
 def _pattern(mark: Any, config: Mapping[str, Any]) -> str | None:
-    """The pattern of a mark, as an API server has it."""
+    """The pattern of a mark, in the API server's syntax."""
     given, is_ascii = getattr(mark, "pattern", None), getattr(mark, "ascii_only", None)
     if given is not None and is_ascii:
         raise Untranslatable(

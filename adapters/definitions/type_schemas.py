@@ -1,8 +1,8 @@
-"""From Python types to structural schemas, as the API server wants them.
+"""From Python types to structural schemas, as the API server requires them.
 
-A structural schema gives each value one type and knows no references, so some types
-have none: choices between types, classes inside of themselves.  These are refused in a
-sentence that names the class, the field, and the remedy.
+A structural schema gives each value one type and knows no references. So some types
+have no schema: unions of types, and recursive classes. These are refused in a sentence
+that names the class, the field, and the remedy.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ _PLAIN: dict[Any, Node] = {
     uuid.UUID: {"type": "string", "format": "uuid"},
 }
 _ZONE = "([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
-# Python's years begin with 1, and those of a server with 0.
+# Python's years begin with 1, the server's with 0.
 _YEAR = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
-# The texts that pydantic reads: formats take more of them, and bytes are any text.
+# The texts that pydantic reads: formats admit more texts, and bytes are any text.
 _IN_MODELS: dict[Any, Node] = {
     bytes: {"type": "string"},
     datetime: {
@@ -85,14 +85,14 @@ _LISTS = (list, tuple, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Coll
 _SETS = (set, frozenset, abc.Set, abc.MutableSet)
 _MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
 _UNIONS = (Union, UnionType)
-# The type of a schema by that of the values that are listed in it.
+# The type of a schema by the type of the values that are listed in it.
 _ENUMERABLE = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 class Place(NamedTuple):
     """A field of a class, or "" for all of it, and the classes around it.
 
-    With `is_marked`, a mark of pydantic's tells that pydantic reads it.
+    With `is_marked`, a mark of pydantic shows that pydantic reads it.
     """
 
     cls: type
@@ -113,7 +113,7 @@ class Place(NamedTuple):
 def schema_of_class(
     cls: type, around: tuple[type, ...] = (), *, without: Collection[str] = ()
 ) -> Node:
-    """The schema of a class with fields; those `without` are left out.
+    """The schema of a class with fields, except for those in `without`.
 
     Raises `DefinitionProblem`.
     """
@@ -152,7 +152,7 @@ def _property(field: Field, place: Place) -> Node:
 
 
 def _schema_of(hint: Any, place: Place, more: tuple[Any, ...] = ()) -> Node:
-    """The schema of a type, with its marks and `more` of its field."""
+    """The schema of a type, with its marks, and `more` marks of its field."""
     inner, its, _, aliases = unwrapped(hint)
     marks = (*its, *more)
     for alias in aliases:
@@ -181,7 +181,7 @@ def _needless(node: Node, change: str | None) -> str | None:
 
 
 def _check_marks(hint: Any, marks: tuple[Any, ...], place: Place) -> None:
-    """Refuse marks that no schema says, where the author says nothing either."""
+    """Refuse marks that no schema expresses, unless the author declares one."""
     said = is_said(marks)
     for objection in filter(None, (objection_to(each, said=said) for each in marks)):
         raise place.problem(objection)
@@ -212,7 +212,7 @@ _OF_BYTES = (
 
 
 def _is_textual(hint: Any) -> bool:
-    """Whether JSON has a text or a list for it, and Python a type of its own."""
+    """Whether JSON has a text or a list for it, but Python a type of its own."""
     origin = get_origin(hint) or hint
     is_enum = isinstance(hint, type) and issubclass(hint, Enum)
     is_plain = isinstance(hint, abc.Hashable) and hint in _OF_OWN
@@ -296,7 +296,7 @@ def _of_config(hint: Any, place: Place) -> Node:
     return {word: limit for word, limit in limits.items() if limit}
 
 
-# The form of a value in which an API server stores it, and the settings that change it.
+# The form in which an API server stores a value, and the settings that change it.
 _WRITTEN = {bytes: "plain text", datetime: "text of RFC 3339", date: "text of RFC 3339"}
 
 
@@ -310,13 +310,13 @@ def _setting_of(hint: Any, place: Place) -> str | None:
 
 
 def _is_aware(hint: Any) -> bool:
-    """Whether it is pydantic's moment with a time zone, as the format wants it."""
+    """Whether it is pydantic's datetime with a time zone, as the format requires."""
     module, name = (getattr(hint, each, "") for each in ("__module__", "__name__"))
     return name == "AwareDatetime" and str(module).startswith("pydantic")
 
 
 def _of_root(cls: type, place: Place) -> Node:
-    """The schema of a root model: that of its root, for which it stands in objects."""
+    """The schema of a root model, which is its root's schema, as in objects."""
     if cls in place.around:
         raise place.problem(_ENDLESS.format(cls.__qualname__))
     (root,) = fields_of(cls)
@@ -375,7 +375,7 @@ def _of_mapping(args: tuple[Any, ...], place: Place) -> Node:
 
 
 def _of_values(values: list[Any], place: Place) -> Node:
-    """The schema of one of some values."""
+    """The schema of a choice among some values."""
     if not values:
         raise place.problem("it has no values; write them, or take str")
     found = {_ENUMERABLE.get(type(_plain_value(each))) for each in values}
@@ -397,9 +397,9 @@ def _plain_value(value: Any) -> Any:
 
 
 def _of_union(args: tuple[Any, ...], place: Place) -> Node:
-    """The schema of a choice, if one schema can say it.
+    """The schema of a union, if one schema can express it.
 
-    None is left out: a field that may be None is one that may be missing
+    None is ignored: a field that may be None is a field that may be missing
     (`fnop.adapters.definitions.type_fields`).
     """
     found = [_schema_of(each, place) for each in args if each not in (None, NoneType)]
@@ -432,7 +432,7 @@ def _shown(hint: Any) -> str:
 
 _NUMBERS, _TEXTS = ("integer", "number"), ("string",)
 _OBJECTS = ("x-kubernetes-map-type", "x-kubernetes-embedded-resource", _KEEPS)
-# The types that a keyword is about; for others the server takes it without effect.
+# The types that a keyword applies to; for other types the server ignores it.
 _ABOUT: dict[str, tuple[str, ...]] = {
     "format": (*_NUMBERS, *_TEXTS),
     **dict.fromkeys(
@@ -450,9 +450,9 @@ _ABOUT: dict[str, tuple[str, ...]] = {
 
 
 def _add(node: Node, mark: Any, place: Place) -> None:
-    """Add what a mark says to the schema of a type.  Raises `DefinitionProblem`.
+    """Add the keywords of a mark to the schema of a type. Raises `DefinitionProblem`.
 
-    Marks of libraries that are nobody's here are left alone, as Python wants it.
+    Marks of unknown libraries are ignored, as Python requires.
     """
     if isinstance(mark, Schema):
         keywords = dict(mark.keywords)
@@ -473,7 +473,7 @@ def _add(node: Node, mark: Any, place: Place) -> None:
     keywords = (_of_numbers if is_number else _of_whole_numbers)(keywords, place)
     for keyword, value in keywords.items():
         if keyword == "x-kubernetes-embedded-resource" and "properties" not in node:
-            node[_KEEPS] = True  # the server wants one or the other
+            node[_KEEPS] = True  # the server requires one or the other
         node[keyword] = [*value] if isinstance(value, tuple) else value
 
 
@@ -490,7 +490,7 @@ _INT64_MAX = 2**63 - 1
 def _of_whole_numbers(keywords: Node, place: Place) -> Node:
     """Keywords without the limits that all integers of 64 bits keep.
 
-    A server has limits as float64 and compares integers with the int64 of these: 2**63
+    A server has limits as float64 and compares integers with the int64 of these. 2**63
     becomes the least integer, and all others are above it (kube-openapi: MaximumInt).
     Raises `DefinitionProblem` for limits that this changes.
     """
@@ -513,9 +513,9 @@ def _of_whole_numbers(keywords: Node, place: Place) -> Node:
 def _of_numbers(keywords: Node, place: Place) -> Node:
     """Keywords whose limits hold for whole numbers, too.
 
-    A server compares these with the whole part of a limit: 0 is not less than a minimum
-    of 0.5, and 2 is not below an exclusive maximum of 2.5 (kube-openapi: MinimumInt).
-    Where that matters the limit is the float next to it.
+    A server compares these with the whole part of a limit. So 0 is not less than a
+    minimum of 0.5, and 2 is not below an exclusive maximum of 2.5 (kube-openapi:
+    MinimumInt). If that matters, the limit is the float next to it.
     """
     found = dict(keywords)
     for limit, flag, outwards in (
@@ -547,7 +547,7 @@ _WORDS = {"array": "lists", "object": "objects", "string": "texts"}
 
 
 def _check_keyword(node: Node, keyword: str, place: Place) -> None:
-    """Refuse a keyword that is about other types; one about objects makes it one."""
+    """Refuse a keyword for other types; a keyword for objects makes it an object."""
     kinds = {node.get("type", "")}
     if keyword in _OBJECTS and kinds == {""}:
         node["type"] = "object"
@@ -565,7 +565,7 @@ def _check_keyword(node: Node, keyword: str, place: Place) -> None:
 
 
 def _check_value(keyword: str, value: Any, place: Place) -> None:
-    """Refuse what JSON does not have: infinity, no number, a Decimal, a moment."""
+    """Refuse values that JSON lacks: infinity, NaN, a Decimal, a datetime."""
     is_number = not isinstance(value, float) or math.isfinite(value)
     if not is_number or not isinstance(value, _OF_JSON):
         raise place.problem(
@@ -627,7 +627,7 @@ def _json_of(value: Any, place: Place, node: Node) -> Any:
         return text
     if isinstance(value, (list, tuple)):
         return [_json_of(each, place, node.get("items", {})) for each in value]
-    if isinstance(value, (set, frozenset)):  # which have no order of their own
+    if isinstance(value, (set, frozenset)):  # they have no order of their own
         found = [_json_of(each, place, node.get("items", {})) for each in value]
         return sorted(found, key=lambda each: (str(type(each)), each))
     if isinstance(value, Mapping):
@@ -648,7 +648,7 @@ def _part_of(node: Node, name: str) -> Node:
 
 
 def _text_of(value: Any, place: Place, node: Node) -> str | None:
-    """The text that stands for a value of a type that JSON has not."""
+    """The text that stands for a value of a type that JSON lacks."""
     if isinstance(value, datetime):
         return _moment(value, place)
     if isinstance(value, bytes) and node.get("format") != "byte":  # of a model
@@ -676,7 +676,7 @@ def _moment(value: datetime, place: Place) -> str:
 
 
 def _members(value: Any, place: Place, node: Node) -> Iterator[tuple[str, Any]]:
-    """The fields of an instance in a default, without those that are None."""
+    """The fields of an instance in a default, without fields that are None."""
     for field in fields_of(type(value)):
         found = getattr(value, field.attribute)
         if found is not None:
@@ -689,9 +689,9 @@ def _members(value: Any, place: Place, node: Node) -> Iterator[tuple[str, Any]]:
 
 
 def _without_defaults(value: Any, node: Node) -> Any:
-    """A default without what the server fills in by itself: the defaults inside of it.
+    """A default without the parts that the server fills in itself: nested defaults.
 
-    The server judges a default by its rules before it fills anything in, so that one
+    The server judges a default by its rules before it fills anything in. So a default
     with rules has to be whole.
 
     >>> inner = {"properties": {"a": {"default": 1}, "b": {}}}

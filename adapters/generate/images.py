@@ -7,8 +7,8 @@ import re
 __all__ = ["is_image"]
 
 # The grammar of references in the distribution specification: a registry, a path in
-# lower case, a tag, a digest.  A first part is the registry if it has a dot or a port,
-# or is localhost; otherwise it is a part of the path.
+# lower case, a tag, a digest.  The first part is the registry if it has a dot or a
+# port, or is localhost. Otherwise it belongs to the path.
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _PORT = r":[0-9]+"
 _HOST = (
@@ -22,7 +22,7 @@ _IMAGE = re.compile(
     rf"(?P<name>(?:{_HOST}/)?{_PART}(?:/{_PART})*)(?::{_TAG})?(?:@{_DIGEST})?"
 )
 _NAME_LENGTH_MAX = 255
-# It would be taken for the id of an image.
+# It would be read as the id of an image.
 _ID = re.compile(r"[a-f0-9]{64}")
 
 

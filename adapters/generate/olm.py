@@ -1,4 +1,4 @@
-"""Bundles for the Operator Lifecycle Manager, made of what is known of an operator.
+"""Bundles for the Operator Lifecycle Manager, made of an operator's known facts.
 
 A bundle is a folder: `manifests/` with a ClusterServiceVersion and the definitions of
 the kinds that the operator owns, `metadata/annotations.yaml`, and a Dockerfile.
@@ -37,19 +37,20 @@ __all__ = ["About", "BundleProblem", "icon_of", "made"]
 Manifest = dict[str, Any]
 _UI = "urn:alm:descriptor:com.tectonic.ui:"
 _CONDITIONS = "urn:alm:descriptor:io.kubernetes.conditions"
-# Deeper fields are not shown in consoles.
+# Consoles do not show deeper fields.
 _DEPTH_MAX = 3
 
 
 class BundleProblem(Exception):
-    """Why no bundle can be made, in one sentence with the remedy."""
+    """No bundle can be made; the text is one sentence with the remedy."""
 
 
 class About(NamedTuple):
-    """The facts that nobody can know but the author.
+    """The facts that only the author knows.
 
-    `package` is the name of all the operator's versions. `icon` is a media type and the
-    bytes of an image; `maintainers` are names and addresses, `links` names and URLs.
+    `package` is the common name of all versions of the operator. `icon` is a media type
+    and the bytes of an image; `maintainers` are names and addresses, `links` names and
+    URLs.
     """
 
     package: str
@@ -119,7 +120,7 @@ def _dockerfile(annotations: Mapping[str, str]) -> str:
 
 
 def _definitions(study: Study) -> tuple[list[Manifest], list[Manifest]]:
-    """The definitions of kinds that the operator owns, and of those that it needs."""
+    """The definitions of kinds that the operator owns, and of kinds that it needs."""
     if study.subjects.made_up:
         names, searched = ", ".join(study.subjects.made_up), study.subjects.searched
         why = f": {searched}" if searched else ""
@@ -128,7 +129,7 @@ def _definitions(study: Study) -> tuple[list[Manifest], list[Manifest]]:
         )
     catalogue = Catalogue(tuple(study.kinds))
     handled: set[tuple[str, str]] = set()
-    # An operator that serves no kind is there for those that it admits.
+    # An operator that serves no kind exists for the kinds that it admits.
     for families in (SERVING, {Family.ADMISSION}):
         handled = handled or {
             (kind.group, kind.plural)
@@ -285,9 +286,9 @@ def _version(
 
 
 def _webhooks(study: Study, wishes: Wishes, about: About) -> Iterator[Manifest]:
-    """The webhooks as OLM registers them: by a Service and certificates of its own.
+    """The webhooks as OLM registers them: with a Service and certificates of its own.
 
-    It sets the namespaces by the OperatorGroup, and has no match conditions.
+    OLM sets the namespaces by the OperatorGroup, and does not support match conditions.
     """
     groups = groups_of(study.program.handlers)
     registration = Registration(study.program.settings.domain, {"service": {}})
@@ -316,7 +317,7 @@ _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"
 
 
 def _served() -> Iterator[Manifest]:
-    """The variables of an operator whose webhooks OLM registers."""
+    """The environment variables of an operator whose webhooks OLM registers."""
     for name, value in (
         ("WEBHOOKS", "true"),
         ("WEBHOOK_UNMANAGED", "true"),
@@ -355,7 +356,7 @@ def _icons(about: About) -> Iterator[Manifest]:
 
 
 def _modes(wishes: Wishes) -> Iterator[Manifest]:
-    """Whole clusters, or one namespace; fnop has no option for a list of several."""
+    """Whole clusters, or one namespace: fnop has no option for a list of several."""
     local = wishes.namespaces is not None
     for name, supported in (
         ("OwnNamespace", local),
@@ -380,9 +381,9 @@ def _install(study: Study, wishes: Wishes, about: About) -> Manifest:
 
 
 def _is_of_olm(need: Need) -> bool:
-    """Whether a need is that of a task which OLM does in the operator's place.
+    """Whether OLM does the task of a need in the operator's place.
 
-    It registers webhooks, and makes their certificates.
+    OLM registers webhooks, and makes their certificates.
     """
     return need.who == WEBHOOKS and need.right.group != "authentication.k8s.io"
 
@@ -390,9 +391,9 @@ def _is_of_olm(need: Need) -> bool:
 def _split(
     needs: Iterable[Need], wishes: Wishes
 ) -> tuple[tuple[Need, ...], tuple[Need, ...]]:
-    """The needs everywhere, and those where the operator is or serves.
+    """The needs everywhere, and the needs in the operator's or served namespaces.
 
-    OLM grants the second in the namespaces of the OperatorGroup.
+    OLM grants the second group in the namespaces of the OperatorGroup.
     """
     served = {*(wishes.namespaces or ()), wishes.lease_namespace}
     served.add(wishes.account.namespace)
@@ -406,7 +407,7 @@ def _split(
 
 
 def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
-    """The Deployment, as docs/deployment.md has it."""
+    """The Deployment, as in docs/deployment.md."""
     labels = {"app": about.package}
     env: list[Manifest] = [
         {"name": "FNOP_RUN_LIVENESS", "value": "http://0.0.0.0:8080/healthz"},

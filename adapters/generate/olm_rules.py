@@ -1,9 +1,9 @@
 """The rules for bundles of the Operator Lifecycle Manager, as pure functions.
 
-They are those of operator-sdk's validators, in words of our own: what OLM and its
-registry refuse is an error, what a catalogue such as OperatorHub.io asks for beyond
-that is a warning. The API server's own validation of definitions and examples comes on
-top.
+They are the rules of operator-sdk's validators, in fnop's own words. A rule that OLM
+and its registry enforce is an error. A further rule of a catalogue such as
+OperatorHub.io is a warning. The API server's own validation of definitions and examples
+comes on top.
 """
 
 from __future__ import annotations
@@ -89,8 +89,9 @@ _EMAIL = re.compile(r"[^@\s<>]+@[^@\s<>]+")
 class Bundle(NamedTuple):
     """A bundle as it was read.
 
-    `manifests` are the objects by file, `problems` what could not be read. The version
-    is the ClusterServiceVersion, or an empty object where there is not just one.
+    `manifests` are the objects by file, `problems` the parts that could not be read.
+    The version is the ClusterServiceVersion, or an empty object if there is not exactly
+    one.
     """
 
     manifests: tuple[tuple[str, Json], ...] = ()
@@ -142,7 +143,7 @@ class Finding(NamedTuple):
 
 
 class OlmRule(NamedTuple):
-    """A rule by its name; a bundle that breaks one that is an error is refused."""
+    """A rule by its name; a bundle that breaks a rule marked as an error is refused."""
 
     name: str
     check: Callable[[Bundle], Iterator[str]]
@@ -295,7 +296,7 @@ def _has_dockerfile(bundle: Bundle) -> Iterator[str]:
 
 
 def _version_of(name: str) -> str:
-    """The version in the name of a version: `db.v1.2.0` has 1.2.0."""
+    """The version number in the name of a version: 1.2.0 in `db.v1.2.0`."""
     return name.partition(".")[2].removeprefix("v")
 
 

@@ -1,4 +1,4 @@
-"""The names of a new project: what Kubernetes, Python and YAML let them be.
+"""The names of a new project, as Kubernetes, Python and YAML allow them.
 
 Each check raises `NameProblem`, whose text is a sentence with the remedy.
 """
@@ -12,18 +12,19 @@ from typing import NamedTuple
 
 __all__ = ["TAKEN", "NameProblem", "Names", "names_of", "plural_of"]
 
-# DNS labels (RFC 1123) that begin with a letter, as the package does.
+# DNS labels (RFC 1123) that begin with a letter, as the package's name must.
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-# Kubernetes wants a DNS label of the kind in lower case, also with "list" behind it.
+# Kubernetes requires that the kind in lower case is a DNS label, also with "list"
+# appended.
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,58}")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _DEFINITION_LENGTH_MAX = 253
 # Groups that need the annotation api-approved.kubernetes.io (KEP-1111).
 _PROTECTED = ("k8s.io", "kubernetes.io")
 
-# YAML 1.1 reads these as something else than a text.
+# YAML 1.1 does not read these as text.
 _YAML_WORDS = frozenset(("false", "n", "no", "null", "off", "on", "true", "y", "yes"))
-# The kind is a class in a module with these names.
+# The kind is a class in a module that has these names.
 _NAMES_IN_MODULE = frozenset(("Annotated",))
 
 TAKEN = frozenset(
@@ -119,7 +120,7 @@ def _package_of(project: str) -> str:
 
 
 def _hint(project: str) -> str:
-    """A name like the one that was meant.
+    """A valid name close to the given one.
 
     >>> _hint("My_Operator"), _hint("!")
     ('; write my-operator', '')
@@ -185,7 +186,7 @@ def _check_group(group: str, plural: str) -> None:
 
 
 def _check_word(text: str, what: str, remedy: str) -> None:
-    """Refuse a text that YAML takes for a boolean or for null."""
+    """Refuse a text that YAML reads as a boolean or as null."""
     if text.lower() in _YAML_WORDS:
         raise NameProblem(
             f"{text!r} cannot be the {what}: YAML reads it as another value than a "

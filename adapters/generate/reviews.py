@@ -1,4 +1,4 @@
-"""The rights of the present user of a cluster, by its own reviews of them."""
+"""The rights of a cluster's present user, as the cluster itself reviews them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["ReviewProblem", "reviewed", "reviewed_by"]
 
 _GROUP = "authorization.k8s.io"
 _PATH = f"/apis/{_GROUP}/v1"
-# The groups of which every authenticated user may ask (system:basic-user).
+# The groups about which every authenticated user may ask (system:basic-user).
 _EVERYBODYS = frozenset((_GROUP, "authentication.k8s.io"))
-# The owner of a need does not matter where superfluous rights are looked for.
+# The owner of a need does not matter in the search for superfluous rights.
 _NOBODY = Who("")
 
 
 class ReviewProblem(Exception):
-    """The cluster does not say what its user may do, in one sentence."""
+    """The cluster does not return its user's rights; the text is one sentence."""
 
 
 async def reviewed_by(
@@ -49,9 +49,9 @@ async def reviewed(
 ) -> Difference:
     """Compare the needs with the rights of the user who asks.
 
-    Each need is asked for by itself, which is exact (SelfSubjectAccessReview). What is
-    superfluous is found in the list of all rules (SelfSubjectRulesReview), of which a
-    server may say that it is not complete. Raises `ReviewProblem`.
+    Each need has its own request, which is exact (SelfSubjectAccessReview). Superfluous
+    rights are found in the list of all rules (SelfSubjectRulesReview), which a server
+    may mark as incomplete. Raises `ReviewProblem`.
     """
     wanted = by_right(needs)
     missing = [
@@ -63,7 +63,7 @@ async def reviewed(
     granted = [each for place in places for each in await _rules(api, place, tell)]
     local = [Need(right, place, _NOBODY) for right, place in wanted]
     if any(place is None for _, place in wanted):
-        # The list does not tell which rules hold in the whole cluster.
+        # The list does not distinguish rules for the whole cluster.
         granted = [each._replace(namespace=None) for each in granted]
         local = [each._replace(namespace=None) for each in local]
     return Difference(tuple(missing), compared(local, granted).superfluous)

@@ -1,4 +1,7 @@
-"""The rights of an operator's files: its scripts are run, and what is unknown told."""
+"""The rights that an operator's files need, found by running its scripts.
+
+Unknown parts are reported.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ __all__ = ["Account", "RightsProblem", "Study", "Wishes", "account_of", "studied
 
 
 class RightsProblem(Exception):
-    """Why the rights cannot be told, in one sentence with the remedy."""
+    """The rights cannot be determined; the text is one sentence with the remedy."""
 
 
 class Account(NamedTuple):
@@ -56,7 +59,7 @@ class Account(NamedTuple):
 
 
 def account_of(text: str | None, operator: str) -> Account:
-    """The account that a text names, or else that of an operator's name.
+    """The account that a text names, or else the one of an operator's name.
 
     >>> print(account_of("prod/db", "default"), account_of("db", "default"))
     prod/db db/db
@@ -70,15 +73,15 @@ def account_of(text: str | None, operator: str) -> Account:
 
 
 class Wishes(NamedTuple):
-    """The operator's files, and how it is going to be run.
+    """The operator's files, and the way in which it is going to run.
 
-    `paths` are its files; `crds`, `objects`, `script` and `calls` are those of
-    `fnop check`. `namespaces` are those that it serves; None is the whole cluster.
-    With `elects` it runs as one of several replicas, whose lease is in
-    `lease_namespace`; with `peers` it meets others in peering objects. `seen` are
-    recordings of real runs. `webhook_name` is that of the configurations of its
-    webhooks, if not the usual one; with `webhook_events` denials are Kubernetes Events.
-    At most `budget` schedules of faults are tried.
+    `paths` are its files; `crds`, `objects`, `script` and `calls` are as for `fnop
+    check`. `namespaces` are those that it serves; None is the whole cluster. With
+    `elects` it runs as one of several replicas, whose lease is in `lease_namespace`.
+    With `peers` it meets others in peering objects. `seen` are recordings of real runs.
+    `webhook_name` is the name of its webhook configurations, if not the usual one. With
+    `webhook_events` denials are Kubernetes Events. At most `budget` schedules of faults
+    are tried.
     """
 
     paths: tuple[str, ...]
@@ -99,9 +102,10 @@ class Wishes(NamedTuple):
 
 
 class Study(NamedTuple):
-    """The findings about an operator: who needs which right, and what was not seen.
+    """The findings about an operator: the rights, their users, and unknown parts.
 
-    `notes` are sentences for its author; `unknown` are those about what was not seen.
+    `notes` are sentences for its author; `unknown` are sentences about what was not
+    seen.
     """
 
     program: Program
@@ -115,10 +119,10 @@ class Study(NamedTuple):
 def studied(
     wishes: Wishes, progress: Callable[[int, int], Any] = lambda done, all: None
 ) -> Study:
-    """Run an operator's scripts, with and without faults, and tell the rights.
+    """Run an operator's scripts, with and without faults, and return the rights.
 
-    Raises `RightsProblem`, and what `subjects_for`, `cases_of`, `load` and
-    `read_manifests` raise.
+    Raises `RightsProblem`, and the errors of `subjects_for`, `cases_of`, `load` and
+    `read_manifests`.
     """
     handlers = tuple(each for path in wishes.paths for each in handlers_of_file(path))
     if not handlers:
@@ -155,7 +159,7 @@ def studied(
 
 
 def _recorded(wishes: Wishes, program: Program) -> Hearing:
-    """The requests that recordings tell of real runs."""
+    """The requests in recordings of real runs."""
     hearing = Hearing(program)
     for path in wishes.seen:
         with open(path, "rb") as file:
@@ -171,7 +175,7 @@ def _recorded(wishes: Wishes, program: Program) -> Hearing:
 
 
 def _sample_namespace(namespaces: tuple[str, ...] | None) -> str:
-    """A namespace that is served: the objects of the scripts are there."""
+    """A served namespace, which holds the objects of the scripts."""
     if namespaces is None:
         return "default"
     if not has_patterns(namespaces):
@@ -186,7 +190,7 @@ def _sample_namespace(namespaces: tuple[str, ...] | None) -> str:
 
 
 def _sample_of(pattern: str) -> str:
-    """A name that a pattern means.
+    """A name that a pattern matches.
 
     >>> _sample_of("team-*,!team-?-test")
     'team-x'
@@ -197,7 +201,7 @@ def _sample_of(pattern: str) -> str:
 
 
 def _placed(subjects: Subjects, wishes: Wishes, place: str) -> Subjects:
-    """The subjects in a namespace that is served, which exists."""
+    """The subjects, in an existing namespace that is served."""
     if wishes.namespaces is None:
         return subjects
     moved = []
@@ -219,7 +223,7 @@ def _placed(subjects: Subjects, wishes: Wishes, place: str) -> Subjects:
 def _spread(
     needs: Iterable[Need], namespaces: tuple[str, ...] | None, place: str
 ) -> Iterator[Need]:
-    """The needs of one object's life, for all namespaces that are served."""
+    """The needs of one object's life, for all served namespaces."""
     for each in needs:
         if namespaces is None or has_patterns(namespaces):
             yield each._replace(namespace=None)
@@ -231,7 +235,7 @@ def _spread(
 
 
 def _elsewhere(needs: Iterable[Need], wishes: Wishes, place: str) -> Iterator[str]:
-    """A sentence for each right beyond the namespaces that are served."""
+    """A sentence for each right outside the served namespaces."""
     if wishes.namespaces is None:
         return
     if has_patterns(wishes.namespaces):
@@ -278,7 +282,7 @@ def _without_having_seen(
 
 
 def _beside(wishes: Wishes, program: Program) -> Iterator[Need]:
-    """The rights that no handler needs, but the way in which the operator is run."""
+    """The rights that the way of running the operator needs, but no handler."""
     name = wishes.webhook_name or program.settings.domain
     reports = wishes.webhook_events or program.settings.admission_events
     yield from needs_of_webhooks(
@@ -297,7 +301,7 @@ def _beside(wishes: Wishes, program: Program) -> Iterator[Need]:
 
 
 def _unknown_children(program: Program, kinds: Sequence[Resource]) -> Iterator[str]:
-    """A sentence for each kind of `owns=` that no definition tells."""
+    """A sentence for each kind of `owns=` without a definition."""
     catalogue = Catalogue(tuple(kinds))
     told = {
         f"{handler.label} owns {name}, a kind that is not known here, so the rights to "
@@ -318,7 +322,7 @@ def _unknown(
     """A sentence for each thing that could not be seen."""
     for handler in {each.id: each for each in program.handlers}.values():
         if handler.role in INDICES or handler.role in OUTSIDE:
-            continue  # they ask for nothing
+            continue  # they make no requests
         if handler.id not in found.called:
             yield (
                 f"{handler.label} was never called, so what it asks for is not known; "

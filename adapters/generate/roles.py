@@ -39,7 +39,7 @@ _COLUMNS = 88
 
 
 class _Clause(NamedTuple):
-    """A rule of a role, and who needs it."""
+    """A rule of a role, with the handlers that need it."""
 
     rule: Manifest
     whose: tuple[Who, ...]
@@ -48,7 +48,7 @@ class _Clause(NamedTuple):
 def manifests_for(needs: Iterable[Need], account: Account) -> list[Manifest]:
     """The account, its roles, and their bindings.
 
-    What is needed in the whole cluster is in a ClusterRole, the rest in a Role in each
+    Rights in the whole cluster are in a ClusterRole, the others in a Role in each
     namespace.
     """
     found: list[Manifest] = [
@@ -98,7 +98,7 @@ def _by_place(needs: Iterable[Need]) -> dict[str | None, list[_Clause]]:
 
 
 def _clauses(needs: Iterable[Need]) -> list[_Clause]:
-    """A clause for all kinds of a group on which the same may be done."""
+    """A clause for all kinds of a group that need the same verbs."""
     kinds: dict[tuple[str, str, str], dict[str, tuple[Who, ...]]] = {}
     for (right, _), whose in by_right(needs).items():
         key = (right.group, right.combined, right.name)
@@ -123,7 +123,7 @@ def _clauses(needs: Iterable[Need]) -> list[_Clause]:
 
 
 def shown(needs: Iterable[Need], account: Account) -> str:
-    """The manifests as YAML; above each rule, who needs it."""
+    """The manifests as YAML; a comment above each rule names those who need it."""
     needs = tuple(needs)
     places = iter(_by_place(needs).values())
     documents = []
@@ -156,11 +156,11 @@ def _called(who: Who) -> str:
 
 
 class NoAccount(Exception):
-    """It is not clear whose rights are meant: one sentence with the remedy."""
+    """The account is ambiguous or missing: one sentence with the remedy."""
 
 
 class Granted(NamedTuple):
-    """A rule, where it holds (None: in the whole cluster), and the role it is of."""
+    """A rule, its namespace (None: the whole cluster), and the role it is from."""
 
     rule: Rule
     namespace: str | None
@@ -191,7 +191,7 @@ def granted_by(
 ) -> Grants:
     """The rules that the bindings among some manifests grant to an account.
 
-    Without one, the only account that is bound is meant. Raises `NoAccount`.
+    Without an account, the only bound account is taken. Raises `NoAccount`.
     """
     if account is None:
         account = only_account(manifests)
@@ -256,14 +256,14 @@ def only_account(manifests: Sequence[Mapping[str, Any]]) -> Account:
 
 
 class Difference(NamedTuple):
-    """The rights that are missing, and those that are superfluous, a line for each."""
+    """The missing and the superfluous rights, a line for each."""
 
     missing: tuple[str, ...]
     superfluous: tuple[str, ...]
 
 
 def compared(needs: Iterable[Need], granted: Sequence[Granted]) -> Difference:
-    """Compare what is needed with what is granted."""
+    """Compare the needed rights with the granted ones."""
     wanted = by_right(needs)
     missing = [
         line_of(right, place, whose)
@@ -275,7 +275,7 @@ def compared(needs: Iterable[Need], granted: Sequence[Granted]) -> Difference:
 
 
 def line_of(right: Right, place: str | None, whose: Iterable[Who]) -> str:
-    """A right, where it is needed, and by whom.
+    """A right, the namespace that it is needed in, and those who need it.
 
     >>> line_of(Right("get", "", "pods"), "prod", [Who("f"), Who("g")])
     'get pods in namespace prod (handler f, handler g)'
@@ -288,7 +288,7 @@ def _where(place: str | None) -> str:
 
 
 def _grants(granted: Granted, right: Right, place: str | None) -> bool:
-    """Whether a rule allows all that a right is."""
+    """Whether a rule allows all of a right."""
     rule = granted.rule
     return (
         granted.namespace in (None, place)
@@ -300,7 +300,7 @@ def _grants(granted: Granted, right: Right, place: str | None) -> bool:
 def _superfluous(
     granted: Granted, wanted: Sequence[tuple[Right, str | None]]
 ) -> Iterator[str]:
-    """The parts of a rule that nobody needs, or that grant more than is needed."""
+    """The parts of a rule that are not needed, or that grant more than is needed."""
     rule, role = granted.rule, granted.role
     for url in rule.urls:
         yield f"{', '.join(rule.verbs)} {url} ({role}; fnop asks for no such path)"
@@ -331,7 +331,7 @@ def _too_wide(
     used: Sequence[Right],
     wanted: Sequence[tuple[Right, str | None]],
 ) -> Iterator[str]:
-    """A line for what the whole cluster has, and only some namespaces need."""
+    """A line for a right in the whole cluster that only some namespaces need."""
     places = {place for right, place in wanted if right in used}
     if None not in places:
         names = ", ".join(sorted(place for place in places if place))
@@ -353,7 +353,7 @@ def _rank(verb: str) -> int:
 
 
 def _is_used(part: Right, right: Right) -> bool:
-    """Whether a part of a rule is what allows a right."""
+    """Whether a part of a rule allows a right."""
     rule = Rule(
         (part.verb,), (part.group,), (part.combined,), (part.name,) if part.name else ()
     )
@@ -363,7 +363,7 @@ def _is_used(part: Right, right: Right) -> bool:
 
 
 def _is_of_another_group(part: Right, rule: Rule, within: Sequence[Right]) -> bool:
-    """Whether a rule of several groups names a kind for the sake of another group.
+    """Whether a rule of several groups names a kind only because of another group.
 
     `apiGroups: ["", apps]` with `resources: [pods, deployments]` grants apps/pods as
     well, which does not exist.

@@ -40,7 +40,7 @@ FILES = (
     "tests/test_simulation.py",
 )
 
-# In a project with webhooks these are there, too, or in the place of the others.
+# In a project with webhooks these are added, or replace the others.
 WEBHOOK_FILES = (
     "Dockerfile",
     "Makefile",
@@ -53,7 +53,7 @@ WEBHOOK_FILES = (
     "tests/test_admission.py",
 )
 
-# The groups are those that `Template` asks for; the last three never match.
+# `Template` asks for these groups; the last three never match.
 _WORD = r"""
     __(?P<named> project | package | Kind | kind | plural | group )__
     | (?P<escaped> (?!) ) | (?P<braced> (?!) ) | (?P<invalid> (?!) )
@@ -67,12 +67,12 @@ class Words(Template):
     'apiVersion: e.com/v1  # not __init__'
     """
 
-    flags = re.NOFLAG  # letters in their case
+    flags = re.NOFLAG  # letters are case-sensitive
     pattern = _WORD  # type: ignore[assignment]  # `Template` compiles it
 
 
 def files_of(names: Names, *, webhooks: bool = False) -> dict[str, str]:
-    """The texts of a project's files by their paths, without those that are generated.
+    """The texts of a project's files by path, without the generated files.
 
     With `webhooks` it has admission handlers, and serves them.
 
@@ -103,7 +103,7 @@ def files_of(names: Names, *, webhooks: bool = False) -> dict[str, str]:
 
 
 def generated_by(names: Names) -> dict[str, tuple[str, ...]]:
-    """The files that fnop's own commands print, of what the others say."""
+    """The files that fnop's own commands print from the content of the others."""
     source = f"src/{names.package}"
     given = ("--crd", "deploy/crd.yaml", "--object", "example.yaml")
     account = ("--service-account", f"{names.project}/{names.project}")

@@ -36,7 +36,7 @@ _CERT_MANAGER = "cert-manager.io"
 
 
 class WebhooksProblem(Exception):
-    """Why there are no configurations, in one sentence with the remedy."""
+    """No configurations can be made; the text is one sentence with the remedy."""
 
 
 def catalogue_for(
@@ -44,8 +44,8 @@ def catalogue_for(
 ) -> Catalogue:
     """The kinds that an operator's handlers may mean.
 
-    They are Kubernetes' own, those of definitions (`crds`, or beside the operator), and
-    those of the classes in its files that they name.
+    They are Kubernetes' own kinds, the kinds of definitions (`crds`, or next to the
+    operator), and the kinds of classes in its files that the handlers name.
     """
     found = read_manifests(crds) if crds else definitions_beside(paths)
     defined = [each for each in found if each.get("kind") == _DEFINITION]
@@ -56,7 +56,7 @@ def catalogue_for(
 
 
 def _named(handlers: Iterable[Handler], catalogue: Catalogue) -> Iterator[Resource]:
-    """The kinds whose handlers name all that a rule has: group, version and plural."""
+    """The kinds whose handlers name everything in a rule: group, version and plural."""
     unknown: dict[str, list[str]] = {}
     for each in handlers:
         selector = each.selector
@@ -82,11 +82,11 @@ def manifests_for(
     cert_manager: bool = False,
     conditions: bool = True,
 ) -> list[Manifest]:
-    """The configurations of a program's webhooks; one without webhooks is left out.
+    """The configurations of a program's webhooks, except for those without webhooks.
 
-    With `cert_manager` there are an Issuer and a Certificate, too, whose authority
-    cert-manager puts into the configurations. Without `conditions` there are no match
-    conditions, which kubectl does not send to an API server that has none.
+    With `cert_manager` there are also an Issuer and a Certificate, whose CA bundle
+    cert-manager injects into the configurations. Without `conditions` there are no
+    match conditions: kubectl does not send them to an API server that lacks them.
     """
     groups = groups_of(program.handlers)
     if not groups:
@@ -114,7 +114,7 @@ def manifests_for(
 
 
 class _Certificate(NamedTuple):
-    """A certificate of cert-manager, and the Secret of its name."""
+    """A certificate of cert-manager, and the Secret with its name."""
 
     namespace: str
     name: str

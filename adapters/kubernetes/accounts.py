@@ -1,4 +1,4 @@
-"""The user that credentials name, as the API server will know it."""
+"""The user that credentials name, as the API server will identify it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["named_by"]
 
 
 def named_by(info: ConnectionInfo) -> str:
-    """The user's name in a login; "" if the login does not tell it.
+    """The user's name in a login; "" if the login does not contain it.
 
     A token of a service account names it as its subject (RFC 7519), and a client
     certificate as its common name (Kubernetes: authentication).
@@ -34,7 +34,7 @@ def named_by(info: ConnectionInfo) -> str:
 def _subject_of(token: str) -> str:
     """The subject of a token of a service account.
 
-    Tokens of others name their users as the API server is configured to read them.
+    Other tokens name their users as the API server is configured to read them.
 
     >>> _subject_of("opaque")
     ''

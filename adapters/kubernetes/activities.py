@@ -1,6 +1,6 @@
-"""Handlers of logins and probes: they act by themselves, outside of every step.
+"""Handlers of logins and probes: they run by themselves, outside of every step.
 
-A plain function runs in a thread, a coroutine on the event loop.  They see the
+A plain function runs in a thread, a coroutine on the event loop. They see the
 operator's settings and memo, change neither, and have no effects.
 """
 
@@ -33,7 +33,7 @@ class Overdue(TimeoutError):
 class Surroundings:
     """The context of a handler that runs outside: its settings, memo, clock and log.
 
-    `state` answers the operator's present state; before it begins that is empty.
+    `state` returns the operator's present state, which is empty before it begins.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ async def perform(
     retry: int = 0,
     started: float | None = None,
 ) -> Any:
-    """Call a handler once, and answer what it returns.
+    """Call a handler once, and return its result.
 
-    `started` is the Unix time of the first attempt, `timeout` in seconds.  Raises what
-    it raises, and `Overdue`: a thread that takes longer is left to itself.
+    `started` is the Unix time of the first attempt, `timeout` in seconds. Raises the
+    handler's errors, and `Overdue`. A thread that takes longer is abandoned.
     """
     now = around.clock.now()
     situation = Situation(
@@ -99,7 +99,7 @@ async def perform(
     except TimeoutError:
         if limit.expired():
             raise Overdue(f"no answer within {timeout:g} s") from None
-        raise  # its own
+        raise  # the handler's own
     finally:
         for line in tuple(writers.lines):
             fields = tuple(sorted(line.fields.items()))
@@ -109,10 +109,10 @@ async def perform(
 def _called(
     function: Callable[..., Any], arguments: dict[str, Any]
 ) -> tuple[Any, Exception | None]:
-    """Call it; what it raises is returned: a SystemExit ends no thread but the run."""
+    """Call it, and return an error that it raises: a SystemExit ends only the run."""
     try:
         return function(**arguments), None
-    except StopIteration as problem:  # it cannot cross over to the loop
+    except StopIteration as problem:  # an event loop cannot pass it on
         return None, RuntimeError(f"StopIteration: {problem}")
     except Exception as problem:
         return None, problem

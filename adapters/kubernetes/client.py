@@ -1,7 +1,7 @@
 """The Kubernetes API of a real cluster: raw bytes in and out, no models.
 
-Credentials that change are followed: those that expire, those whose files change, and
-those that the server, or its TLS, does not take any more.
+Credentials are renewed if they expire, if their files change, or if the server or its
+TLS no longer accepts them.
 """
 
 from __future__ import annotations
@@ -64,28 +64,29 @@ __all__ = ["ConfigurationProblem", "KubernetesApi", "connect"]
 
 REQUEST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
-# Rejected credentials are renewed at most this often.
+# The shortest interval between renewals of rejected credentials.
 RENEWAL_SECONDS = 5.0
-# A plugin that is asked for new ones may have to ask elsewhere.
+# A plugin that must return new credentials may have to send requests itself.
 LOGIN_SECONDS = 60.0
-# The files of a login are looked at so often: kubelet and others replace them.
+# The interval at which the files of a login are checked: kubelet and others replace
+# them.
 FILES_SECONDS = 10.0
-# Requests that fail, together, however many objects and streams send them: a server
-# in trouble is not helped by being asked more often.
+# The limit for failing requests, for all objects and streams together: more requests do
+# not help a server in trouble.
 _FAILING_PER_SECOND, _FAILING_BURST = 20.0, 100.0
 FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
-# Bytes of a log that are held, or twice as many, until the operator takes its lines.
+# Bytes of a log that are held, at most twice, until the operator takes its lines.
 _LOG_BUFFER = 2**16
 _SHOWN_TEXT = 1000
 _SHOWN_PAGE = 200
-# The longest advice: a number of very many digits would become infinity, which a
+# The longest advice: a number with very many digits would become infinity, which a
 # recording cannot hold.
 _ADVICE_MAX_SECONDS = 1e9
 
 _HEADERS = {
-    # Compressing large lists costs both sides more than it saves nearby.
+    # Within a network, compressing large lists costs both sides more than it saves.
     "Accept-Encoding": "identity",
     "User-Agent": "fnop",
 }
@@ -102,14 +103,14 @@ async def connect(
     source: Logins | None = None,
     clock: Clock | None = None,
 ) -> KubernetesApi:
-    """The API of the cluster that the user means; no request is sent yet.
+    """Return the API of the cluster in the user's configuration, without a request yet.
 
-    `concurrency` bounds the requests at work; watches and urgent ones do not count.  A
-    request that is not answered in full after `request_seconds` is given up.  With
-    `requests_per_second` there are no more than that, two seconds' worth at once;
-    those that fail are fewer in any case.  Urgent ones wait for neither.  A `source` of
-    credentials takes the place of the kubeconfig; they expire by the `clock`, and may
-    `impersonate` another user.  Raises `ConfigurationProblem`.
+    `concurrency` limits the requests in flight; watches and urgent ones do not count. A
+    request without a full answer after `request_seconds` is given up.
+    `requests_per_second` limits the rate, with a burst of two seconds' worth; failing
+    requests have a lower limit in any case. Urgent requests wait for neither. A
+    `source` of credentials replaces the kubeconfig; they expire by the `clock`, and may
+    `impersonate` another user. Raises `ConfigurationProblem`.
     """
     if source is None:
         source = find_source(kubeconfig, context)
@@ -146,7 +147,7 @@ class KubernetesApi:
         self._transport = _Transport(info)
         self._read, self._looked_at = _stamps(source.files), self._clock.now().mono
         self._problem: str | None = None
-        # The connector has no limit: watches would hold its slots for good.
+        # The connector has no limit: watches would occupy its slots permanently.
         self._slots = asyncio.Semaphore(concurrency)
         burst = max(_FAILING_BURST, 2.0 * concurrency)
         self._failing = Allowance(_FAILING_PER_SECOND, burst, burst)
@@ -169,11 +170,11 @@ class KubernetesApi:
 
     @property
     def account(self) -> str:
-        """The user that the credentials name; "" if they do not tell it."""
+        """The user that the credentials name; "" if they do not contain it."""
         return named_by(self._transport.info)
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Answer one request.  Raises `Unreachable` when no answer came."""
+        """Return the answer to one request. Raises `Unreachable` if no answer came."""
         timeout = self._timeout_of(request)
         try:
             if request.urgent:
@@ -195,11 +196,11 @@ class KubernetesApi:
             return response, await response.read()
 
     def _timeout_of(self, request: ApiRequest) -> aiohttp.ClientTimeout:
-        """The timeout of a request; an urgent one ends when it is of no more use."""
+        """The timeout of a request; an urgent one ends when its answer is useless."""
         given, limits = self._timeout, [request.seconds]
         if request.urgent and request.before is not None:
             left = request.before - SystemClock().now().mono
-            limits.append(max(0.001, left))  # 0 is for ever
+            limits.append(max(0.001, left))  # 0 means no timeout
         bounds = [each for each in (given.total, *limits) if each is not None]
         total = min(bounds, default=None)
         if total == given.total:
@@ -211,8 +212,8 @@ class KubernetesApi:
     ) -> AsyncGenerator[WatchLine, None]:
         """Follow one watch until the server ends it.
 
-        Raises `StreamRefused`, `StreamSilent`, `StreamUndecodable`, or
-        `Unreachable` when the connection cannot be made or breaks.
+        Raises `StreamRefused`, `StreamSilent`, `StreamUndecodable`, or `Unreachable` if
+        the connection cannot be made or breaks.
         """
         now = asyncio.get_running_loop().time
         with self._telling_breaks(silence_seconds):
@@ -225,14 +226,14 @@ class KubernetesApi:
                         yield _watch_line(line)
                         heard = now()
                     if now() - heard > silence_seconds:
-                        raise TimeoutError  # bytes come, but no line
+                        raise TimeoutError  # bytes arrive, but no line
 
     async def follow(
         self, request: ApiRequest, *, silence_seconds: float
     ) -> AsyncGenerator[bytes, None]:
         """Read the bytes of a log until the server ends it.
 
-        Raises `StreamRefused`, `StreamSilent`, or `Unreachable` when the connection
+        Raises `StreamRefused`, `StreamSilent`, or `Unreachable` if the connection
         cannot be made or breaks.
         """
         with self._telling_breaks(silence_seconds):
@@ -243,7 +244,7 @@ class KubernetesApi:
 
     @contextmanager
     def _telling_breaks(self, silence_seconds: float) -> Iterator[None]:
-        """Raise `StreamSilent`, or `Unreachable`, if a stream does not go on."""
+        """Raise `StreamSilent`, or `Unreachable`, if a stream breaks."""
         try:
             yield
         except aiohttp.ConnectionTimeoutError as problem:
@@ -284,7 +285,7 @@ class KubernetesApi:
     def _unreachable(
         self, problem: BaseException, timeout: aiohttp.ClientTimeout | None = None
     ) -> Unreachable:
-        """Say why no answer came, and whether the request may have arrived."""
+        """Return why no answer came, and whether the request may have arrived."""
         server, proxy = self.server, self._transport.proxy
         through = "" if proxy is None else f" through the proxy {proxy}"
         if isinstance(problem, aiohttp.ConnectionTimeoutError):
@@ -314,7 +315,7 @@ class KubernetesApi:
         timeout: aiohttp.ClientTimeout,
         read_buffer: int = _READ_BUFFER,
     ) -> aiohttp.ClientResponse:
-        """Send it, and once more after a 401 that new credentials may cure."""
+        """Send it, and again after a 401 if new credentials may help."""
         _check_time(request)
         await self._follow()
         transport, info = self._transport, self._transport.info
@@ -323,7 +324,7 @@ class KubernetesApi:
         except _OF_TLS as problem:
             if not isinstance(problem, _UNTRUSTED) and _alert_of(problem) is None:
                 raise
-            # An authority, or our own certificate, may have been replaced.
+            # An authority, or the own certificate, may have been replaced.
             await self._renew(info)
             if self._transport is transport:
                 raise
@@ -342,9 +343,9 @@ class KubernetesApi:
         return await self._transport.open(request, timeout, read_buffer)
 
     async def _follow(self) -> None:
-        """Log in again if the credentials have expired, or their files are others.
+        """Log in again if the credentials have expired, or their files have changed.
 
-        Where that fails the server judges the old ones: its clock may be another.
+        If that fails, the server judges the old ones: its clock may differ.
         """
         now, transport = self._clock.now(), self._transport
         is_due = transport.info.has_expired(now.wall)
@@ -368,12 +369,12 @@ class KubernetesApi:
             await asyncio.sleep(wait)
 
     def _answered(self, status: int) -> None:
-        """A request has come to an end; those that did well are not counted."""
+        """Take note of the end of a request; only failures count."""
         if status < 500 and status not in (401, 429):
             self._failing = put_back(self._failing)
 
     async def _renew(self, rejected: ConnectionInfo) -> bool:
-        """Log in again; is there something new to try?
+        """Log in again; whether there are new credentials to try.
 
         Many requests may be rejected at once: the first one renews for all.
         """
@@ -408,7 +409,7 @@ class KubernetesApi:
 
 
 def _is_denied(text: bytes) -> bool:
-    """Whether an answer is a webhook's denial, whatever its status is."""
+    """Whether an answer is a webhook's denial, with any status."""
     try:
         return is_denial(loads(text))
     except ValueError:
@@ -416,7 +417,7 @@ def _is_denied(text: bytes) -> bool:
 
 
 def _connection_of(info: ConnectionInfo) -> ConnectionInfo:
-    """The settings of a connection: all but the headers of its requests."""
+    """The settings of a connection: everything but the headers of its requests."""
     none: dict[str, Any] = dict.fromkeys(
         ("token", "scheme", "username", "password", "expiration", "impersonate")
     )
@@ -424,7 +425,7 @@ def _connection_of(info: ConnectionInfo) -> ConnectionInfo:
 
 
 def _stamps(files: Iterable[Path]) -> tuple[object, ...]:
-    """The marks of files, which differ for others; kubelet replaces links to them."""
+    """The marks of files, which differ for different files; kubelet replaces links."""
     found: list[object] = []
     for each in files:
         try:
@@ -444,7 +445,7 @@ class _Transport:
         self._read = _stamps(files_of(info))
         # Before anything is opened that would have to be closed.
         server = _address(info.server, "the server")
-        # A query leads nowhere, and is left out, as by kubectl.
+        # A query has no effect; like kubectl, fnop drops it.
         server = server.with_query(None).with_fragment(None)
         address = info.server.partition("?")[0].partition("#")[0].rstrip("/")
         self.server: str = quote(address, safe="/:@[]%!$&'()*+,;=~")
@@ -456,7 +457,8 @@ class _Transport:
         proxy = _address(found, "the proxy") if found else None
         self.proxy = None if proxy is None else shown_address(str(proxy))
         try:
-            # To read the certificates of all authorities takes as long as the rest.
+            # Reading the certificates of all authorities takes as long as everything
+            # else.
             context = tls_context(info) if server.scheme == "https" else None
         except CertificateProblem as problem:
             raise ConfigurationProblem(
@@ -471,14 +473,14 @@ class _Transport:
         if proxy is not None and proxy.scheme in ("http", "https"):
             self._options["proxy"] = proxy
             if proxy.user or proxy.password:
-                # As in Go in UTF-8; aiohttp itself would write Latin-1.
+                # UTF-8 as in Go; aiohttp itself would write Latin-1.
                 user = _basic(proxy.user or "", proxy.password or "")
                 self._options["proxy"] = proxy.with_user(None)
                 self._options["proxy_headers"] = {"Authorization": user}
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a file that the connection was made of is another one."""
+        """Whether a file behind the connection has changed."""
         return _stamps(files_of(self.info)) != self._read
 
     async def open(
@@ -487,11 +489,11 @@ class _Transport:
         timeout: aiohttp.ClientTimeout,
         read_buffer: int = _READ_BUFFER,
     ) -> aiohttp.ClientResponse:
-        """Send the request; the response, its body yet to be read."""
+        """Send the request; return the response, with its body still unread."""
         headers = CIMultiDict(_HEADERS)
         headers["Accept"] = request.accept
         headers["Content-Type"] = request.content_type
-        # As in Go: a user in the address counts before all others.
+        # As in Go: a user in the address has priority over all others.
         authorization = self._user or _authorization(self.info)
         if authorization is not None:
             headers["Authorization"] = authorization
@@ -516,8 +518,8 @@ class _Transport:
 
     async def close(self) -> None:
         await self._session.close()
-        # Aborted connections end in the next turn of the loop.  Those of interrupted
-        # requests are saying good-bye in TLS, where nobody can see them finish.
+        # Aborted connections end in the next turn of the loop. Connections of
+        # interrupted requests still close their TLS, and no code can wait for that.
         await asyncio.sleep(FAREWELL_SECONDS if self._interrupted else 0)
 
 
@@ -550,9 +552,9 @@ def _connector(
 
 @contextmanager
 def _hanging_up(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """Free the connection; one that is left in the middle of a response is cut off.
+    """Free the connection; abort it if it is in the middle of a response.
 
-    It would be closed politely otherwise, which can take longer than the loop lives.
+    A clean closing can take longer than the loop lives.
     """
     try:
         yield
@@ -571,26 +573,27 @@ _FAILURES = (
 )
 _PROXY_UNREACHABLE = (aiohttp.ClientProxyConnectionError, ProxyUnreachable)
 _PROXY_REFUSES = (aiohttp.ClientHttpProxyError, ProxyRefuses)
-# Of these no request has left.
+# These errors mean that no request has left.
 _NO_CONNECTION = (
     aiohttp.ClientConnectorError,
     aiohttp.InvalidURL,
     ssl.SSLCertVerificationError,
 )
-# The one does not trust the other. A proxy in between raises what TLS itself raises.
+# One side does not trust the other. A proxy in between raises the same errors as TLS
+# itself.
 _UNTRUSTED = (
     aiohttp.ClientConnectorCertificateError,
     aiohttp.ClientConnectorSSLError,
     ssl.SSLError,
 )
 _OF_TLS = (*_UNTRUSTED, aiohttp.ClientOSError)
-# The alert about our certificate. With TLS 1.3 a server sends it after the handshake,
-# so that what is sent then seems to break.
+# The alert about the own certificate. With TLS 1.3 a server sends it after the
+# handshake, so that later sending seems to break.
 _ALERTS = re.compile("_ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA|ACCESS_DENIED)$")
 
 
 def _alert_of(problem: BaseException) -> str | None:
-    """The server's judgement of our certificate, if that is the problem."""
+    """The server's judgement of the own certificate, if that is the problem."""
     cause = problem if isinstance(problem, ssl.SSLError) else problem.__cause__
     reason = (cause.reason or "") if isinstance(cause, ssl.SSLError) else ""
     if _ALERTS.search(reason) is None:
@@ -615,7 +618,7 @@ def _address(text: str, what: str) -> URL:
 
 
 def _reason(problem: BaseException) -> str:
-    """The cause in the words of the system, without addresses of objects."""
+    """The cause in the words of the system, without addresses of Python objects."""
     if isinstance(problem, aiohttp.ClientHttpProxyError):
         return f"HTTP {problem.status} {problem.message}"
     cause = getattr(problem, "os_error", None) or problem
@@ -655,8 +658,8 @@ _CERTIFICATES = {
 def _answer(server: str, response: aiohttp.ClientResponse, text: bytes) -> ApiResponse:
     """The response, its JSON parsed; errors in another form become a `Status`.
 
-    Raises `Unreachable` for a success that is no JSON: something in between answered,
-    and an empty page must not be taken for an empty list.
+    Raises `Unreachable` for a success that is not JSON. Then something in between
+    answered, and an empty page must not be taken for an empty list.
     """
     try:
         body = loads(text)
@@ -708,7 +711,7 @@ def _retry_after(response: aiohttp.ClientResponse, body: Any) -> float | None:
 
 
 def _check_time(request: ApiRequest) -> None:
-    """Refuse to send a request whose time has passed: a lease may have ended."""
+    """Refuse to send a request after its deadline: a lease may have ended."""
     if request.before is not None and SystemClock().now().mono >= request.before:
         raise Unreachable("not sent: the time for it has passed", sent=False)
 
@@ -737,14 +740,14 @@ _TYPE, _OBJECT = b'{"type":"', b'","object":'
 
 
 def _watch_line(line: bytes) -> WatchLine:
-    """Take a line apart; the bytes of the object are kept where they can be cut out."""
+    """Split a watch line; keep the bytes of the object if they can be cut out."""
     end = line.find(b'"', len(_TYPE))
     if line.startswith(_TYPE) and line.startswith(_OBJECT, end):
         raw = line[end + len(_OBJECT) : -1]
         try:
             return WatchLine(line[len(_TYPE) : end].decode(), orjson.loads(raw), raw)
         except ValueError:
-            pass  # more fields, too deep, or not JSON at all: as a whole, then
+            pass  # more fields, too deep, or not JSON at all: parse the whole line
     try:
         event = loads(line, around=1)
         return WatchLine(event["type"], event["object"])

@@ -1,8 +1,8 @@
-"""Credentials as they are found on a machine, for login handlers to answer.
+"""Credentials as found on a machine, for login handlers to return.
 
-What no login handler answers is found as `kubectl` finds it, plugins included
-(`fnop.adapters.kubernetes.kubeconfig`).  These are for handlers that want to look, or
-to choose.
+Credentials that no login handler returns are found as `kubectl` finds them, plugins
+included (`fnop.adapters.kubernetes.kubeconfig`). These functions are for handlers that
+inspect or choose credentials.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from fnop.core.handlers.declare.connection import ConnectionInfo, LoginError
 
 __all__ = ["login_with_kubeconfig", "login_with_service_account"]
 
-# Where the API server is for pods, unless their environment says otherwise.
+# The address of the API server for pods, unless their environment has another.
 _INSIDE = "kubernetes.default.svc"
-# Sections about a user that fnop itself runs, and nobody else.
+# Sections about a user that only fnop itself runs.
 _UNSUPPORTED = ("exec", "auth-provider")
 
 
@@ -37,11 +37,10 @@ def login_with_kubeconfig(
 ) -> ConnectionInfo | None:
     """Read credentials from a kubeconfig: for a login handler to call, or to be.
 
-    `kubeconfig` is the file, by default that in $KUBECONFIG or ~/.kube/config;
-    `context` is the context in it, by default the current one. All else that a login
-    handler is given is ignored. Answers None where there is no file. Raises
-    `LoginError` where the file cannot be used, or names a credentials plugin, which
-    only fnop itself runs.
+    `kubeconfig` is the file, by default the one in $KUBECONFIG or ~/.kube/config.
+    `context` is the context in it, by default the current one. All other arguments of a
+    login handler are ignored. Returns None if there is no file. Raises `LoginError` if
+    the file cannot be used, or names a credentials plugin, which only fnop itself runs.
 
         @fnop.on.login()
         def login(**kwargs):
@@ -59,7 +58,7 @@ def login_with_kubeconfig(
 def login_with_service_account(**_: Any) -> ConnectionInfo | None:
     """Read the credentials of the pod's service account; None outside of a pod.
 
-    The token is read anew at each login. All that a login handler is given is ignored.
+    The token is read again at each login. All arguments of a login handler are ignored.
 
         @fnop.on.login()
         def login(**kwargs):
@@ -80,8 +79,8 @@ def login_with_service_account(**_: Any) -> ConnectionInfo | None:
     )
 
 
-# A login handler has nothing of its own between two calls: the contents of the pipes
-# that it names, by what tells these pipes from others of the same path.
+# A login handler keeps no state between two calls. So this has the contents of the
+# pipes that it names, by marks that distinguish pipes with the same path.
 _PIPES: dict[tuple[Any, ...], Pipes] = {}
 
 
@@ -95,7 +94,7 @@ def _is_pipe(path: Path) -> bool:
     try:
         return path.is_fifo()
     except OSError:
-        return False  # reading it tells why
+        return False  # reading it raises the reason
 
 
 def _info_in(paths: tuple[Path, ...], context: str | None) -> ConnectionInfo:

@@ -1,8 +1,8 @@
-"""Credential plugins: commands in a kubeconfig that answer a token or a certificate.
+"""Credential plugins: commands in a kubeconfig that print a token or a certificate.
 
-They are run as kubectl runs them (Kubernetes: client-go credential plugins): with the
-cluster in KUBERNETES_EXEC_INFO where they want it, and with the terminal where they may
-ask.  Their complaints belong into our sentence, not between the lines of a log.
+fnop runs them as kubectl does (Kubernetes: client-go credential plugins): with the
+cluster in KUBERNETES_EXEC_INFO if they ask for it, and with the terminal if they may
+prompt. Their complaints belong in fnop's sentence, not between the lines of a log.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _KIND = "ExecCredential"
 _MODES = ("Never", "IfAvailable", "Always")
 # The longest part of a plugin's complaint that is shown.
 _COMPLAINT = 500
-# Its last words are waited for so long, once it has ended.
+# The seconds to wait for its last output after it has ended.
 _LAST_WORDS_SECONDS = 1.0
 
 Section = Mapping[str, Any]
 
 
 class PluginProblem(Exception):
-    """A plugin has no answer; the text says what it was, and why."""
+    """A plugin has no answer; the text contains its complaint, and the reason."""
 
 
 async def answered(plugin: Section, cluster: Section) -> dict[str, Any]:
-    """Run a plugin that has no `problems_in` it.
+    """Run a plugin without any `problems_in` it.
 
     Its credentials are fields of a `ConnectionInfo`. Raises `PluginProblem`.
     """
@@ -84,7 +84,7 @@ def exec_info(
         found = {key: cluster[key] for key in copied if cluster.get(key)}
         found["config"] = None
         if path := cluster.get("certificate-authority"):
-            with suppress(OSError):  # the connection tells of it
+            with suppress(OSError):  # the connection reports it
                 data = b64encode(Path(path).read_bytes()).decode()
                 found["certificate-authority-data"] = data
         for each in filter(None, cluster.get("extensions") or ()):
@@ -133,7 +133,7 @@ def _is_variable(entry: Any) -> bool:
 
 
 def problems_in(plugin: Section) -> Iterator[str]:
-    """A sentence for each thing that a kubeconfig does not say about a plugin.
+    """A sentence for each field that a kubeconfig lacks about a plugin.
 
     >>> [*problems_in({"apiVersion": "client.authentication.k8s.io/v1"})][0]
     "its user's exec has no command; write the name of the plugin"
@@ -159,7 +159,7 @@ def _mode(plugin: Section) -> Any:
 
 
 def _may_ask(plugin: Section) -> bool:
-    """Whether a plugin may ask at the terminal, by its `interactiveMode`."""
+    """Whether a plugin may prompt at the terminal, by its `interactiveMode`."""
     mode = _mode(plugin)
     terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     if mode == "Always" and not terminal:
@@ -171,7 +171,7 @@ def _may_ask(plugin: Section) -> bool:
 
 
 class _Complaint(asyncio.Protocol):
-    """The complaint of a plugin on standard error; only the end of it is kept."""
+    """The complaint of a plugin on standard error, of which only the end is kept."""
 
     def __init__(self) -> None:
         self.said, self.has_ended = bytearray(), asyncio.Event()
@@ -191,10 +191,10 @@ class _Complaint(asyncio.Protocol):
 async def _output(
     plugin: Section, command: str, environment: dict[str, str], *, interactive: bool
 ) -> bytes:
-    """The answer of a plugin, once it has ended.
+    """The output of a plugin, once it has ended.
 
-    Something that it leaves running may keep its standard error open for as long as it
-    likes: so this is a pipe of our own.
+    A process that it leaves behind may keep its standard error open. So this uses a
+    pipe of its own.
     """
     complaint, ends = _Complaint(), os.pipe()
     with open(ends[0], "rb", 0) as reading, open(ends[1], "wb", 0) as writing:
@@ -222,7 +222,8 @@ async def _output(
 async def _started(
     plugin: Section, command: str, environment: dict[str, str], stderr: Any
 ) -> asyncio.subprocess.Process:
-    # As in Go it is looked for where we look, whatever PATH its own environment has.
+    # As in Go, the plugin is searched for in fnop's PATH, not in the PATH of its own
+    # environment.
     found = command if os.sep in command else shutil.which(command)
     try:
         if found is None:

@@ -1,7 +1,7 @@
-"""Where the cluster is and who we are: kubeconfigs and service accounts.
+"""The cluster and the user of a connection: kubeconfigs and service accounts.
 
-Everything leads to one value, the `ConnectionInfo` that login handlers answer as well;
-every failure becomes one sentence.
+Every source yields a `ConnectionInfo`, which login handlers return as well; every
+failure becomes one sentence.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ class ConfigurationProblem(Exception):
 
 
 class Logins(Protocol):
-    """Something that can log in, again and again."""
+    """A source that can log in, again and again."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files of the last login: once one changes, so may the credentials."""
+        """The files of the last login: if one changes, so may the credentials."""
         ...
 
     async def login(self) -> ConnectionInfo:
-        """The credentials as they are now.  Raises `ConfigurationProblem`."""
+        """The present credentials. Raises `ConfigurationProblem`."""
         ...
 
 
 class Source:
     """The source of a login: kubeconfigs, or (None) the pod that fnop runs in.
 
-    The context is that of the first login, whatever is selected meanwhile: an operator
-    stays at its cluster.
+    The context is always the one of the first login, even if another is selected later:
+    an operator stays at its cluster.
     """
 
     def __init__(self, paths: tuple[Path, ...] | None, context: str | None) -> None:
@@ -93,9 +93,9 @@ class Source:
 
 
 class Impersonating:
-    """Another source of a login, as a further user: `--as` and its like.
+    """Another source of a login, as a further user: `--as` and related options.
 
-    What is not said of that user is as the login says it itself, as in kubectl.
+    Unset fields of that user are taken from the login, as in kubectl.
     """
 
     def __init__(self, source: Logins, who: Impersonation) -> None:
@@ -103,11 +103,11 @@ class Impersonating:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Those of the other source."""
+        """The files of the other source."""
         return self._source.files
 
     async def login(self) -> ConnectionInfo:
-        """The login of the other source, with the user.  See there."""
+        """The login of the other source, with the user. See there."""
         info, who = await self._source.login(), self._who
         own = info.impersonate or Impersonation("")
         found = Impersonation(

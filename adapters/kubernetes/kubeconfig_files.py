@@ -1,8 +1,8 @@
-"""Kubeconfigs as files: where they are, and what they say together.
+"""Kubeconfigs as files: their places, and their merged content.
 
 They are read as kubectl reads them (Kubernetes: organizing cluster access using
-kubeconfig files).  Of several files, the first that has a context, a cluster or a user
-of some name counts for it, and so does the first that selects a context.  A path in a
+kubeconfig files). Of several files, the first that has a context, a cluster or a user
+of some name counts for it. The first that selects a context counts, too. A path in a
 file is relative to the folder of that file.
 """
 
@@ -54,16 +54,16 @@ _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 
 
 class Absent(NamedTuple):
-    """No kubeconfig is there; who has named one, and a sentence about it."""
+    """No kubeconfig exists; the source of its name, and a sentence about it."""
 
     named_by: Literal["caller", "environment", "nobody"]
     text: str
 
 
 def located(given: str | None) -> Success[tuple[Path, ...]] | Failure[Absent]:
-    """The files to read: those `given`, those of $KUBECONFIG, or ~/.kube/config.
+    """The files to read: the `given` files, those in $KUBECONFIG, or ~/.kube/config.
 
-    Several are separated as in PATH.  Like kubectl it is content with one of them.
+    Several are separated as in PATH. Like for kubectl, one existing file is enough.
     """
     variable = os.environ.get("KUBECONFIG")
     if named := given or variable:
@@ -82,7 +82,7 @@ def located(given: str | None) -> Success[tuple[Path, ...]] | Failure[Absent]:
 def _home() -> Path:
     """The user's home, if there is one.
 
-    A pod may run under a number that is no user's, and without $HOME.
+    A pod may run with a user id that belongs to no user, and without $HOME.
     """
     try:
         return Path.home()
@@ -91,7 +91,7 @@ def _home() -> Path:
 
 
 def _at_home(path: str) -> Path:
-    """The path with `~` expanded, where that is known."""
+    """The path with `~` expanded, if the home is known."""
     with suppress(RuntimeError):
         return Path(path).expanduser()
     return Path(path)
@@ -106,7 +106,7 @@ def _may_be_read(path: Path) -> bool:
     try:
         return path.exists() and not path.is_dir()
     except OSError:
-        return True  # reading it tells why
+        return True  # reading it raises the reason
 
 
 def _missing(paths: Iterable[Path]) -> str:
@@ -127,8 +127,8 @@ def _title(paths: Iterable[Path]) -> str:
 class Kubeconfig:
     """Several kubeconfigs merged into one: sections by name, their paths absolute.
 
-    `title` names the files, `current` is the context that they select, or "";
-    `user_files` tells in which file each user stands.
+    `title` names the files, `current` is the context that they select, or "".
+    `user_files` has the file of each user.
     """
 
     title: str
@@ -139,14 +139,14 @@ class Kubeconfig:
     user_files: Mapping[str, Path]
 
 
-# The contents of pipes, which can be read once, while a login comes again.
+# The contents of pipes: they can be read only once, but logins repeat.
 Pipes: TypeAlias = dict[Path, bytes]
 
 
 def read(
     paths: Iterable[Path], pipes: Pipes | None = None
 ) -> Success[Kubeconfig] | Failure[str]:
-    """The files as one; those that are missing are left out.
+    """The files as one; missing files are skipped.
 
     The contents of pipes are kept in `pipes`, for further logins by the same one.  A
     failure is a sentence that names the file.
@@ -178,7 +178,7 @@ def _document(file: Path, pipes: Pipes) -> Success[Section] | Failure[str]:
         case Failure(problem):
             line = "" if problem.line is None else f":{problem.line}"
             return Failure(f"the kubeconfig {file}{line} is not YAML: {problem.what}")
-        case Success(None):  # an empty file says nothing, as with kubectl
+        case Success(None):  # an empty file has no effect, as with kubectl
             return Success({})
         case Success(dict() as document):
             return Success(document)
@@ -220,7 +220,7 @@ def _merged(documents: Iterable[tuple[Path, Section]]) -> Kubeconfig:
 
 
 def _beside(file: Path, section: Section) -> Section:
-    """The section with the paths in it made absolute; empty fields are left out."""
+    """The section with absolute paths, without empty fields."""
     folder = file.absolute().parent
     filled = {key: each for key, each in section.items() if each not in (None, "")}
     paths: Section = {
@@ -237,9 +237,9 @@ def _beside(file: Path, section: Section) -> Section:
 
 
 class Access(NamedTuple):
-    """One context: the cluster, and who one is there; `title` names the files.
+    """One context: the cluster, and its user; `title` names the files.
 
-    The user stands in `user_file`.
+    `user_file` is the file with the user.
     """
 
     title: str
@@ -251,24 +251,24 @@ class Access(NamedTuple):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files beside the kubeconfig that a login reads itself."""
+        """The files, other than the kubeconfig, that a login reads itself."""
         return (Path(self.user["tokenFile"]),) if "tokenFile" in self.user else ()
 
     @property
     def is_secure(self) -> bool:
-        """Whether the server is one of https, which alone is told who one is."""
+        """Whether the server uses https: only then it gets the user's credentials."""
         return _address_of(self.cluster).startswith("https://")
 
     @property
     def plugin(self) -> Section | None:
-        """The plugin to ask who one is; None where the file itself tells."""
+        """The plugin that returns the user; None if the file itself has it."""
         told = {"token", "username", "client-certificate", "client-certificate-data"}
         is_asked = self.is_secure and told.isdisjoint(self.user)
         return self.user.get("exec") if is_asked else None
 
     @property
     def provider(self) -> Section | None:
-        """The provider to ask for a token; None where the file itself tells."""
+        """The provider that returns a token; None if the file itself has it."""
         named = "@" in _address_of(self.cluster)
         told = named or not {"token", "username"}.isdisjoint(self.user)
         is_asked = self.is_secure and not told
@@ -292,8 +292,8 @@ def access_in(
 def access(kubeconfig: Kubeconfig, name: str | None) -> Success[Access] | Failure[str]:
     """The access that a context, or the selected one, gives.
 
-    A failure is a sentence: there is no such context, it leads nowhere, or its token
-    cannot be read.  A context may have no user, but none that is missing.
+    A failure is a sentence: there is no such context, it has a dangling reference, or
+    its token cannot be read. A context may have no user, but not a missing one.
     """
     match _chosen(kubeconfig, name):
         case Success(chosen):
@@ -348,7 +348,7 @@ def _unknown(title: str, name: str, kind: str, context: Section) -> str:
 
 
 def _address_of(cluster: Section) -> str:
-    """The server's address; one without a scheme is of plain http, as for kubectl.
+    """The server's address; without a scheme it is plain http, as for kubectl.
 
     >>> _address_of({"server": "h:8080"}), _address_of({"server": "HTTPS://h"})
     ('http://h:8080', 'https://h')
@@ -359,7 +359,8 @@ def _address_of(cluster: Section) -> str:
 def _with_token(user: Section) -> Success[Section] | Failure[str]:
     """The user with the token of its `tokenFile`.
 
-    The file counts before a `token`, as long as it can be read (Kubernetes: AuthInfo).
+    The file has priority over a `token`, as long as it can be read (Kubernetes:
+    AuthInfo).
     """
     if "tokenFile" not in user:
         return Success(user)
@@ -377,10 +378,10 @@ def _with_token(user: Section) -> Success[Section] | Failure[str]:
 
 
 def info_of(access: Access, **credentials: Any) -> ConnectionInfo:
-    """The connection that an access gives; a plugin has answered the `credentials`.
+    """The connection of an access; `credentials` come from a plugin.
 
-    What the file itself says of the user counts before them, and nothing of it goes to
-    a server without TLS, as in kubectl. Raises `ValueError` for a combination that
+    The file's own fields of the user have priority over them. As in kubectl, none of
+    these is sent to a server without TLS. Raises `ValueError` for a combination that
     cannot work.
     """
     cluster, user = access.cluster, access.user
@@ -407,7 +408,7 @@ def info_of(access: Access, **credentials: Any) -> ConnectionInfo:
 
 
 def _either(section: Section, field: str, key: str) -> dict[str, Any]:
-    """The data of a file, or the path to it; nothing where there is neither."""
+    """The data of a file, or the path to it; empty without either."""
     if data := section.get(f"{key}-data"):
         return {f"{field}_data": data}
     return {f"{field}_path": section[key]} if key in section else {}
@@ -426,5 +427,5 @@ def _impersonation(user: Section) -> Impersonation | None:
 
 
 def _texts(values: Iterable[str | None] | None) -> tuple[str, ...]:
-    """The texts of a list, in which null is an empty one, as in Go."""
+    """The texts of a list; null stands for an empty text, as in Go."""
     return tuple(each or "" for each in values or ())

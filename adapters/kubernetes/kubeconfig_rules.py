@@ -1,7 +1,7 @@
 """The rules by which fnop, like kubectl, refuses a kubeconfig.
 
-They are those of client-go (clientcmd): the types of all fields in a file, and the
-combinations of those that the chosen context leads to.
+They are client-go's rules (clientcmd): the types of all fields in a file, and the
+combinations of fields in the chosen context.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = [
 
 Section: TypeAlias = dict[str, Any]
 
-# The lists of a kubeconfig, and where in an entry of each its fields are.
+# The lists of a kubeconfig, and the key of the fields in each entry.
 KINDS = {"contexts": "context", "clusters": "cluster", "users": "user"}
-# The types of the fields (client-go: clientcmd/api/v1); kubectl refuses a file in which
-# one has another type. Data is base64.
+# The types of the fields (client-go: clientcmd/api/v1); kubectl refuses a file if a
+# field has another type. Data is base64.
 _TEXTS = (
     *("server", "tls-server-name", "certificate-authority", "proxy-url", "namespace"),
     *("cluster", "user", "client-certificate", "client-key", "token", "tokenFile"),
@@ -51,7 +51,7 @@ _PROXIES = ("http://", "https://", "socks5://")
 
 
 def named(entries: Any, kind: str) -> Iterator[tuple[str, Section]]:
-    """The entries of a list, by their names; others count for nothing."""
+    """The entries of a list, by name; entries without a name are ignored."""
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("name") is not None:
             section = entry.get(kind)
@@ -59,7 +59,7 @@ def named(entries: Any, kind: str) -> Iterator[tuple[str, Section]]:
 
 
 def _all_names(entries: Any) -> list[Any]:
-    """The names of all entries of a list; "" for one that is null, or has none."""
+    """The names of all entries of a list; "" for an entry that is null, or unnamed."""
     found = [
         each.get("name") if isinstance(each, dict) else each
         for each in (entries if isinstance(entries, list) else ())
@@ -68,7 +68,7 @@ def _all_names(entries: Any) -> list[Any]:
 
 
 def problems_in_file(document: Section) -> Iterator[str]:
-    """A sentence for each field with a value that it cannot have."""
+    """A sentence for each field with a value that is not allowed."""
     current = document.get("current-context")
     if not isinstance(current, str | None):
         yield f"current-context is {_type_name(current)}; write a text in quotes"
@@ -113,7 +113,8 @@ def _problems_of(where: str, field: str, value: Any) -> Iterator[str]:
 def _has_texts(field: str, value: Any) -> bool:
     """Whether the lists of a user to impersonate have texts.
 
-    A null among texts is an empty one, and instead of a list an empty list, as in Go.
+    As in Go, null among texts is an empty text, and in place of a list it is an empty
+    list.
     """
     lists, names = [], []
     if field == "as-groups":
@@ -162,7 +163,8 @@ def problems_of_cluster(cluster: Section) -> Iterator[str]:
 def problems_of_user(user: Section, *, secure: bool) -> Iterator[str]:
     """A sentence for each combination in a user that cannot work.
 
-    Some do not matter unless the server is `secure`: others are not told who one is.
+    Some matter only if the server is `secure`: other servers do not get the user's
+    credentials.
     """
     keys = ("client-certificate", "client-key")
     for each in keys:

@@ -1,7 +1,7 @@
-"""Login handlers: where the credentials come from that no kubeconfig has.
+"""Login handlers: sources of credentials that no kubeconfig has.
 
-They are called before anything else, again whenever the server rejects what they have
-answered, and when that has expired.
+fnop calls them before anything else. It calls them again whenever the server rejects
+their credentials, and when these have expired.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from fnop.core.values.errors import PermanentError
 
 __all__ = ["HandledLogins"]
 
-# One attempt that names no `timeout` may take so long.
+# The longest attempt without an explicit `timeout`.
 ATTEMPT_SECONDS = 60.0
 
 
 class HandledLogins:
     """Logs in by handlers (`fnop.adapters.kubernetes.kubeconfig.Logins`).
 
-    `fallback` finds the kubeconfig or the pod's account, for when no handler has an
-    answer.
+    `fallback` finds the kubeconfig or the pod's account if no handler has an answer.
     """
 
     def __init__(
@@ -46,11 +45,11 @@ class HandledLogins:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files of the kubeconfig, where no handler has had an answer."""
+        """The files of the kubeconfig, if no handler has had an answer."""
         return () if self._found is None else self._found.files
 
     async def login(self) -> ConnectionInfo:
-        """Ask all handlers, and use the best answer; not the last one, if it can be.
+        """Call all handlers, and use the best answer, if possible not the last one.
 
         Raises `ConfigurationProblem`.
         """
@@ -76,7 +75,7 @@ class HandledLogins:
         return await self._found.login()
 
     async def _ask(self, handler: Handler) -> ConnectionInfo | None:
-        """Call a handler until it has an answer.  Raises `_Failed` if it never will."""
+        """Call a handler until it has an answer. Raises `_Failed` if it never will."""
         around = self._around
         progress = Progress("login", started=around.clock.now().wall)
         while True:
@@ -107,7 +106,7 @@ class HandledLogins:
             )
             if progress.has_succeeded:  # its errors are ignored
                 return None
-            if judgement.was_last:  # nothing is gained by waiting for its deadline
+            if judgement.was_last:  # waiting for its deadline would gain nothing
                 raise _Failed(line)
             now = around.clock.now()
             await asyncio.sleep(progress.due_at(now) - now.mono)

@@ -1,7 +1,7 @@
-"""A file for a moment, since the ssl module reads certificates' keys from files only.
+"""A temporary file: the ssl module reads certificates' keys from files only.
 
-It is in memory where the system has such files (Linux: memfd_create), and so on no
-disk, also after a kill.  Elsewhere it is removed before anything else is done.
+It is in memory if the system has such files (Linux: memfd_create), so it is never on a
+disk, also after a kill. Elsewhere it is removed before anything else is done.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["file_with"]
 def file_with(content: bytes) -> Iterator[str]:
     """The path of a file with this content, for this process and for the block.
 
-    Raises `OSError` where there is neither memory nor a folder for it.
+    Raises `OSError` if there is neither memory nor a folder for it.
     """
     handle = _in_memory()
     if handle is None:
@@ -36,7 +36,7 @@ def file_with(content: bytes) -> Iterator[str]:
 
 
 def _in_memory() -> int | None:
-    """A new file in memory; None where there are none, or no names for them."""
+    """A new file in memory; None if the system has no such files or paths."""
     if hasattr(os, "memfd_create"):
         with suppress(OSError):  # a sandbox may forbid it
             handle = os.memfd_create("fnop", os.MFD_CLOEXEC)

@@ -1,8 +1,8 @@
-"""The legacy `auth-provider: oidc` of a kubeconfig, which kubectl still serves.
+"""The legacy `auth-provider: oidc` of a kubeconfig, which kubectl still supports.
 
-An ID token that has expired is exchanged with the refresh token.  A provider may give
-each refresh token for one use: so the new one is written back to the kubeconfig, under
-kubectl's own lock, or kubectl would be locked out afterwards.
+An expired ID token is renewed with the refresh token. A provider may accept each
+refresh token only once. So the new one is written back to the kubeconfig, under
+kubectl's own lock; otherwise kubectl would be locked out afterwards.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Home", "OidcProblem", "expiry_of", "refreshed"]
 
-# A token is renewed so long before it expires, as in kubectl.
+# The seconds before its expiry at which a token is renewed, as in kubectl.
 EXPIRY_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
-# The lock of a kubeconfig is held while it is written, and is awaited so long.
+# The lock of a kubeconfig is held during writing; this is the longest wait for it.
 LOCK_SECONDS, LOCK_STEP_SECONDS = 5.0, 0.05
 _COMPLAINT = 300
 
@@ -46,7 +46,7 @@ Section = Mapping[str, Any]
 
 
 class OidcProblem(Exception):
-    """There is no valid ID token; the text says why."""
+    """There is no valid ID token; the text has the reason."""
 
 
 class Home(NamedTuple):
@@ -86,7 +86,7 @@ async def refreshed(provider: Section, home: Home) -> dict[str, Any]:
 def expiry_of(token: str) -> float | None:
     """The Unix time at which a JSON web token expires (RFC 7519: exp).
 
-    None where it has none, or is no such token.
+    None if it has no expiry, or is not such a token.
 
     >>> expiry_of("e30.eyJleHAiOiAxMjN9.x"), expiry_of("opaque")
     (123.0, None)
@@ -106,7 +106,8 @@ def expiry_of(token: str) -> float | None:
 
 async def _exchanged(config: Section) -> _Tokens:
     """New tokens for the refresh token."""
-    import aiohttp  # a third of a second, which nobody else needs that early
+    # importing takes a third of a second, and only this code needs it so early
+    import aiohttp
     from yarl import URL
 
     issuer = str(config["idp-issuer-url"]).rstrip("/")
@@ -133,9 +134,9 @@ async def _exchanged(config: Section) -> _Tokens:
 async def _asked(
     session: aiohttp.ClientSession, endpoint: str, config: Section
 ) -> _Tokens:
-    """Ask with the client's secret in the header, or else among the parameters.
+    """Send the request with the client's secret in the header, or else as a parameter.
 
-    A public client has none, and names itself (RFC 6749: 2.3.1 and 3.2.1).
+    A public client has no secret, and names itself (RFC 6749: 2.3.1 and 3.2.1).
     """
     form = {"grant_type": "refresh_token", "refresh_token": config["refresh-token"]}
     client, secret = str(config["client-id"]), str(config.get("client-secret") or "")
@@ -200,7 +201,7 @@ def _context(config: Section) -> Any:
 
 
 async def _written(home: Home, tokens: _Tokens) -> None:
-    """Write the tokens where the user stands, under the lock that kubectl takes."""
+    """Write the tokens into the user's entry, under the lock that kubectl takes."""
     changes = {"id-token": tokens.id}
     changes |= {"refresh-token": tokens.refresh} if tokens.refresh else {}
     lock = Path(f"{home.file}.lock")
@@ -238,7 +239,7 @@ def _is_taken(lock: Path) -> bool:
 
 
 def _change(home: Home, changes: Mapping[str, str]) -> None:
-    """Change the provider's settings of one user; all else stays as it is."""
+    """Change the provider's settings of one user; keep everything else."""
     document = yaml.safe_load(text_in(home.file.read_bytes()))
     for each in document["users"]:
         if each.get("name") == home.user:
@@ -251,7 +252,7 @@ def _change(home: Home, changes: Mapping[str, str]) -> None:
 
 @contextmanager
 def _replacing(file: Path) -> Iterator[Path]:
-    """A file that takes the place of another one, and of its mode, once it is whole."""
+    """A file that replaces another one atomically, with the same mode."""
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     os.close(handle)
     made = Path(name)

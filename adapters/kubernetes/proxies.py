@@ -1,8 +1,9 @@
 """The proxy for an API server, as Go and so kubectl choose it.
 
-A kubeconfig's `proxy-url` counts before the environment, whatever NO_PROXY says. Of the
-environment HTTPS_PROXY counts for https and HTTP_PROXY for http; NO_PROXY excepts
-servers, and none is asked for on the own machine (Go: golang.org/x/net/http/httpproxy).
+A kubeconfig's `proxy-url` has priority over the environment, including NO_PROXY. In the
+environment, HTTPS_PROXY counts for https and HTTP_PROXY for http. NO_PROXY excludes
+servers, and servers on the own machine need no proxy (Go:
+golang.org/x/net/http/httpproxy).
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from fnop.core.handlers.declare.connection import with_plain_scheme
 __all__ = ["SCHEMES", "ProxyRefuses", "ProxyUnreachable", "proxy_for"]
 
 # The schemes of a proxy's address; Go takes any other one in the environment for http.
-# A proxy of either socks resolves names itself.
+# With either socks scheme, the proxy itself resolves names.
 SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 class ProxyUnreachable(Exception):
-    """The proxy does not answer, or not as a proxy; the text says why."""
+    """The proxy does not answer, or not as a proxy; the text has the reason."""
 
 
 class ProxyRefuses(Exception):
-    """The proxy does not connect to the server; the text says why."""
+    """The proxy does not connect to the server; the text has the reason."""
 
 
 def proxy_for(server: URL, environment: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for a server; None for none.
+    """The proxy that the environment names for a server, or None.
 
     >>> environment = {"HTTPS_PROXY": "proxy:3128", "NO_PROXY": "10.0.0.0/8,.corp.test"}
     >>> proxy_for(URL("https://api.example.com"), environment)
@@ -52,7 +53,7 @@ def proxy_for(server: URL, environment: Mapping[str, str]) -> str | None:
 
 
 def _either(environment: Mapping[str, str], name: str) -> str:
-    """The value of a variable, in capitals before small letters."""
+    """The value of a variable, first in capitals, then in small letters."""
     return environment.get(name.upper()) or environment.get(name) or ""
 
 
@@ -62,9 +63,9 @@ def _is_local(host: str) -> bool:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a host is; None for a name.
+    """The host as an address; None if it is a name.
 
-    Go takes an IPv4 address that is written as one of IPv6 for what it is.
+    Go treats an IPv4 address in IPv6 notation as IPv4.
     """
     with suppress(ValueError):
         found = ipaddress.ip_address(host)
@@ -74,10 +75,11 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _excepts(entry: str, host: str, port: int) -> bool:
-    """Whether an entry of NO_PROXY is about a host.
+    """Whether an entry of NO_PROXY matches a host.
 
-    It is `*`, a network, or an address or a name, maybe with a port. A name is also
-    about all below it; one that begins with a dot, or with `*.`, is about these alone.
+    The entry is `*`, a network, or an address or a name, maybe with a port. A name also
+    matches its subdomains; one that begins with a dot, or with `*.`, matches only
+    these.
 
     >>> [_excepts(each, "a.b.test", 443) for each in ("b.test", ".b.test", "*.test:1")]
     [True, True, False]

@@ -31,7 +31,7 @@ def facts() -> dict[str, Any]:
 
 
 def _user() -> str:
-    """The user's name; a container's user may have none, and is a number."""
+    """The user's name; a container's user may have only a number."""
     try:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):
@@ -39,7 +39,7 @@ def _user() -> str:
 
 
 def person(given: str | None) -> str:
-    """The name under which a person freezes and resumes operators."""
+    """The name of a person who freezes and resumes operators."""
     return given or manual_identity(**facts())
 
 
@@ -53,9 +53,9 @@ def member_of(
     identity: str | None = None,
     wall: float,
 ) -> Member | None:
-    """The operator's membership of a peering; None for one that looks for no peers.
+    """The operator's membership of a peering; None if it does not look for peers.
 
-    A named `peering` has to be there; without a name "default" is looked for.
+    A named `peering` has to exist; without a name, "default" is used if it exists.
     """
     if standalone:
         return None
@@ -75,8 +75,8 @@ def candidate_of(
 ) -> Candidate:
     """The replica's candidacy for the lease `fnop-<operator>`.
 
-    Where the lease is: as asked for, in the pod's own namespace, in the one namespace
-    that is served, or in `default`.
+    The lease's namespace is the requested one, the pod's own, the only served one, or
+    `default`.
     """
     where = lease_namespace
     if where is None:
@@ -89,6 +89,6 @@ def candidate_of(
 
 
 def replicated(settings: Settings) -> Settings:
-    """The settings of a simulated replica, which is a candidate as with others."""
+    """The settings of a simulated replica, which is a candidate among others."""
     lease = f"fnop-{settings.operator}"
     return settings.replace(election=Candidate("replica-1", "default", lease))

@@ -1,4 +1,4 @@
-"""The service account of the pod that we run in (Kubernetes: service accounts).
+"""The service account of the pod that fnop runs in (Kubernetes: service accounts).
 
 Kubelet mounts its token, its namespace and the cluster's authority in one folder.
 """
@@ -13,17 +13,17 @@ FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def token_file() -> Path:
-    """Where the token is; kubelet writes a new one before the old one expires."""
+    """The path of the token; kubelet replaces it before it expires."""
     return FOLDER / "token"
 
 
 def authority_file() -> Path:
-    """Where the certificate of the cluster's authority is."""
+    """The path of the certificate of the cluster's authority."""
     return FOLDER / "ca.crt"
 
 
 def token() -> str | None:
-    """The token as it is now; None outside of a pod.  Raises `OSError`."""
+    """The present token; None outside of a pod. Raises `OSError`."""
     return _text_of(token_file())
 
 

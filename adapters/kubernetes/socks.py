@@ -1,4 +1,4 @@
-"""A connector of aiohttp through a SOCKS proxy, whose failures are told as its own."""
+"""A connector of aiohttp through a SOCKS proxy, with fnop's own errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The TLS settings of a connection, as those of kubectl.
+"""The TLS settings of a connection, the same as kubectl's.
 
-What verifies and what identifies is read when the settings are made, and nothing of it
-is written to a disk.  As in Go each certificate of a bundle may end a chain, a name in
-the subject is none, and a broken certificate in a bundle is passed over.
+Certificates and keys are read when the settings are made, and never written to a disk.
+As in Go, each certificate of a bundle may end a chain, a name in the subject does not
+count, and a broken certificate in a bundle is skipped.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from fnop.core.values.errors import text_of
 __all__ = ["CertificateProblem", "files_of", "tls_context"]
 
 _PEM = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
-# Of a client's two files, one has certificates for Go, and one the key.
+# Of a client's two files, Go reads the certificates from one, and the key from the
+# other.
 _BLOCK = re.compile(rb"(?ms)^-----BEGIN ([^-]+)-----.+?^-----END \1-----")
 
 
 class CertificateProblem(Exception):
-    """A certificate or a key cannot be used; the text says which one, and why."""
+    """A certificate or a key cannot be used; the text has its name and the reason."""
 
 
 def files_of(info: ConnectionInfo) -> tuple[Path, ...]:
-    """The files that a connection is made of: it is another one once they change."""
+    """The files behind a connection; if they change, the connection is outdated."""
     paths = info.ca_path, info.certificate_path, info.private_key_path
     return tuple(Path(each) for each in paths if each)
 
@@ -43,7 +44,7 @@ def tls_context(info: ConnectionInfo) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     context.hostname_checks_common_name = False
     _allow_old_keys(context)
-    # Go takes each certificate that it is given for a root, and has no strict mode.
+    # Go takes each given certificate for a root, and has no strict mode.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if info.insecure:
@@ -61,18 +62,18 @@ def tls_context(info: ConnectionInfo) -> ssl.SSLContext:
 
 
 def _allow_old_keys(context: ssl.SSLContext) -> None:
-    """Take RSA keys from 1024 bits on, as Go does; Python's own limit is 2048.
+    """Accept RSA keys from 1024 bits on, as Go does; Python's own limit is 2048.
 
-    The ciphers stay as they are, and signatures of SHA-1 are refused all the same.
+    The ciphers do not change, and signatures of SHA-1 are still refused.
     """
     names = ":".join(each["name"] for each in context.get_ciphers())
     context.set_ciphers(f"{names}:@SECLEVEL=1")
 
 
 class _Named(ssl.SSLContext):
-    """Settings with the server's name in the certificate, whatever its address is.
+    """Settings with the server's name in the certificate, for any address.
 
-    A dot at its end makes it a whole name, and is in no certificate.
+    A dot at its end marks an absolute name, and is in no certificate.
     """
 
     name: str | None
@@ -84,7 +85,7 @@ class _Named(ssl.SSLContext):
 
 
 def _content(data: str | bytes | None, path: str | None, what: str) -> bytes | None:
-    """PEM, from base64 of it where it is none yet; empty data is none at all."""
+    """PEM, decoded from base64 if it is not PEM yet; empty data counts as missing."""
     if data:
         raw = data.encode() if isinstance(data, str) else data
         if b"-----BEGIN" in raw:
@@ -121,7 +122,7 @@ def _trust(context: ssl.SSLContext, bundle: bytes | None) -> None:
 def _identify(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     try:
         with file_with(_certificates_in(certificate) + _key_in(key)) as path:
-            # Without a passphrase it would ask the terminal for one.
+            # Without a passphrase, it would prompt for one at the terminal.
             context.load_cert_chain(path, password=_no_passphrase)
     except ssl.SSLError as problem:
         raise CertificateProblem(

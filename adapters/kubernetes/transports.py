@@ -9,7 +9,7 @@ __all__ = ["cut"]
 
 
 def cut(transport: asyncio.BaseTransport | None) -> None:
-    """Close a connection at once, without what was not sent yet.
+    """Close a connection at once, and drop unsent data.
 
     Under Python 3.11.0 to 3.11.2 a TLS transport that was closed twice has no protocol
     left to abort, and fails.

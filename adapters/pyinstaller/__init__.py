@@ -1,4 +1,4 @@
-"""The hook by which PyInstaller finds what fnop imports and reads by name."""
+"""The PyInstaller hook for the modules and files that fnop loads by name."""
 
 from pathlib import Path
 

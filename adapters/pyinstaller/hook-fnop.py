@@ -1,11 +1,11 @@
-"""Parts of fnop that a frozen operator has: all but those for developing one."""
+"""The parts of fnop in a frozen operator: all but the development tools."""
 
 from importlib.util import find_spec
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 
 _NOT_FROZEN = ("fnop.adapters.pyinstaller", "fnop.adapters.generate.scaffold")
-# Plugins of pytest, which is no part of an operator.
+# Plugins of pytest, which does not belong in an operator.
 _OF_TESTS = (
     "fnop.adapters.testing.cluster_fixture",
     "fnop.adapters.testing.pytest_plugin",

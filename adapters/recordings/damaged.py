@@ -1,4 +1,4 @@
-"""Recordings that are damaged: what is before the damage is told, and then where it is.
+"""Damaged recordings: show the part before the damage, and then its place.
 
 All modes read such a recording as one that is cut off there.
 """
@@ -24,8 +24,8 @@ def as_far_as_it_goes(
 ) -> Iterator[RecordingLimits]:
     """Limits with which a damaged recording is read up to the damage.
 
-    At the end of the block that is told, whatever its end was, and the command ends
-    with the status of damage.  `name` is for where there are several recordings.
+    At the end of the block the damage is reported, even after an error, and the command
+    ends with the status of damage. `name` is for commands with several recordings.
     """
     from fnop.interpreters.recording.format.reader import Damage
 

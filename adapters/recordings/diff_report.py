@@ -38,8 +38,8 @@ _VALUE_LENGTH = 80
 class Side(NamedTuple):
     """One of the two recordings, by its header; `places` are its handlers' lines.
 
-    After its `steps` it is `truncated`, or so many are `missing`; `damage` is why it
-    cannot be read further.
+    After its `steps` it is `truncated`, or `missing` is the number of lost steps.
+    `damage` is the reason why it cannot be read further.
     """
 
     file: str
@@ -55,7 +55,7 @@ class Side(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not known what follows its last step."""
+        """Whether the steps after its last one are unknown."""
         return self.truncated or self.missing > 0
 
 
@@ -63,7 +63,7 @@ Sides = tuple[Side, Side]
 
 
 def diff_lines(sides: Sides, found: Comparison) -> Iterator[str]:
-    """The first difference, the first decision that differs, and the rest counted."""
+    """The first difference, the first decision that differs, and counts of the rest."""
     for letter, side in zip(_LETTERS, sides, strict=True):
         about = f"fnop {side.fnop}, operator {side.operator}"
         yield f"{letter}: {side.file} ({about}, {number_of(side.steps, 'step')})"
@@ -104,7 +104,7 @@ def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
     for handler in dict.fromkeys(each.handler for each in differing):
         lanes = [each for each in differing if each.handler == handler]
         yield from _of_handler(handler, lanes)
-    # One that the other run may have had after it was cut off has no equal decision.
+    # A decision that the other run may have made after it was cut off is not compared.
     equal = [e for e in found.lanes if e.equal and not (e.ours or e.theirs)]
     if equal:
         decisions = number_of(sum(each.equal for each in equal), "decision")
@@ -113,7 +113,7 @@ def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
 
 
 def _of_handler(handler: str, lanes: Sequence[LaneCount]) -> Iterator[str]:
-    """A line for each object, or for those of a handler in which many differ."""
+    """A line for each object, or one line for a handler with many differences."""
     for each in lanes[:_OBJECTS_SHOWN]:
         of = f" of {each.where}" if each.where else ""
         yield f"  {handler}{of}: {_counted([each])}"
@@ -136,7 +136,7 @@ def _counted(lanes: Sequence[LaneCount]) -> str:
 
 
 class _Told:
-    """The lines about one difference; what it goes back to may be `known` already."""
+    """The lines about one difference; its causes may be `known` already."""
 
     def __init__(self, sides: Sides, told: Told, *, known: bool = False) -> None:
         self._sides = sides
@@ -144,7 +144,7 @@ class _Told:
         self._known = known
 
     def lines(self) -> Iterator[str]:
-        """The difference, and below, indented, what it goes back to."""
+        """The difference, with its causes indented below."""
         yield from self._own()
         if self._known:
             yield "  by the first difference"
@@ -159,7 +159,7 @@ class _Told:
             yield f"  its inputs are equal: {self._of_code()}"
 
     def _of_code(self) -> str:
-        """Whether the code of the handler differs, as far as it is known."""
+        """Whether the handler's code differs, as far as known."""
         handler = self._found.lane.handler
         ours, theirs = (each.code for each in self._sides)
         match theirs.is_other(ours, handler):
@@ -276,7 +276,7 @@ class _Told:
                 yield from self._sights(each)
 
     def _order(self, each: Input) -> Iterator[str]:
-        """An object that was shown before the answer in one run alone."""
+        """An object that was shown before the answer in only one of the runs."""
         for side, shown in enumerate(each.same):
             step, other = self._found.steps[side], each.same[1 - side]
             if shown is None or step is None or shown.step > step:
@@ -298,7 +298,7 @@ class _Told:
         yield f"  {other} was shown that, {_by(same)}" if same else f"  {other} {never}"
 
     def _sights(self, each: Input) -> Iterator[str]:
-        """The way of each run to its state, and that of the other run to the same."""
+        """The path of each run to its state, and the other run's path to that state."""
         for side, letter in enumerate(_LETTERS):
             shown, same = each.shown[side], each.same[1 - side]
             if shown is None:
@@ -311,7 +311,7 @@ class _Told:
             yield f"    {letter}: {way} ({elsewhere})"
 
     def _never(self, side: int, never: str) -> str:
-        """The word for what a run was not shown, as far as its recording goes."""
+        """The words for a thing never shown to a run, as far as its recording goes."""
         run = self._sides[side]
         return f"up to #{run.steps} {never}" if run.is_open else never
 
@@ -324,7 +324,7 @@ class _Told:
         return f"{lane.handler}{about}{self._place(lane.handler)}"
 
     def _place(self, handler: str) -> str:
-        """The line of a handler; both, where these differ."""
+        """The line of a handler; both lines if they differ."""
         found = [side.places.get(handler, "") for side in self._sides]
         known = dict.fromkeys(each for each in found if each)
         return f" ({', '.join(known)})" if known else ""
@@ -345,7 +345,7 @@ class _Told:
 
 
 def _untold(call: Call) -> str:
-    """The input that has brought a call, where it shows no object."""
+    """The input that caused a call, if it shows no object."""
     match call.input["in"]:
         case "AlarmRang":
             return "an alarm: it is a retry, a timer, or has waited"
@@ -360,7 +360,7 @@ def _untold(call: Call) -> str:
 
 
 def _course(call: Call) -> Iterator[str]:
-    """The course of a call in a few words: its requests, its answers, its end."""
+    """A call in a few words: its requests, its answers, its end."""
     for each in call.moments[:_MOMENTS_SHOWN]:
         if each.kind == "given":
             outcome = each.what["outcome"]
@@ -417,7 +417,7 @@ def _fields(
 
 
 def _dotted(field: Path) -> str:
-    """A path as people write it; items of lists stand in brackets.
+    """A path as people write it, with items of lists in brackets.
 
     >>> _dotted(("spec", "containers", "[main]", "image"))
     'spec.containers[main].image'
@@ -436,7 +436,7 @@ def _brief(value: Any) -> str:
 
 
 def as_json(sides: Sides, found: Comparison) -> dict[str, Any]:
-    """The comparison as JSON; `version` changes where its meaning does."""
+    """The comparison as JSON; `version` changes if its meaning does."""
     return {
         "version": FORMAT_VERSION,
         "runs": [

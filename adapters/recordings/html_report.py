@@ -1,7 +1,7 @@
 """A recording as one HTML page: its verdict, its timeline, and a cursor.
 
-The page asks nobody for anything: its policy forbids the network, and allows no script
-but its own.  Everything from the recording is somebody else's, and is text.
+The page sends no requests: its policy forbids the network, and allows only its own
+script. All content of the recording is foreign data, and is shown as text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _STORY_MAX, _WORLDS_MAX, _FAILURES_SHOWN = 14, 40, 2
 def page_of(
     header: Mapping[str, Any], timeline: Timeline, name: str, *, cut_off: bool
 ) -> str:
-    """The page of a recording of this name, whose timeline has ended."""
+    """The page of a recording with this name, whose timeline has ended."""
     page = _Page(header, timeline, name, cut_off)
     return page.html()
 
@@ -236,7 +236,7 @@ _TOOLS = (
 
 
 def _rows(events: Sequence[Event], account: Account) -> Iterator[Row]:
-    """The events with their anchors, and between them what only the reference has."""
+    """The events with their anchors, and between them those of the reference alone."""
     anchors = _anchors(events)
     if not account.reference:
         yield from (Row(event, anchor=next(anchors)) for event in events)
@@ -253,7 +253,7 @@ def _rows(events: Sequence[Event], account: Account) -> Iterator[Row]:
 
 
 def _by_phase(keys: Iterable[str]) -> Iterator[str]:
-    """The keys, each equal only to those between the same rests of a check."""
+    """The keys, each equal only to keys between the same rests of a check."""
     phase = 0
     for key in keys:
         phase += key.startswith("rest/")
@@ -261,7 +261,7 @@ def _by_phase(keys: Iterable[str]) -> Iterator[str]:
 
 
 def _anchors(events: Iterable[Event]) -> Iterator[str]:
-    """The step of each event, and a number for those after the first one of a step."""
+    """The step of each event, with a number for further events of one step."""
     counts: dict[int, int] = {}
     for event in events:
         count = counts[event.step] = counts.get(event.step, 0) + 1
@@ -269,7 +269,7 @@ def _anchors(events: Iterable[Event]) -> Iterator[str]:
 
 
 def _mark_crashes(rows: Iterable[Row], crashes: Iterable[Crash]) -> None:
-    """Find the row of each crash: that of its request, or the first one of its step."""
+    """Find the row of each crash: its request's row, or the first one of its step."""
     of_step: dict[int, list[Row]] = {}
     for row in rows:
         if row.event is not None:
@@ -289,7 +289,7 @@ def _is_asked(row: Row, crash: Crash) -> bool:
 
 
 def _landmarks(rows: Iterable[Row]) -> Iterator[Row]:
-    """The acts of users and faults, beginnings, repairs, and the first failures."""
+    """The actions of users, faults, starts, repairs, and the first failures."""
     rest, failures = False, Counter[str]()
     for row in rows:
         event = row.event
@@ -299,7 +299,7 @@ def _landmarks(rows: Iterable[Row]) -> Iterator[Row]:
         who = event.attempt.handler if event.attempt is not None else ""
         failures[who] += is_failure
         is_failure = is_failure and failures[who] <= _FAILURES_SHOWN
-        is_start = event.sort == "start" and not rest  # of those a rest tells
+        is_start = event.sort == "start" and not rest  # a rest reports the others
         rest = event.sort == "rest"
         if is_start or is_failure or event.sort in _HEADLINES:
             yield row
@@ -351,7 +351,7 @@ _VALUE_LENGTH = 160
 
 
 def _worldly(differing: Differing, value: Any) -> str:
-    """A value of one world; of an object that only one has, that it is there."""
+    """A value of one world; for an object that only one has, that it exists."""
     is_whole = not differing.field and None in (differing.expected, differing.found)
     if value is None:
         return "missing" if is_whole else "absent"

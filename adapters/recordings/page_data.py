@@ -1,7 +1,7 @@
 """The data that a page has for its script: versions as deltas, and links.
 
-All of it is somebody else's, so it is written as JSON that ends no element, and the
-script makes nothing but text of it.
+All of it is foreign data. So it is written as JSON that cannot end an element, and the
+script turns it only into text.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SECONDS_MAX = 1e12
 
 
 class PageData:
-    """The data of a page, made as its rows are made.
+    """The data of a page, collected as its rows are made.
 
-    `objects` are versions of each object in their order, `began` the time of the first
-    event (Unix seconds); `brief` shortens the names of objects in a text.
+    `objects` are versions of each object in their order, `began` is the time of the
+    first event (Unix seconds). `brief` shortens the names of objects in a text.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class PageData:
         }
 
     def of_event(self, event: Event) -> dict[str, Any]:
-        """The script's knowledge of an event: its object, its attempts, its links."""
+        """The script's data about an event: its object, its attempts, its links."""
         found: dict[str, Any] = {"m": self._milliseconds(event.wall)}
         if event.object is not None and event.object in self._objects:
             found["o"] = self._number(event.object)
@@ -79,7 +79,7 @@ class PageData:
         return found
 
     def whole(self, events: Sequence[Mapping[str, Any]], first: int) -> dict[str, Any]:
-        """All of it; `first` is the number of the event at which the cursor begins."""
+        """All data; `first` is the number of the event at which the cursor begins."""
         return {
             "o": [
                 [
@@ -95,7 +95,7 @@ class PageData:
         }
 
     def _text(self, text: str) -> int:
-        """The number of a text: many are told again and again."""
+        """The number of a text: many texts occur again and again."""
         shown = one_line(self._shorten(text))
         return self._texts.setdefault(shown, len(self._texts))
 
@@ -135,13 +135,13 @@ class PageData:
         return number
 
     def _versions(self, versions: Sequence[Revision]) -> Iterator[list[Any]]:
-        """Each version with what differs from the one before."""
+        """Each version with its differences from the one before."""
         before: dict[str, Any] = {}
         for each in versions:
             head = [one_line(each.version), each.since, each.shown]
             head.append(self._milliseconds(each.wall))
             if each.gone:
-                yield [*head, {}, [], 1]  # what it was, a later one may be again
+                yield [*head, {}, [], 1]  # a later object may have the same name
                 continue
             now = {_brief(path): _value(value) for path, value in each.leaves.items()}
             gone = [path for path in before if path not in now]
@@ -159,7 +159,7 @@ def _differs(one: Any, other: Any) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """A value as the page shows it: a long text is cut, and stays a different one."""
+    """A value as the page shows it: a long text is cut, but remains distinguishable."""
     if isinstance(value, str):
         return _brief(value)
     if isinstance(value, int | float) and abs(value) > _NUMBER_MAX:
@@ -178,7 +178,7 @@ _ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
 def as_script(value: Any) -> str:
-    r"""A value as JSON within an element `script`, which nothing in it can end.
+    r"""A value as JSON within an element `script`, without any text that could end it.
 
     >>> as_script(["</script>"])
     '["\\u003c/script\\u003e"]'

@@ -24,14 +24,14 @@ from fnop.interpreters.recording.questions.timeline import Event
 
 __all__ = ["Group", "Lanes", "Row", "as_html", "escaped", "grouped", "lane_width"]
 
-# Rows that are alike are folded where there are so many of them.
+# From this number on, similar rows are folded.
 FOLDED_MIN = 4
-# The rows of a group without a landmark.
+# The largest number of rows in a group without a landmark.
 GROUP_MAX = 200
 
 
 def escaped(text: object) -> str:
-    """Somebody's text as HTML: one line, and nothing but text.
+    """Foreign text as HTML: one line of plain text.
 
     >>> escaped("<b>")
     '&lt;b&gt;'
@@ -95,7 +95,7 @@ def _title(row: Row, group: Group, *, has_marks: bool) -> str:
 
 
 def as_html(group: Group, brief: Callable[[str], str], *, where: bool) -> Iterator[str]:
-    """A group as an element; with `where` each row names its object.
+    """A group as an element; with `where`, each row names its object.
 
     `brief` shortens the names of objects in a text.
     """
@@ -115,7 +115,7 @@ def as_html(group: Group, brief: Callable[[str], str], *, where: bool) -> Iterat
 
 
 def _stretches(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """The rows, parted where a stretch is long enough to be folded, and why it is."""
+    """The rows, split around stretches that are folded, with the reasons."""
     plain: list[Row] = []
     for fold, run in groupby(rows, _fold):
         found = [*run]
@@ -196,7 +196,7 @@ def lane_width(lanes: Sequence[Lane]) -> int:
 
 
 class Lanes:
-    """Draws the lanes beside the rows: who is there, who acts on whom."""
+    """Draw the lanes next to the rows: the objects present, and who acts on whom."""
 
     def __init__(
         self, events: Sequence[Event], objects: Mapping[Ref, Sequence[Revision]]
@@ -218,7 +218,7 @@ class Lanes:
         self._drawings: dict[str, int] = {}
 
     def brief(self, text: str) -> str:
-        """A text without the namespace of objects, where all have the same."""
+        """A text without the namespace of objects, if all have the same."""
         return text if self._place is None else self._place.sub(r"\1/", text)
 
     def head(self) -> str:
@@ -236,21 +236,21 @@ class Lanes:
         )
 
     def definitions(self) -> str:
-        """All drawings, to which rows refer."""
+        """All drawings that rows refer to."""
         drawn = (f"<g id=d{n}>{each}</g>" for each, n in self._drawings.items())
         return f"<svg class=none><defs>{''.join(drawn)}</defs></svg>"
 
     def _defined(self, drawn: str) -> str:
-        """A reference to a drawing: many rows have the same."""
+        """A reference to a drawing: many rows share one."""
         number = self._drawings.setdefault(drawn, len(self._drawings))
         return f'<use href="#d{number}"/>'
 
     def gap(self) -> str:
-        """The lanes beside a row that has no event of this run."""
+        """The lanes next to a row that has no event of this run."""
         return self._defined(self._state(self._alive))
 
     def draw(self, number: int, event: Event) -> str:
-        """The lanes beside the next event."""
+        """The lanes next to the next event."""
         return self._defined(self._drawn(number, event))
 
     def _drawn(self, number: int, event: Event) -> str:
@@ -270,7 +270,7 @@ class Lanes:
         return drawn + self._arrow(event)
 
     def _turn(self, event: Event) -> tuple[set[Ref], set[Ref]]:
-        """The objects that come into being, and those that go, with an event."""
+        """The objects that are created, and those that are deleted, with an event."""
         came: set[Ref] = set()
         went: set[Ref] = set()
         for ref, versions in self._versions.items():
@@ -319,7 +319,7 @@ class Lanes:
 
 
 def _place_in(namespace: str) -> re.Pattern[str]:
-    """The kind and the namespace of an object, as its label has them."""
+    """The kind and the namespace of an object, as in its label."""
     return re.compile(rf"(?<![\w/-])([a-z][a-z0-9]*)/{re.escape(namespace)}/(?=[^\s/])")
 
 
@@ -328,7 +328,7 @@ def _is_lost(event: Event) -> bool:
 
 
 def _stroke(event: Event) -> str:
-    """The stroke of an arrow, by who acts."""
+    """The stroke of an arrow, by its actor."""
     if event.sort in ("user", "change"):
         return "u"
     is_write = event.request is not None and event.request.is_write
@@ -352,7 +352,7 @@ _LENGTH_MAX, _KIND_LENGTH_MAX = 19, 8
 
 
 def _short(lane: Lane) -> str:
-    """The name of a lane in little space.
+    """The shortened name of a lane.
 
     >>> _short(Ref("persistentvolumeclaims", "default", "data"))
     'persist…/data'
@@ -366,7 +366,7 @@ def _short(lane: Lane) -> str:
 
 
 def _cut(text: str, length: int) -> str:
-    """A text without its middle, where it is too long."""
+    """A text without its middle, if it is too long."""
     if len(text) <= length:
         return text
     tail = length // 2

@@ -1,11 +1,11 @@
 """A recording as a trace for Perfetto: tracks, slices, and flows from cause to effect.
 
-The trace is protobuf (`perfetto.protos.Trace`, of track events).  What of it is needed
-here is written by a few lines; the numbers of the fields are those that Perfetto
-publishes in `protos/perfetto/trace/`.
+The trace is protobuf (`perfetto.protos.Trace`, with track events). A few lines write
+the needed part of it. The numbers of the fields are those that Perfetto publishes in
+`protos/perfetto/trace/`.
 
-An event takes at least a microsecond, so that those of one time have an order: on
-virtual time many steps are taken at once.
+An event takes at least a microsecond, so that simultaneous events have an order: in
+virtual time many steps happen at once.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def trace_of(timeline: Timeline) -> bytes:
 
 
 class Slice(NamedTuple):
-    """A span from a time to another one, in nanoseconds; a moment where `end` is 0.
+    """A span between two times, in nanoseconds; an instant if `end` is 0.
 
-    `flows` are numbers of flows that go through it, from the earliest to the latest.
+    `flows` are numbers of flows through it, from the earliest to the latest.
     """
 
     track: tuple[str, ...]
@@ -211,7 +211,7 @@ def _nanoseconds(wall: float) -> int:
 
 
 def _times_of(events: Iterable[Event]) -> Iterator[int]:
-    """The time of each event, later than that of the one before."""
+    """The time of each event, later than the time of the one before."""
     last = 0
     for event in events:
         last = max(_nanoseconds(event.wall), last + _LEAST)
@@ -241,13 +241,13 @@ _BOOT, _REAL = 6, 1  # clocks
 
 
 class _Tracks:
-    """Tracks by their names; those of the first level are shown as processes."""
+    """Tracks by name; those of the first level are shown as processes."""
 
     def __init__(self) -> None:
         self._uuids: dict[tuple[str, ...], int] = {}
 
     def add(self, track: tuple[str, ...]) -> None:
-        """Take note of a track, and of those that it is within."""
+        """Register a track, and the tracks around it."""
         for length in range(1, len(track) + 1):
             self._uuids.setdefault(track[:length], len(self._uuids) + 1)
 
@@ -267,7 +267,7 @@ class _Tracks:
 
 
 def _told(each: Slice, tracks: _Tracks) -> Iterator[tuple[int, int, bytes]]:
-    """The packets of a slice, each with its time, and its place at one time."""
+    """The packets of a slice, each with its time, and its order at one time."""
     track = _number(11, tracks[each.track])
     kind = _BEGIN if each.end else _INSTANT
     event = _number(9, kind) + track + _text(23, each.name) + _text(22, "fnop")
@@ -289,7 +289,7 @@ def _clock(clock: int, time: int) -> bytes:
 
 
 def _packet(content: bytes) -> bytes:
-    return _bytes(1, content + _number(10, 1))  # of the one sequence that there is
+    return _bytes(1, content + _number(10, 1))  # of the only sequence
 
 
 # -------------------------------------------------------------------------- wire format

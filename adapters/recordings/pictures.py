@@ -21,7 +21,7 @@ from fnop.interpreters.recording.questions.timeline import EVENTS_MAX, Timeline
 
 __all__ = ["picture", "pictured"]
 
-# A page of a failure has so many bytes at most, and so many events at least.
+# The most bytes in a page of a failure, and its fewest events.
 PAGE_BYTES, EVENTS_MIN = 500_000, 200
 _FILE = click.Path(dir_okay=False)
 
@@ -44,7 +44,7 @@ def pictured(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def picture(recording: Recording, html: str | None, perfetto: str | None) -> int:
-    """Write the timeline of a recording; the exit status.
+    """Write the timeline of a recording; return the exit status.
 
     Raises `fnop.interpreters.recording.format.reader.RecordingProblem`.
     """
@@ -73,7 +73,7 @@ def picture(recording: Recording, html: str | None, perfetto: str | None) -> int
 def _page(
     header: Mapping[str, Any], timeline: Timeline, name: str, *, cut_off: bool
 ) -> bytes:
-    """The page; that of a failure of a check is short enough to be sent around."""
+    """The page; for a failure of a check, it is short enough to be sent around."""
     from fnop.adapters.recordings.html_report import page_of
 
     while True:
@@ -87,13 +87,13 @@ def _page(
 
 
 def _tell_left_out(path: str, timeline: Timeline) -> None:
-    """Tell what a file does not show."""
+    """Report the content that a file does not show."""
     if timeline.left_out:
         warn(f"{path} has no place for {timeline.left_out}")
 
 
 def _read(recording: Recording, most: int) -> tuple[Timeline, bool]:
-    """The timeline of so many events at most, and whether the recording is cut off."""
+    """The timeline, up to a number of events, and whether the recording is cut off."""
     timeline = Timeline(account_in(recording.header), deque(maxlen=most))
     read = recording.into(timeline.add)
     with understood():
@@ -102,7 +102,7 @@ def _read(recording: Recording, most: int) -> tuple[Timeline, bool]:
 
 
 def _write(path: str, content: bytes) -> None:
-    """Write a file that its owner alone may read, as a recording."""
+    """Write a file that only its owner may read, like a recording."""
     from fnop.adapters.recordings.recording_files import opened
 
     try:

@@ -1,4 +1,4 @@
-"""A recording that a command reads, as often as it needs, and what its header tells."""
+"""A recording that a command reads, once or several times, and its header's content."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Header = Mapping[str, Any]
 
 
 class Read(NamedTuple):
-    """The end of a reading: how many steps there were, and whether it is cut off.
+    """The end of a reading: the number of steps, and whether it is cut off.
 
-    Where it was to end at a step, the record behind that one is counted, too.
+    If reading was to end at a step, the record after it is counted, too.
     """
 
     steps: int
@@ -57,8 +57,8 @@ class _Apart:
 class Recording(NamedTuple):
     """A recording, which may be read several times at once.
 
-    It may be of several files, the `parts`, of processes that ran one after another:
-    then `file` is that of the first one. All methods raise
+    It may consist of several files, the `parts`, of processes that ran one after
+    another. Then `file` belongs to the first one. All methods raise
     `fnop.interpreters.recording.format.reader.RecordingProblem`.
     """
 
@@ -82,13 +82,13 @@ class Recording(NamedTuple):
 
     @property
     def began(self) -> float:
-        """The wall time of its first step, in seconds; 0 where it has none."""
+        """The wall time of its first step, in seconds; 0 if it has no step."""
         first = next(self.opened()[1], None)
         return float(first["wall"]) if first and "wall" in first else 0.0
 
     @property
     def problem(self) -> str:
-        """The damage at which reading ended, or "": it may be cut off."""
+        """The damage at which reading ended, or "": a recording may also be cut off."""
         damage = self.limits.damage
         return "" if not damage else str(damage.problem)
 
@@ -118,8 +118,8 @@ class Recording(NamedTuple):
     ) -> Read:
         """Read the records into a fold, up to a step.
 
-        `then` is given what each record has added. Reviews are no steps, and left out
-        unless they are asked for.
+        `then` is called with the result of each record. Reviews are not steps, and are
+        skipped unless requested.
         """
         from fnop.interpreters.recording.format.reader import is_review, understood
 
@@ -145,8 +145,8 @@ def _joined(
 ) -> Iterator[dict[str, Any] | None]:
     """The records of several files, as if they were one; the end of the last counts.
 
-    A process that was killed has not written the end of its file, and another one goes
-    on. Raises `RecordingProblem` where two were there at once.
+    A process that was killed has not written the end of its file, and another process
+    continues. Raises `RecordingProblem` if two ran at once.
     """
     from fnop.interpreters.recording.format.reader import RecordingProblem
 
@@ -193,7 +193,7 @@ def opened_recording(path: str, limits: Any) -> Iterator[Recording]:
 
 
 def _must_be_one_run(path: str, found: Sequence[tuple[str, Header]]) -> None:
-    """Raise `RecordingProblem` where the files of a folder are no single run."""
+    """Raise `RecordingProblem` if the files of a folder are not a single run."""
     from fnop.interpreters.recording.format.reader import RecordingProblem
 
     if not found:
@@ -227,11 +227,11 @@ _PIECE = 500
 
 
 class Unfolding(Generic[_F]):
-    """A fold of a recording, which reads on when more of it is asked for.
+    """A fold of a recording, which reads on when more is requested.
 
-    `steps` are those that are read, and `is_over` tells that there are no more:
-    `truncated` where it was cut off.  Where the reading is interrupted, which may be
-    amid a record, the fold begins anew.
+    `steps` is the number of steps read. `is_over` means that there are no more;
+    `truncated`, that the recording was cut off. If the reading is interrupted, possibly
+    within a record, the fold begins again.
     """
 
     def __init__(self, recording: Recording, begun: Callable[[], _F]) -> None:
@@ -247,8 +247,8 @@ class Unfolding(Generic[_F]):
     def to(self, step: int | None) -> bool:
         """Read up to a step, or to the end; whether there was something to read.
 
-        What comes before a record that cannot be read is kept, and is all there is.
-        Raises `fnop.interpreters.recording.format.reader.RecordingProblem`.
+        The part before an unreadable record is kept, and counts as everything. Raises
+        `fnop.interpreters.recording.format.reader.RecordingProblem`.
         """
         from fnop.interpreters.recording.format.reader import RecordingProblem
 
@@ -279,12 +279,13 @@ class Unfolding(Generic[_F]):
 
     @contextmanager
     def _progress(self, step: int | None) -> Iterator[Callable[[], None]]:
-        """A bar where the reading takes long; what it gives is called for each step."""
+        """A bar if reading takes long; the yielded callable is called for each step."""
         began, numbers = self._file.position, count(1)
         left = Path(self._recording.path).stat().st_size - began
         is_quick = step is not None and step - self.steps < _QUICK_STEPS
         hidden = is_quick or left < _QUICK_BYTES or not sys.stderr.isatty()
-        hidden = hidden or bool(self._recording.parts)  # the size of the whole is none
+        # the size of the whole is unknown
+        hidden = hidden or bool(self._recording.parts)
         with click.progressbar(
             length=left, label="reading", file=sys.stderr, hidden=hidden
         ) as bar:
@@ -298,9 +299,10 @@ class Unfolding(Generic[_F]):
 
 @contextmanager
 def understood(*answers: type[Exception]) -> Iterator[None]:
-    """Raise `RecordingProblem` where what a recording holds makes no sense.
+    """Raise `RecordingProblem` if the content of a recording makes no sense.
 
-    It may be hostile: any error is the recording's, but for `answers`.
+    A recording may be hostile: any error is blamed on the recording, except for
+    `answers`.
     """
     from fnop.interpreters.recording.format.reader import RecordingProblem
 
@@ -320,7 +322,7 @@ def understood(*answers: type[Exception]) -> Iterator[None]:
 
 
 def places_in(header: Header) -> dict[str, str]:
-    """Where the handlers were written, by their ids.
+    """The places in the source of the handlers, by their ids.
 
     >>> places_in({"places": {"made": "operator.py:4"}}), places_in({"places": 1})
     ({'made': 'operator.py:4'}, {})
@@ -331,7 +333,7 @@ def places_in(header: Header) -> dict[str, str]:
 
 
 def account_in(header: Header) -> Account:
-    """The account of a check, which tells more than the steps.
+    """The account of a check, which contains more than the steps.
 
     Raises `fnop.interpreters.recording.format.reader.RecordingProblem`.
     """
@@ -350,7 +352,7 @@ CUT_OFF = "is cut off: its end was never written"
 
 
 def lacks(header: Header, *, truncated: bool) -> Iterator[str]:
-    """Sentences about what a recording does not hold.
+    """Sentences about the content that a recording lacks.
 
     >>> [*lacks({"traces": True}, truncated=True)]
     ['the recording is cut off: its end was never written']
@@ -371,6 +373,6 @@ def lacks(header: Header, *, truncated: bool) -> Iterator[str]:
 
 
 def tell_what_lacks(header: Header, *, truncated: bool) -> None:
-    """Say on stderr what a recording does not hold."""
+    """Print the content that a recording lacks on stderr."""
     for sentence in lacks(header, truncated=truncated):
         warn(sentence)

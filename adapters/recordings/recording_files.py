@@ -46,18 +46,18 @@ __all__ = [
     "recorder_to",
 ]
 
-# A handler that fails again and again is worth one file a minute, and not thousands.
+# A handler that fails again and again is worth one file a minute, not thousands.
 _PAUSE_SECONDS = 60.0
 _FILES_MAX = 20
-# The seconds for which the answers to requests for a failure's object are waited for.
+# The seconds to wait for answers to requests about a failure's object.
 _ANSWER_SECONDS = 5.0
 _UNWRITTEN = "the recording cannot be written: {}"
 
 
 def opened(path: Path) -> BinaryIO:
-    """An empty file that its owner alone may read, and no other process writes.
+    """An empty file that only its owner may read, and no other process writes.
 
-    Raises `OSError`: for a pipe that nobody reads, too, and for a file that another
+    Raises `OSError`, also for a pipe without a reader, and for a file that another
     process has opened in this way.
     """
     file = _locked(path)
@@ -67,7 +67,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def _locked(path: Path) -> BinaryIO:
-    """A file to be written by this process alone, with what is in it."""
+    """A file to be written by this process alone, with its present content."""
     # Without O_NONBLOCK the opening of a pipe would wait for a reader.
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     while True:
@@ -90,7 +90,7 @@ def _locked(path: Path) -> BinaryIO:
         except BaseException:
             file.close()
             raise
-        file.close()  # it has got another name since
+        file.close()  # it has been renamed since
 
 
 def _is_regular(file: BinaryIO) -> bool:
@@ -98,7 +98,7 @@ def _is_regular(file: BinaryIO) -> bool:
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
-    """Keep other processes from writing the file; the lock ends with this one."""
+    """Keep other processes from writing the file; the lock ends with this process."""
     if sys.platform == "win32":
         return
     try:
@@ -124,11 +124,12 @@ def recorder_to(
     redaction: Redaction,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Recorder:
-    """The recorder of a run from its beginning on.
+    """The recorder of a run from its beginning.
 
-    An earlier recording in that file, such as that of a process that has crashed, gets
-    a number, `run.1.fnop`, and `tell` is given a sentence about it.  Raises `OSError`,
-    also for a file that is no recording, and for one that another process is writing.
+    An earlier recording in that file, such as that left by a crashed process, gets a
+    number, `run.1.fnop`, and `tell` is called with a sentence about it. Raises
+    `OSError`, also for a file that is not a recording, and for a file that another
+    process is writing.
     """
     while True:
         file = _locked(path)
@@ -144,7 +145,7 @@ def recorder_to(
 
 
 def _renamed(path: Path) -> Path:
-    """The recording in a file, under the first number that is free."""
+    """The recording in a file, under the first free number."""
     if not is_compressed(path):
         raise FileExistsError(
             f"{path} is there, and is no recording: give another name"
@@ -152,7 +153,7 @@ def _renamed(path: Path) -> Path:
     for number in count(1):
         kept = path.with_name(f"{path.stem}.{number}{path.suffix}")
         try:
-            kept.touch(0o600, exist_ok=False)  # a rename replaces what is there
+            kept.touch(0o600, exist_ok=False)  # a rename replaces an existing file
         except FileExistsError:
             continue
         return path.rename(kept)
@@ -174,11 +175,11 @@ class _Reviewed(NamedTuple):
 
 
 class Background:
-    """Lets a recorder write in a thread of its own: the run never waits for a disk.
+    """Let a recorder write in a thread of its own: the run never waits for a disk.
 
-    At most `size` bytes of steps, by an estimate, wait to be written; where there are
-    more, the following ones are dropped, and the recording has a gap of their number.
-    `tell` is given a sentence when the recording ends before the run.
+    At most `size` bytes of steps, by an estimate, wait to be written. If there are
+    more, the following ones are dropped, and the recording has a gap with their number.
+    `tell` is called with a sentence if the recording ends before the run.
     """
 
     def __init__(
@@ -189,7 +190,8 @@ class Background:
     ) -> None:
         self._recorder, self._tell = recorder, tell
         self._limit, self._waiting, self._dropped = size, 0, 0
-        # A step, a number of dropped ones, or a sentence for when all is written.
+        # A step, a number of dropped ones, or a sentence for the time when all is
+        # written.
         self._steps: deque[tuple[Step | _Reviewed | int | str, int]] = deque()
         self._changed = threading.Condition()
         self._is_over = False
@@ -201,11 +203,11 @@ class Background:
 
     @property
     def problem(self) -> Exception | None:
-        """Why the recording is not complete, if it is not."""
+        """The reason why the recording is incomplete, if it is."""
         return self._late or self._recorder.problem
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        """Let one step be written, or count it as dropped."""
+        """Queue one step for writing, or count it as dropped."""
         if self.problem is not None:
             return
         size = size_of(input, commands)
@@ -222,7 +224,7 @@ class Background:
     def reviewed(
         self, now: Now, review: dict[str, Any], decision: dict[str, Any]
     ) -> None:
-        """Let a review be written, unless the disk is too slow for that."""
+        """Queue a review for writing, unless the disk is too slow."""
         if self.problem is not None:
             return
         size = len(orjson.dumps(review)) + len(orjson.dumps(decision))
@@ -235,7 +237,7 @@ class Background:
                 self._changed.notify()
 
     def save(self, sentence: str) -> None:
-        """Let all so far be readable in the file; then the sentence is told."""
+        """Make everything so far readable in the file; then report the sentence."""
         if self.problem is not None:
             self._tell(f"the recording has ended: {self.problem}")
             return
@@ -250,7 +252,7 @@ class Background:
             self._dropped = 0
 
     def _write(self) -> None:
-        """Write what there is, and what waits in the recorder once a second."""
+        """Write the queue, and once a second the content of the recorder."""
         while True:
             with self._changed:
                 if not self._steps and not self._is_over:
@@ -280,7 +282,7 @@ class Background:
                 self._recorder.reviewed(now, review, decision)
 
     def close(self) -> None:
-        """Write what is left and close the file; wait for no disk that hangs."""
+        """Write the rest and close the file; do not wait for a disk that hangs."""
         with self._changed:
             self._tell_gap()
             self._is_over = True
@@ -299,9 +301,9 @@ _CLOSE_SECONDS = 30.0
 
 
 class _Due(NamedTuple):
-    """A failure that is to be written down once its object's status tells of it.
+    """A failure that is written down once its object's status reports it.
 
-    That is: once requests for its object have been made since, and are answered.
+    That is, once later requests for its object have been answered.
     """
 
     why: str
@@ -329,10 +331,10 @@ class _Due(NamedTuple):
 
 
 class RingFiles:
-    """The last of a run, written to a folder when something has failed, or when asked.
+    """The last part of a run, written to a folder after a failure, or on request.
 
-    It is written beside the run, in a thread of its own.  `tell` is given a sentence
-    for each file.  Raises `OSError` where the folder cannot be made.
+    It is written in a thread of its own. `tell` is called with a sentence for each
+    file. Raises `OSError` if the folder cannot be made.
     """
 
     def __init__(
@@ -346,7 +348,7 @@ class RingFiles:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder, self._program, self._fields = folder, program, fields
         self._tell = tell
-        # Of the code as it was at the start: a file may be another one later on.
+        # Digests of the code at the start: a file may change later.
         self._header = header_of(program, fnop.__version__)
         self.ring = Ring() if ring is None else ring
         self._threads: list[threading.Thread] = []
@@ -358,7 +360,7 @@ class RingFiles:
         self.problem: Exception | None = None
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        """Remember one step; write the last of them where it shows a failure."""
+        """Remember one step; write the last ones if it shows a failure."""
         self._now = now
         self.ring.observe(now, input, commands)
         match failure_in(commands):
@@ -385,9 +387,9 @@ class RingFiles:
             self.dump(due.why)
 
     def dump(self, why: str) -> None:
-        """Write what is remembered now; `why` becomes a part of the file's name.
+        """Write the remembered steps now; `why` becomes a part of the file's name.
 
-        A folder that cannot be written to is told; the run goes on.
+        If a folder cannot be written to, that is reported, and the run continues.
         """
         steps, dropped = self.ring.steps(), self.ring.dropped
         moment = datetime.fromtimestamp(self._now.wall, UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -404,16 +406,16 @@ class RingFiles:
         thread.start()
 
     def _free(self, name: str) -> Path:
-        """An empty file of that name; of another one where there is such a file.
+        """An empty file of that name; of another one if such a file exists.
 
-        The folder is made again where somebody has removed it. Raises `OSError`.
+        If another program has removed the folder, it is made again. Raises `OSError`.
         """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         number, path = 1, self._folder / f"{name}.fnop"
         while path.exists():
             number += 1
             path = self._folder / f"{name}-{number}.fnop"
-        path.touch(mode=0o600)  # taken, also before the thread begins
+        path.touch(mode=0o600)  # reserved, also before the thread begins
         return path
 
     def _write(self, path: Path, steps: Sequence[Step], dropped: int) -> None:

@@ -26,18 +26,18 @@ __all__ = ["difference_lines", "shadow_lines", "sorts_of"]
 
 _T = TypeVar("_T")
 
-# Groups of changes, and examples of one, that are shown.
+# The number of shown groups of changes, and of examples in each.
 _GROUPS_SHOWN = 20
 _EXAMPLES_SHOWN = 3
 _FIELDS_SHOWN = 6
-# The writes that are named in a group.
+# The number of writes that are named in a group.
 _WRITES_SHOWN = 5
 _VALUE_LENGTH = 100
 
 
 # -------------------------------------------------------------- the first difference
 
-# Why a difference may come from nothing but tokens in place of secrets.
+# A difference may come only from tokens that replace secrets.
 _DOUBTS = {
     "derived": "it depends on a secret, and the recording holds a token in its place",
     "given": "its handler was given a secret, and the recording holds a token instead",
@@ -47,7 +47,7 @@ _DOUBTS = {
 def difference_lines(
     difference: Difference, recorded_by: Code, now_by: Code
 ) -> Iterator[str]:
-    """The first decision that differs, and by whose code each was made."""
+    """The first decision that differs, and the code that made it in each run."""
     was, now = difference.recorded, difference.now
     shown = now or was
     assert shown is not None
@@ -80,7 +80,7 @@ _TRACES = {
 
 
 def _titled(command: dict[str, Any]) -> str:
-    """The name of a command's effect, and the object that it is about."""
+    """The name of a command's effect, and its object."""
     if command["do"] in _TRACES:
         return _TRACES[command["do"]]
     effect: str = (command.get("effect") or {}).get("is", command["do"])
@@ -89,7 +89,7 @@ def _titled(command: dict[str, Any]) -> str:
 
 
 def _changes(was: Any, now: Any) -> Diff:
-    """The fields that differ; of two commands of different kinds, all of both."""
+    """The fields that differ; all fields if the two commands are of different kinds."""
     if was and now and _titled(was) == _titled(now):
         return diff(was, now)
     return (DiffItem("change", (), was, now),)
@@ -105,7 +105,7 @@ def _shown(value: Any) -> str:
 
 
 def shadow_lines(found: Shadow) -> list[str]:
-    """The number of decisions that change, and groups of them that are alike."""
+    """The number of decisions that change, in groups of similar ones."""
     lines = [*_summary(found)]
     changed = _groups([*found.changed, *found.reindexed])
     for group in changed[:_GROUPS_SHOWN]:
@@ -163,7 +163,7 @@ def _counts(found: Shadow) -> Iterator[str]:
 
 
 def _writes(found: Shadow) -> Iterator[str]:
-    """The answers of admission handlers about the writes that were watched."""
+    """The answers of admission handlers about the watched writes."""
     if found.writes:
         denied, changes = (
             sum(each.answer == answer for each in found.reviewed)
@@ -178,7 +178,7 @@ def _writes(found: Shadow) -> Iterator[str]:
 
 
 def _alike(found: Sequence[_T], key: Callable[[_T], Any]) -> list[list[_T]]:
-    """Those with one key each, the largest group first."""
+    """Groups with one key each, the largest group first."""
     groups: dict[Any, list[_T]] = {}
     for each in found:
         groups.setdefault(key(each), []).append(each)
@@ -252,9 +252,9 @@ def _fields(changed: Changed) -> list[Contrast]:
 
 
 def _generic(field: Contrast, judged: Judged) -> str:
-    """A field without the name of the object, after which its children are named.
+    """A field without the object's name, which begins its children's names.
 
-    So one change is one group, however many objects there are.
+    So one change is one group for any number of objects.
     """
     about = judged.attempt.object
     if about is None or not about.name:
@@ -279,7 +279,7 @@ def _group_lines(group: Sequence[Judged]) -> Iterator[str]:
 
 
 def _concealed_lines(group: Sequence[Judged]) -> Iterator[str]:
-    """Decisions that cannot be compared: which, and in what, without the values."""
+    """Decisions that cannot be compared, with the fields, but without the values."""
     yield f"{_times(group)} cannot be compared"
     fields = [_titled_in(each, group) for each in _fields(group[0].changed)]
     more = len(fields) - _FIELDS_SHOWN
@@ -296,7 +296,7 @@ def _times(group: Sequence[Judged]) -> str:
 
 
 def _titled_in(field: Contrast, group: Sequence[Judged]) -> str:
-    """A field by its name; where there are several objects, in the form of all."""
+    """The name of a field; for several objects, in their common form."""
     places = {each.attempt.where for each in group}
     return _path(field) if len(places) == 1 else _generic(field, group[0])
 
@@ -333,7 +333,7 @@ def _ended(recorded: str) -> str:
 
 
 def _named(decision: dict[str, Any]) -> str:
-    """An effect in words: its kind, and what it is about; "" for an end."""
+    """An effect in words: its kind and its object; "" for an end."""
     if "is" not in decision:
         return ""
     manifest = decision.get("manifest") or decision.get("child") or {}
@@ -358,7 +358,7 @@ def _brief(value: Any) -> str:
 
 
 def sorts_of(found: Shadow) -> frozenset[str]:
-    """The words of `--fail-on` that the changes are."""
+    """The words of `--fail-on` for the changes."""
     changes = (*found.changed, *found.reindexed)
     words = {word for each in changes for word in words_of(each.attempt, each.changed)}
     if any((*found.missing.values(), *found.unindexed.values())):

@@ -1,4 +1,4 @@
-"""Lines for people of what a cursor in a recording shows."""
+"""Lines for people about the position of a cursor in a recording."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _OBJECTS_SHOWN, _FIELDS_SHOWN, _STRETCHES_SHOWN = 40, 30, 10
-# Sorts of events of others: they come after the step.
+# Sorts of events by others: they come after the step.
 _BESIDE = frozenset(("user", "change", "fault", "rest"))
 
 
@@ -51,7 +51,7 @@ def title_of(name: str, steps: Steps, *, is_whole: bool) -> str:
 
 
 def step_lines(cursor: Cursor) -> Iterator[str]:
-    """The step: its time, what it heard, and what it did."""
+    """The step: its time, its input, and its effects."""
     steps, step = cursor.steps, cursor.step
     place = steps.place(step)
     after = ""
@@ -91,7 +91,7 @@ def _of(event: Event) -> str:
 
 
 def _text(event: Event) -> str:
-    """The text of an event; of a request when it is answered, not how."""
+    """The text of an event; a request has the step of its answer, not the result."""
     request = event.request
     if event.sort != "send" or request is None:
         return event.told
@@ -102,7 +102,7 @@ def _text(event: Event) -> str:
 
 
 def around_lines(cursor: Cursor, count: int) -> Iterator[str]:
-    """The steps around the cursor with their events, which is marked by an arrow."""
+    """The steps around the cursor with their events; an arrow marks the cursor."""
     steps = cursor.steps
     here, first = steps.place(cursor.step), steps.place(steps.first)
     for step in steps.numbers[max(first, here - count) : here + count + 1]:
@@ -125,7 +125,7 @@ def object_lines(cursor: Cursor, ref: Ref) -> Iterator[str]:
 
 
 def _since(found: Revision, step: int) -> str:
-    """Since when a version is there, by whom, and whether it was shown."""
+    """The time since which a version exists, its author, and whether it was shown."""
     by = f", made by the request at #{found.made}" if found.made else ""
     seen = f", first shown at #{found.shown}" if found.shown else ", never shown"
     late = " only" if found.shown > step else ""
@@ -133,7 +133,7 @@ def _since(found: Revision, step: int) -> str:
 
 
 def present_lines(cursor: Cursor, kind: str) -> Iterator[str]:
-    """The objects that are there, with their versions and what was shown of them."""
+    """The existing objects, with their versions and the versions that were shown."""
     found = [*cursor.present(kind)]
     shown = found[:_OBJECTS_SHOWN]
     width = max((len(each.ref.label) for each in shown), default=0)
@@ -157,7 +157,7 @@ def _state(beside: Beside) -> str:
 
 
 def view_lines(cursor: Cursor) -> Iterator[str]:
-    """The views of the handlers of the step; or else that of the operator."""
+    """The views of the step's handlers, or else the operator's view."""
     views = cursor.views()
     for view in views:
         yield from _view_lines(view, cursor.steps)
@@ -179,7 +179,7 @@ def _view_lines(view: View, steps: Steps) -> Iterator[str]:
 
 
 def _beside(beside: Beside) -> Iterator[str]:
-    """A sight beside the truth, with the fields that differ."""
+    """A handler's view next to the true object, with the fields that differ."""
     label, seen, truth = beside.object.label, beside.seen, beside.truth
     now = "it is not there" if truth is None else f"it is in version {truth.version}"
     if seen is None:
@@ -214,7 +214,7 @@ def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
 def writer_lines(
     changes: Sequence[Why], places: Mapping[str, str], step: int
 ) -> Iterator[str]:
-    """Each change of a field, with who has made it; an arrow marks the present one."""
+    """Each change of a field, with its author; an arrow marks the present one."""
     rows = [*_changes(changes, places)]
     past = [each for each in rows if each[0] <= step]
     for row in rows:
@@ -240,7 +240,7 @@ def _changes(
 
 
 def stretch_lines(what: str, found: Sequence[Stretch]) -> Iterator[str]:
-    """The steps in which something holds."""
+    """The steps in which a condition holds."""
     told: list[Any] = [
         f"from #{each.first} to #{each.last}"
         if each.last

@@ -29,10 +29,10 @@ _SOURCES_SHOWN = 3
 def is_shown(
     line: Line, about: Named | None, busy: Container[Call] | None = None
 ) -> bool:
-    """Whether a line is told: of one object, where one is asked for.
+    """Whether a line is shown: about one object, if one is requested.
 
-    Those of a child are the requests about it, and what others have done to it.  With
-    `busy` calls are left out that are not among these.
+    Lines about a child are the requests about it, and changes to it by others. With
+    `busy`, calls that are not among these are skipped.
     """
     return (about is None or _is_about(line, about)) and not _is_quiet(line, busy)
 
@@ -72,9 +72,9 @@ _OF_CALLS = frozenset(("call", "ask", "desire", "end"))
 def why_lines(
     about: Named, field: str, why: Why, places: Mapping[str, str]
 ) -> Iterator[str]:
-    """The chain from the value to the input that it goes back to.
+    """The chain from the value back to the input that caused it.
 
-    `places` are where the handlers were written, by their ids.
+    `places` are the source lines of the handlers, by their ids.
     """
     yield f"{about}: {field} {_valued(why)}"
     if why.gone is not None:
@@ -92,7 +92,7 @@ def _valued(why: Why) -> str:
 
 
 def _since(why: Why) -> Iterator[str]:
-    """The version in which the value appeared, or is missing, and what was before."""
+    """The version in which the value appeared, or is missing, and the one before."""
     version, shown = why.shown.body.version, _shown(why.shown)
     if why.value is None:
         assert why.before is not None
@@ -121,7 +121,7 @@ def _since(why: Why) -> Iterator[str]:
 
 
 def _missing(why: Why) -> Iterator[str]:
-    """The steps that the recording lacks, and what may have happened in them."""
+    """The steps that the recording lacks, and their possible events."""
     for after, count in why.missing:
         what = "appeared" if after < why.shown.step else "changed"
         steps = number_of(count, "step")
@@ -157,7 +157,7 @@ def _managed(why: Why) -> str:
 
 
 def _sent(why: Why, places: Mapping[str, str]) -> str:
-    """The request behind a version, with the handler where it is the author."""
+    """The request behind a version, with the handler if that is the author."""
     write = why.write
     assert write is not None
     request = f"{write.effect['is']} sent at #{write.step}, {clock(write.wall)}"
@@ -169,7 +169,7 @@ def _sent(why: Why, places: Mapping[str, str]) -> str:
     return f"{request}{lost}, for handler {handler}{place}"
 
 
-# The words about the answer to a request that has made a version.
+# The words about the answer to a request that has created a version.
 _REPLIES = {"Applied": "", "": ", whose reply had not come yet"}
 
 
@@ -181,7 +181,7 @@ def _decided(attempt: Attempt) -> str:
 
 
 def _given(why: Why) -> Iterator[str]:
-    """The view of the attempt, its answers, and where these have an equal value."""
+    """The view of the attempt, its answers, and the places of an equal value."""
     for sight in why.sights[:_SIGHTS_SHOWN]:
         yield f"it was shown {_seen(sight)}"
     more = len(why.sights) - _SIGHTS_SHOWN
@@ -229,6 +229,6 @@ def _shown(shown: Shown) -> str:
 
 
 def quoted(value: object) -> str:
-    """A value as JSON, cut where it is long."""
+    """A value as JSON, cut if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _VALUE_LENGTH else f"{text[: _VALUE_LENGTH - 3]}..."

@@ -17,7 +17,7 @@ from fnop.interpreters.plan.audited import Answer, Audit, Finding
 __all__ = ["FORMAT", "as_json", "as_lines"]
 
 FORMAT = 1
-# The objects that are named in a group, and the fields of each.
+# The number of objects that are named in a group, and of fields of each.
 _NAMED_MAX, _FIELDS_MAX = 20, 6
 _SIGNS = {
     Answer.REFUSED: "x",
@@ -88,7 +88,7 @@ def _footer(audit: Audit) -> str:
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
-    """The audit as JSON; `format` changes where its meaning does."""
+    """The audit as JSON; `format` changes if its meaning does."""
     return {
         "format": FORMAT,
         "findings": [

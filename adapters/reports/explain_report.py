@@ -27,13 +27,13 @@ from fnop.interpreters.explain.story import (
 __all__ = ["FORMAT_VERSION", "as_json", "as_lines"]
 
 FORMAT_VERSION = 1
-# The lines shown of each list; the rest is in the JSON form.
+# The number of lines shown of each list; the rest is in the JSON form.
 _EVENTS_SHOWN = 12
 _WRITERS_SHOWN = 6
 _RECORDED_SHOWN = 30
 _CHANGES_SHOWN = 8
 _MESSAGE_LENGTH = 160
-# Texts that the diagnosis has in full are brief above it.
+# Texts that the diagnosis shows in full are short in the parts above it.
 _BRIEF_LENGTH = 60
 _COLUMN_MAX = 72
 _TIMES = {"wall", "created", "since", "renewed", "seen", "until", "wrote", "started"}
@@ -44,7 +44,7 @@ _TIMES |= {"due", "going", "at"}
 
 
 def as_json(story: Story) -> dict[str, Any]:
-    """The story as JSON; times are RFC 3339, null where they are not known."""
+    """The story as JSON; times are RFC 3339, null if they are not known."""
     return {"version": FORMAT_VERSION, **_timed(asdict(story))}
 
 
@@ -70,7 +70,7 @@ def _time(at: float | None) -> str | None:
 
 
 def as_lines(story: Story, width: int = 100) -> Iterator[str]:
-    """The story for people, in lines that may hold texts of others."""
+    """The story for people, in lines that may contain text of others."""
     wall = story.wall
     yield from _subject(story.subject, wall)
     yield from _section("Operator", _operator(story.operator, wall))
@@ -94,7 +94,7 @@ def _section(title: str, lines: Iterator[str] | Sequence[str]) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as aligned columns, the last one ragged; empty columns are left out.
+    """Rows as aligned columns, the last one ragged, without empty columns.
 
     >>> [*_table([["a", "bb", "", "c"], ["aaa", "", "", "d"]])]
     ['a    bb  c', 'aaa      d']
@@ -254,7 +254,7 @@ def _handlers(story: Story) -> Iterator[str]:
 
 
 def _requested(requested: Requested | None) -> str:
-    """The selectors for a kind, and how much is asked for; "" for all."""
+    """The selectors for a kind, and the amount that they ask for; "" for all."""
     if requested is None:
         return ""
     labels, fields = requested.selectors.labels, requested.selectors.fields
@@ -272,7 +272,7 @@ def _conditions(
     for each in conditions:
         stale = f" [of generation {each.generation}]" if each.stale else ""
         since = "?" if each.since is None else span(wall - each.since)
-        # The text of the operator's own condition is told with the handlers.
+        # The text of the operator's own condition is shown with the handlers.
         length = _BRIEF_LENGTH if each.own else _MESSAGE_LENGTH
         message = _cut(_beside(each.reason, each.message), length)
         rows.append(
@@ -282,7 +282,7 @@ def _conditions(
 
 
 def _beside(reason: str, message: str) -> str:
-    """The message, unless it only repeats the reason for want of one."""
+    """The message, unless it only repeats the reason because it has no own text."""
     return "" if message == reason else message
 
 

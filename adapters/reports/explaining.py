@@ -1,4 +1,4 @@
-"""The reading of a cluster, and of a recording, for the story of one object."""
+"""Reading a cluster, and a recording, for the story of one object."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ async def explained(
     is_named: bool = False,
     peering: str = "default",
 ) -> Evidence:
-    """Read all that there is about an object.
+    """Read everything about an object.
 
-    Without a name of the operator it is the one whose marks are on the object.  Raises
-    `ReadProblem` where the object cannot be read.
+    Without an operator's name it is the operator whose marks are on the object. Raises
+    `ReadProblem` if the object cannot be read.
     """
     gatherer = Gatherer(api)
     catalogue, problem = await gatherer.reader.catalogue()
@@ -71,7 +71,7 @@ async def explained(
 
 
 def _resource(catalogue: Catalogue, kind: str, problem: str | None) -> Resource:
-    """The kind of a name as kubectl takes it, in whatever case."""
+    """The kind with a name as kubectl takes it, in upper or lower case."""
     for word in (kind, kind.lower()):
         found = catalogue.lookup(word)
         if found is not None:
@@ -81,10 +81,10 @@ def _resource(catalogue: Catalogue, kind: str, problem: str | None) -> Resource:
 
 
 def with_recording(evidence: Evidence, path: str | None, damage: Damage) -> Evidence:
-    """The evidence with what a recording has about the object.
+    """The evidence, with the records of a recording about the object.
 
-    Of one that is damaged, or cut off, it has what is before that, which `damage` is
-    told.  Raises `ReadProblem` for a file that is no recording.
+    Of a recording that is damaged or cut off, it has the records before the damage, and
+    `damage` is called. Raises `ReadProblem` for a file that is not a recording.
     """
     if path is None:
         return evidence
@@ -110,7 +110,7 @@ def _recorded(evidence: Evidence, path: str, damage: Damage) -> tuple[Recorded, 
 def _noting_its_end(
     records: Iterator[dict[str, Any] | None], damage: Damage
 ) -> Iterator[dict[str, Any] | None]:
-    """The records; that they are cut off is told."""
+    """Pass the records on; report that they are cut off."""
     for each in records:
         if each is None and not damage:
             damage.problem = RecordingProblem(f"the recording {CUT_OFF}")

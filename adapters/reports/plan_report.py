@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 FORMAT = 1
-# The most letters of a value in a line.
+# The longest text of a value in a line, in characters.
 _VALUE_MAX = 70
-# The most objects that are named where only the operator's own notes change.
+# The most objects that are named when only the operator's own notes change.
 _NAMED_MAX = 3
 _SIGNS = {"create": "+", "change": "~", "delete": "-"}
 _DONE = {"create": "created", "change": "changed", "delete": "deleted"}
@@ -109,7 +109,7 @@ def _done(change: Change) -> str:
 
 
 def _noted_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """One line for all objects in which nothing else changes, by what changes."""
+    """One line for all objects with only such changes, by changed part."""
     groups: dict[tuple[str, ...], list[Change]] = {}
     for each in changes:
         groups.setdefault(each.own, []).append(each)
@@ -137,7 +137,7 @@ def field_text(field: FieldChange) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value as JSON in one line, of a long one the beginning.
+    """A value as JSON in one line; a long value is cut off.
 
     >>> _value({"a": 1}), len(_value("x" * 100))
     ('{"a": 1}', 70)
@@ -261,7 +261,7 @@ def _source(source: Source) -> str:
 
 
 def source_text(source: Source) -> str:
-    """The file and the line of a handler; below the present folder without that.
+    """The file and the line of a handler; below the present folder, a relative path.
 
     >>> source_text(Source("created", "/nowhere/operator.py", 7))
     '/nowhere/operator.py:7'
@@ -275,7 +275,7 @@ def source_text(source: Source) -> str:
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON; `format` changes where its meaning does."""
+    """The plan as JSON; `format` changes if its meaning does."""
     found: dict[str, Any] = {
         "format": FORMAT,
         "changes": [_change_json(each) for each in plan.changes],
@@ -361,7 +361,7 @@ def _change_json(change: Change) -> dict[str, Any]:
 
 
 def place_json(place: Place) -> dict[str, Any]:
-    """The object that something is about."""
+    """The object that an entry is about."""
     return {
         "apiVersion": place.api_version,
         "kind": place.kind,

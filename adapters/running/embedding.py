@@ -1,8 +1,8 @@
 """Operators within other programs, and as programs.
 
-`operator` is for programs with an event loop, `run` for those without; the command line
-runs operators by `serving`, too. Nothing is global: several operators can be in one
-process, and in one event loop, and do not see each other.
+`operator` is for programs with an event loop, `run` for those without. The command line
+also runs operators by `serving`. Nothing is global: several operators can run in one
+process, and in one event loop, without seeing each other.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ __all__ = [
 
 # A flag that another part of the program sets, or waits for.
 Flag: TypeAlias = "asyncio.Event | asyncio.Future[Any] | threading.Event | Future[Any]"
-# The interval at which a flag of threads is polled: it cannot wake an event loop.
+# The polling interval for flags of threads, which cannot wake an event loop.
 _LOOK_SECONDS = 0.1
 
 
 class OperatorFailed(Exception):
-    """Raised where an operator has ended because it cannot go on; the text says why.
+    """Raised if an operator has ended because it cannot go on; the text says why.
 
-    `status` is the exit status of a program that ends for it: 1, or 2 if the kinds that
-    handlers name are ambiguous or mistyped.
+    `status` is the exit status of a program that ends because of it. It is 1, or 2 if
+    the kinds that handlers name are ambiguous or mistyped.
 
     For example:
 
@@ -138,14 +138,14 @@ class Running:
         return self._task.done()
 
     def health(self) -> Health:
-        """Tell whether the operator makes progress, and whether it serves."""
+        """Return whether the operator makes progress, and whether it serves."""
         return self._look()
 
     async def ready(self) -> None:
         """Wait until all served objects have been listed once.
 
-        If it serves webhooks, they are registered then, too. Raises `OperatorFailed`
-        where the operator ends before that.
+        If the operator serves webhooks, they are registered then, too. Raises
+        `OperatorFailed` if the operator ends before that.
         """
         waiting = asyncio.create_task(self._all_ready())
         try:
@@ -165,15 +165,15 @@ class Running:
     def stop(self, reason: str = "it is asked to stop") -> None:
         """Ask the operator to end in order; a second call ends it at once.
 
-        `reason` is for the log. A second call counts from a second after the first one
-        on.
+        `reason` is for the log. A call counts as the second only if it comes at least a
+        second after the first.
         """
         self._runner.stop(reason)
 
     async def ended(self) -> None:
         """Wait until the operator has ended.
 
-        Raises `OperatorFailed` where it has ended because of an error.
+        Raises `OperatorFailed` if it has ended because of an error.
         """
         exit = await asyncio.shield(self._task)
         if exit.status:
@@ -198,9 +198,9 @@ async def serving(
 ) -> AsyncIterator[Running]:
     """Run a program for the duration of the block, at whose end it is stopped.
 
-    Without an `api` it is that of the cluster which the user means.  Its endpoints
-    answer until it has ended.  Raises `ConfigurationProblem` before the block, and
-    `OperatorFailed` after it.
+    Without an `api` the program uses the cluster that the user's configuration selects.
+    Its endpoints answer until it has ended. Raises `ConfigurationProblem` before the
+    block, and `OperatorFailed` after it.
     """
     say = Mistakes(say).say
     async with AsyncExitStack() as stack:
@@ -298,15 +298,15 @@ async def _end(running: Running, task: asyncio.Task[Exit]) -> None:
         raise
     finally:
         if task.done() and not task.cancelled():
-            task.exception()  # whoever asks is told; nobody has to
+            task.exception()  # retrieve it: a caller may or may not ask for it
 
 
 @contextmanager
 def stopped_by_signals(running: Running) -> Iterator[None]:
     """Let SIGINT and SIGTERM stop the operator in order; in the main thread alone.
 
-    A signal that is ignored stays so, as for a job in the background of a shell (POSIX:
-    the shell, asynchronous lists); the former signal handlers come back afterwards.
+    An ignored signal stays ignored, as for a background job of a shell (POSIX: the
+    shell, asynchronous lists). The former signal handlers are restored afterwards.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -316,9 +316,9 @@ def stopped_by_signals(running: Running) -> Iterator[None]:
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     heard = [each for each, was in before.items() if was is not signal.SIG_IGN]
     for each in heard:
-        # A signal between two instructions, just before the loop begins to wait, would
-        # be taken after the wait: so the loop is woken by the descriptor that Python
-        # writes to (signal.set_wakeup_fd), where it has one.
+        # A signal may come between two instructions, just before the loop begins to
+        # wait. It would be handled only after the wait. So the descriptor that Python
+        # writes to (signal.set_wakeup_fd) wakes the loop, if it has one.
         with suppress(NotImplementedError):
             loop.add_signal_handler(each, _nothing)
         signal.signal(each, signals.hear)
@@ -333,17 +333,17 @@ def stopped_by_signals(running: Running) -> Iterator[None]:
 
 
 def _nothing() -> None:
-    """The loop is awake, and that is all."""
+    """Do nothing: the loop is awake."""
 
 
 _BLOCKED = "fnop: ended at once: a handler blocks the operator\n"
 
 
 class _Signals:
-    """Hands signals to the event loop; ends the process where the loop hears none.
+    """Hand signals to the event loop; end the process if the loop is blocked.
 
-    A handler that never returns blocks the loop: then nothing can be stopped in order,
-    and a second signal ends the process at once.
+    A handler that never returns blocks the loop. Then the operator cannot stop in
+    order, and a second signal ends the process at once.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, running: Running) -> None:
@@ -380,30 +380,30 @@ class operator:
 
         await fnop.operator(stop_flag=stopped)
 
-    - `registry`: the `Registry` of its handlers; None takes all that have been declared
-      without one.
+    - `registry`: the `Registry` of its handlers; None takes all handlers that have been
+      declared without one.
     - `settings`: its `Settings`. `namespaces` (names or patterns) and `clusterwide` are
-      a shorter way to say which namespaces are served.
+      a shorter way to choose the served namespaces.
     - `kubeconfig`, `context`: the file and the context to connect by; by default the
-      cluster is found as kubectl finds it. `impersonate`: another user to be there, if
+      cluster is found as kubectl finds it. `impersonate`: another user to act as, if
       the credentials permit it. `api`: a connection to use instead.
     - `peering`, `priority`: the name of the peering and the operator's priority among
-      its peers; without either, or with `standalone`, it looks for no peers.
-    - `leader_elect`: it is one of several replicas, of which the holder of the lease
-      `fnop-<name>` serves; the lease is in the `lease_namespace`, by default the pod's.
+      its peers; without either, or with `standalone`, it does not look for peers.
+    - `leader_elect`: it is one of several replicas; the holder of the lease
+      `fnop-<name>` serves. The lease is in the `lease_namespace`, by default the pod's.
     - `liveness`, `metrics`: addresses of the endpoints, such as
       "http://0.0.0.0:8080/healthz".
     - `webhooks`: a server for its admission handlers, such as `fnop.WebhookServer()`;
-      the operator keeps the configurations that lead to it, under the name of
-      `Settings.admission_managed`, by default that of the operator.
-    - `executor`: an executor of threads for called functions and impure handlers; by
-      default there are as many threads as `Settings.call_threads` says.
+      the operator maintains the configurations that point to it. Their name is
+      `Settings.admission_managed`, by default the operator's name.
+    - `executor`: a thread executor for called functions and impure handlers. By default
+      it has `Settings.call_threads` threads.
     - `ready_flag`: is set once all served objects have been listed; `stop_flag` ends
       the operator. Both are events or futures, of asyncio or of threads.
 
-    Cancelled, it ends in order; cancelled again, at once. Raises `TypeError` and
-    `ValueError` for arguments that cannot be, `ConfigurationProblem` where it cannot
-    connect, and `OperatorFailed` where it cannot go on.
+    Cancelled, it ends in order; cancelled again, it ends at once. Raises `TypeError`
+    and `ValueError` for wrong arguments, `ConfigurationProblem` if it cannot connect,
+    and `OperatorFailed` if it cannot go on.
     """
 
     def __init__(
@@ -504,7 +504,7 @@ class operator:
 
 
 class Options(TypedDict, total=False):
-    """The arguments of `run`: the same as of `operator`."""
+    """The arguments of `run`, which are the same as those `operator` takes."""
 
     registry: Registry | None
     settings: Settings | None
@@ -577,7 +577,7 @@ _FLAGS = (asyncio.Event, asyncio.Future, threading.Event, Future)
 
 
 async def _raise_when_ready(running: Running, flag: Flag) -> None:
-    with suppress(OperatorFailed):  # whoever awaits the operator is told
+    with suppress(OperatorFailed):  # the caller that awaits the operator gets it
         await running.ready()
         if isinstance(flag, asyncio.Event | threading.Event):
             flag.set()

@@ -1,7 +1,7 @@
 """Folding of programming errors in the log of a running operator.
 
-A handler that fails by a programming error is tried again and again, for each of its
-objects. The log shows the traceback once, each object once, and then a count.
+fnop retries a handler that fails by a programming error again and again, for each of
+its objects. The log shows the traceback once, each object once, and then a count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fnop.core.values.errors import CallFailed
 
 __all__ = ["Mistakes"]
 
-# Errors that mean a mistake in the program; those of values and connections may pass.
+# Errors that mean a mistake in the program; errors of values and connections may pass.
 _PROGRAMMING = (
     TypeError,
     NameError,
@@ -26,16 +26,17 @@ _PROGRAMMING = (
     NotImplementedError,
     RecursionError,
 )
-# The most errors, and objects with one, that are remembered: texts may differ for ever.
+# The largest number of remembered errors, and of objects with one. The texts may never
+# repeat.
 _KNOWN_MAX = 10_000
 
 
 class Mistakes:
     """Pass log lines on by `say`, except for programming errors that are known.
 
-    Errors are the same if their handler and their text are. One that is known is passed
-    on at the level debug, and without its traceback; the 10th, the 100th, the 1,000th
-    time and so on it is shown, with the count.
+    Errors are the same if their handler and their text are. A known error is passed on
+    at the level debug, without its traceback. The 10th, the 100th, the 1,000th
+    occurrence and so on is shown, with the count.
     """
 
     def __init__(self, say: Callable[[Say], None]) -> None:
@@ -57,7 +58,7 @@ class Mistakes:
         if self._count((*key, uid)) == 1:
             return say  # this object has not been named yet
         if say.ended is not None and not say.ended.retried:
-            return say  # the last word about it
+            return say  # the last line about it
         if str(times).strip("0") != "1":
             return replace(say, level="debug")
         return replace(say, message=f"{say.message} ({times:,} times by now)")

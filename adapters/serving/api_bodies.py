@@ -1,4 +1,4 @@
-"""Bodies of requests: from bytes to JSON, or to the reason why that fails."""
+"""Bodies of requests: from bytes to JSON, or to the reason of a failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fnop.interpreters.runtime.protocol import ApiResponse, MalformedBody
 __all__ = ["LIMIT_BYTES", "PROTOBUF", "body_of", "too_large"]
 
 LIMIT_BYTES = 3 * 1024 * 1024  # MaxRequestBodyBytes
-# Deeper than this no answer could be written: what is nested so is not taken.
+# Values nested deeper than this are refused: no answer with them could be written.
 DEPTH_MAX = 200
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
@@ -41,7 +41,7 @@ def body_of(content_type: str, content: bytes) -> Any:
 def _checked(value: Any, content: bytes) -> Any:
     """Return the value; raise if it is nested too deeply to be stored.
 
-    Kubernetes takes 10,000 levels; no object that people write has 20.
+    Kubernetes accepts 10,000 levels; objects that people write have fewer than 20.
     """
     if content.count(b"[") + content.count(b"{") > DEPTH_MAX and _is_deep(value):
         return MalformedBody("exceeded max depth", _excerpt(content))
@@ -88,7 +88,7 @@ def _protobuf(content: bytes) -> Any:
         return MalformedBody(str(problem), _excerpt(content))
 
 
-# Go's words for what Python's decoder finds.
+# Go's words for the errors of Python's decoder.
 _WORDS = {
     "Expecting property name enclosed in double quotes": (
         "looking for beginning of object key string"

@@ -1,6 +1,6 @@
 """The limits of the simulated API server: clients, sizes, times.
 
-Times and sizes are those of kube-apiserver where it has any.
+Times and sizes are kube-apiserver's, if it has any.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = [
     "too_many",
 ]
 
-HEAD_BYTES = 1024 * 1024 + 4096  # http.DefaultMaxHeaderBytes, and what Go adds
+HEAD_BYTES = 1024 * 1024 + 4096  # http.DefaultMaxHeaderBytes, and Go's margin
 CONNECTIONS_MAX = 2_000
-# Bodies of requests that are not complete, and answers that are not read, of all.
+# Bytes of incomplete request bodies and of unread answers, in total.
 HELD_BYTES = 256 * 1024 * 1024
 
 
@@ -35,7 +35,7 @@ class ConnectionLimits:
     head = 32.0  # http.Server.ReadHeaderTimeout
     request = 60.0  # --request-timeout: for a body, and until an answer is read
     farewell = 0.5  # Go's rstAvoidanceDelay
-    look = 1.0  # how often is looked for those that are over
+    look = 1.0  # the interval of looking for expired connections
 
 
 # ------------------------------------------------------------------ from whom
@@ -46,11 +46,11 @@ _ORIGIN = re.compile(rf"https?://{_LOOPBACK}", re.IGNORECASE)
 
 
 def stranger(headers: Mapping[bytes, bytes]) -> ApiResponse | None:
-    """Why a request is none of this machine's own; None where it may be.
+    """Why a request is not from this machine; None if it may be.
 
-    Whoever reaches a port of this machine may be a page in its browser.  A page whose
-    name leads here (DNS rebinding) says so in `Host`; one of another site in `Origin`,
-    or, where browsers leave that out, in `Sec-Fetch-Site`.
+    A client of a port on this machine may be a page in its browser. If the page's name
+    resolves to this machine (DNS rebinding), `Host` shows the name. If the page is of
+    another site, `Origin` shows that or, if the browser omits it, `Sec-Fetch-Site`.
 
     >>> stranger({b"host": b"127.0.0.1:8001", b"origin": b"http://localhost:3000"})
     >>> stranger({b"host": b"evil.example"}).status
@@ -85,20 +85,20 @@ def _forbidden(whom: str) -> ApiResponse:
 
 
 def too_many() -> ApiResponse:
-    """429: it has enough to hold for now."""
+    """429: it holds enough for now."""
     message = "Too many requests, please try again later."
     refusal = failure(429, "TooManyRequests", message).response
     return ApiResponse(refusal.status, refusal.body, retry_after_seconds=1.0)
 
 
 def timed_out() -> ApiResponse:
-    """504: the body of a request has not come."""
+    """504: the body of a request has not arrived."""
     message = "Timeout: request did not complete within the allotted timeout"
     return failure(504, "Timeout", message).response
 
 
 def plain_refusal(status: str) -> bytes:
-    """The whole answer to a malformed request, as Go's server gives it.
+    """The whole answer to a malformed request, as Go's server sends it.
 
     >>> plain_refusal("400 Bad Request").splitlines()[0]
     b'HTTP/1.1 400 Bad Request'

@@ -1,7 +1,7 @@
 """The simulated cluster behind HTTP/1.1: requests in, answers, watches and logs out.
 
-Translation only: what a request means is decided in `fnop.interpreters.cluster`.
-The bytes are parsed by httptools (the parser of Node.js): with it the server is
+This module only translates: `fnop.interpreters.cluster` decides the meaning of
+requests. httptools (the parser of Node.js) parses the bytes. With it the server is
 ready in half the time, and answers up to twice as often, as with aiohttp.
 """
 
@@ -52,9 +52,9 @@ from fnop.interpreters.runtime.protocol import (
 
 __all__ = ["Authenticator", "Credentials", "HttpServer"]
 
-# More than a body of this size is not even read to its end.
+# A larger body is not even read to its end.
 PATIENCE_BYTES = 64 * 1024 * 1024
-# The backlog at which a watch that a client reads too slowly is ended.
+# The backlog at which the server ends a watch with a slow client.
 LATE_EVENTS, LATE_BYTES = 10_000, 16 * 1024 * 1024
 BUFFER_BYTES = 256 * 1024
 BOOKMARK_SECONDS = 60.0  # kube-apiserver: about a minute
@@ -62,12 +62,12 @@ WATCH_SECONDS = 1800  # --min-request-timeout: up to twice as long, at random
 LAST_CHUNK = b"0\r\n\r\n"
 TOO_LONG = plain_refusal("431 Request Header Fields Too Large")
 NO_HOST = plain_refusal("400 Bad Request: missing required Host header")
-# The part of a request that a client has sent last.
+# The last part of a request that a client has sent.
 IDLE, HEAD, BODY = "idle", "head", "body"
 
 
 class Credentials(NamedTuple):
-    """The identity that a client claims, before anybody has checked it."""
+    """The identity that a client claims, before it is authenticated."""
 
     authorization: str | None
     certificate: dict[str, object] | None
@@ -118,8 +118,8 @@ def encoded(
 ) -> tuple[bytes, bytes]:
     r"""An answer as the bytes of its head and of its body.
 
-    JSON ends with a newline, as Go's encoder writes it: clients put such bodies
-    one after the other.
+    JSON ends with a newline, as Go's encoder writes it: clients concatenate such
+    bodies.
 
     >>> encoded(ApiResponse(200, {}))[1]
     b'{}\n'
@@ -173,15 +173,15 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: HttpServer) -> None:
         self._server = server
         self._stream: ClientStream | None = None
-        # Of the request that webhooks are called for.
+        # The task that has a request reviewed by webhooks.
         self._review: asyncio.Task[ApiResponse] | None = None
         self._waiting: deque[Incoming] = deque()
         self._is_paused = False
         self._is_spoiled = False
         self._is_over = False
-        self._ends = inf  # when it has stayed as it is for too long
-        self._unread = 0  # bytes, while more than a few are
-        self._held = 0  # bytes of a body that is not complete, or of a late stream
+        self._ends = inf  # when it has been in its state for too long
+        self._unread = 0  # bytes, if more than a few
+        self._held = 0  # bytes of an incomplete body, or of a late stream
         self._begin()
 
     # The transport's side.
@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
         self._server.connections.discard(self)
         self._waiting.clear()
         if self._review is not None:
-            self._review.cancel()  # nobody waits for it any more
+            self._review.cancel()  # its result is no longer needed
         if self._stream is not None:
             self._stream.forget()
             self._stream = None
@@ -209,19 +209,19 @@ class Connection(asyncio.Protocol):
         if self._is_over:
             return
         if self._stream is not None:
-            self._is_spoiled = True  # nothing is asked while a stream is shown
+            self._is_spoiled = True  # no requests while a stream is open
             return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self.close()  # what follows is another protocol's
+            self.close()  # the rest belongs to another protocol
         except httptools.HttpParserCallbackError as problem:
-            # Not the client's fault: ours, in what was called back.
+            # Not the client's fault: an error in the server's own callbacks.
             log.error("a request failed", exc_info=problem.__context__)
             self._give_up(b"".join(encoded(internal_error(), closing=True)))
         except httptools.HttpParserError:
             self._give_up(plain_refusal("400 Bad Request"))
-        if self._phase == HEAD:  # the parser keeps what is not complete
+        if self._phase == HEAD:  # the parser keeps incomplete input
             self._fed_bytes += len(data)
             if self._fed_bytes > HEAD_BYTES + BUFFER_BYTES:
                 self._give_up(TOO_LONG)
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
         return too_many() if self._server.is_full else None
 
     def hold(self, count: int) -> bool:
-        """Count bytes held for this client; answers whether all hold too many."""
+        """Count bytes held for this client; return whether all hold too many."""
         self._held += count
         self._server.held += count
         return self._server.is_full
@@ -380,7 +380,7 @@ class Connection(asyncio.Protocol):
             content_type = JSON
         return content_type, body
 
-    # Our side.
+    # The server's side.
 
     def _respond(self, incoming: Incoming) -> None:
         request = incoming.request
@@ -408,7 +408,7 @@ class Connection(asyncio.Protocol):
             self._send(incoming, response)
 
     def _begun(self, stream: ClientStream) -> None:
-        """Keep a stream for as long as it goes on."""
+        """Keep a stream until it ends."""
         if not stream.is_over:
             self._ends = inf
             return
@@ -417,7 +417,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _await(self, incoming: Incoming, review: asyncio.Task[ApiResponse]) -> None:
-        """Send the answer when webhooks have reviewed the request; others wait."""
+        """Send the answer after webhooks have reviewed the request; others wait."""
         self._review = review
         self._ends = inf
 
@@ -432,7 +432,7 @@ class Connection(asyncio.Protocol):
         review.add_done_callback(done)
 
     def _catch_up(self) -> None:
-        """Answer the requests that have waited, for as long as the client reads."""
+        """Answer the waiting requests as long as the client reads."""
         while self._waiting and not self._is_busy:
             self._respond(self._waiting.popleft())
 
@@ -480,7 +480,7 @@ class Connection(asyncio.Protocol):
         return self._ends if is_idle else inf
 
     def look(self, now: float) -> None:
-        """End the connection where it has been in one state for too long."""
+        """End the connection if it has been in one state for too long."""
         if now < self._ends:
             return
         if self._is_paused:
@@ -499,7 +499,7 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def hurry(self) -> None:
-        """Give the client as long for the rest of a stream as for any answer."""
+        """Limit the time for the rest of a stream as for any answer."""
         self._stay(ConnectionLimits.request)
 
     def stream_ended(self) -> None:
@@ -514,7 +514,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_paused(self) -> bool:
-        """The client reads more slowly than we write."""
+        """Whether the client reads more slowly than the server writes."""
         return self._is_paused
 
 
@@ -532,11 +532,11 @@ class ClientStream:
         self._late_bytes = 0
 
     def open(self, request: ApiRequest) -> ApiResponse | None:
-        """Begin; or the refusal."""
+        """Begin; return the refusal if any."""
         raise NotImplementedError
 
     def take(self, line: bytes) -> None:
-        """Show one more line, at once where the client keeps up."""
+        """Show one more line, at once if the client keeps up."""
         if self._keeps_up():
             self._transport.write(line)
             return
@@ -544,7 +544,7 @@ class ClientStream:
         self._late_bytes += len(line)
         too_much = self._connection.hold(len(line))
         if len(self._late) > LATE_EVENTS or self._late_bytes > LATE_BYTES or too_much:
-            # Like the real server's watch cache: too slow is over.
+            # Like the real server's watch cache: end a watch that is too slow.
             self.forget()
             cut(self._transport)
 
@@ -552,7 +552,7 @@ class ClientStream:
         return not self._late and not self._connection.is_paused
 
     def drain(self) -> None:
-        """Write what waits, for as long as the client takes it."""
+        """Write the backlog as long as the client reads it."""
         while self._late and not self._connection.is_paused:
             line = self._late.popleft()
             self._late_bytes -= len(line)
@@ -560,7 +560,7 @@ class ClientStream:
             self._transport.write(line)
 
     def end(self) -> None:
-        """End the stream, complete as far as it was written."""
+        """End the stream in order, with everything written so far."""
         if self.is_over:
             return
         self.forget()
@@ -568,7 +568,7 @@ class ClientStream:
         self._connection.stream_ended()
 
     def forget(self) -> None:
-        """Remove a stream that has no reader any more."""
+        """Remove a stream without a reader."""
         self.is_over = True
         self._late.clear()
         self._connection.hold(-self._late_bytes)
@@ -581,7 +581,7 @@ class ClientWatch(ClientStream):
     is_fresh = True
 
     def open(self, request: ApiRequest) -> ApiResponse | None:
-        """Begin; or the refusal."""
+        """Begin; return the refusal if any."""
         found = self._host.follow(request, self)
         if isinstance(found, ApiResponse):
             return found
@@ -595,7 +595,7 @@ class ClientWatch(ClientStream):
         return None
 
     def take(self, line: bytes) -> None:
-        """Show one more event, at once where the client keeps up."""
+        """Show one more event, at once if the client keeps up."""
         self.is_fresh = False
         super().take(line)
 
@@ -603,7 +603,7 @@ class ClientWatch(ClientStream):
         return self._backlog is None and super()._keeps_up()
 
     def drain(self) -> None:
-        """Write what waits, for as long as the client takes it."""
+        """Write the backlog as long as the client reads it."""
         while self._backlog is not None and not self._connection.is_paused:
             event = next(self._backlog, None)
             if event is None:
@@ -630,7 +630,7 @@ class ClientWatch(ClientStream):
         self.end()
 
     def forget(self) -> None:
-        """Remove a watch that has no reader any more."""
+        """Remove a watch without a reader."""
         super().forget()
         self._timer.cancel()
         self._reminder.cancel()
@@ -639,12 +639,12 @@ class ClientWatch(ClientStream):
 
 
 class ClientLog(ClientStream):
-    """One client's log: all its text, also if the client reads the end of it later."""
+    """One client's log: all its text, even if the client reads the end of it later."""
 
     _is_ending = False
 
     def open(self, request: ApiRequest) -> ApiResponse | None:
-        """Begin; or the refusal."""
+        """Begin; return the refusal if any."""
         refused = self._host.follow_log(request, self)
         if refused is None:
             self._transport.write(_LOG_HEAD)
@@ -652,13 +652,13 @@ class ClientLog(ClientStream):
         return refused
 
     def drain(self) -> None:
-        """Write what waits, and end a log whose container has ended meanwhile."""
+        """Write the backlog, and end a log if its container has ended meanwhile."""
         super().drain()
         if self._is_ending and not self._late:
             super().end()
 
     def end(self) -> None:
-        """End the stream when the client has read the text that waits for it."""
+        """End the stream when the client has read the waiting text."""
         if not self._late:
             super().end()
         elif not self._is_ending:
@@ -667,7 +667,7 @@ class ClientLog(ClientStream):
             self._connection.hurry()
 
     def forget(self) -> None:
-        """Remove a log that has no reader any more."""
+        """Remove a log without a reader."""
         super().forget()
         self._host.forget_log(self)
 
@@ -687,28 +687,28 @@ def seconds_of(request: ApiRequest) -> float:
 # ------------------------------------------------------------------ the server
 
 
-# The connections that may wait to be accepted: watches are opened in bursts.
+# The number of connections waiting to be accepted: watches are opened in bursts.
 BACKLOG = 1024
 
 
 class HttpServer:
-    """Listens on one address and serves one host."""
+    """Listen on one address and serve one host."""
 
     def __init__(self, host: Host, login: Authenticator | None = None) -> None:
         self.host = host
         self.login = login
         self.connections: set[Connection] = set()
         self.is_local = True
-        self.held = 0  # bytes of bodies that are not complete, answers not yet read
+        self.held = 0  # bytes of incomplete bodies, and of unread answers
         self._server: asyncio.Server | None = None
         self._reminder: asyncio.TimerHandle | None = None
 
     async def start(
         self, address: str, port: int, tls: ssl.SSLContext | None = None
     ) -> int:
-        """Listen; the port, which 0 leaves to the system.  Raises OSError.
+        """Listen; return the port, which the system chooses for 0. Raises OSError.
 
-        Without TLS it answers requests to and from loopback names alone.
+        Without TLS it answers only requests to and from loopback names.
         """
         loop = asyncio.get_running_loop()
         self.time = loop.time
@@ -723,7 +723,7 @@ class HttpServer:
         return found
 
     async def close(self) -> None:
-        """End all watches and connections, and listen no more."""
+        """End all watches and connections, and stop listening."""
         self.host.stop()
         if self._reminder is not None:
             self._reminder.cancel()
@@ -732,15 +732,15 @@ class HttpServer:
         self._server.close()
         for connection in [*self.connections]:
             connection.close()
-        await asyncio.sleep(0)  # let the last bytes go
+        await asyncio.sleep(0)  # send the last bytes
 
     @property
     def is_full(self) -> bool:
-        """Whether as many bytes are held as may be, for clients that do not read."""
+        """Whether clients that do not read hold the maximum of bytes."""
         return self.held > HELD_BYTES
 
     def joined(self, connection: Connection) -> None:
-        """One more connection; where there are too many, another one has to go."""
+        """Take in one more connection; if there are too many, drop another one."""
         self.connections.add(connection)
         if len(self.connections) <= CONNECTIONS_MAX:
             return

@@ -16,9 +16,9 @@ from fnop.adapters.kubernetes.memory_files import file_with
 
 __all__ = ["Authority", "Pair", "TlsMissing", "server_context"]
 
-# As long as any simulated cluster lives.
+# The longest life of any simulated cluster.
 VALID_SECONDS = 3650 * 86_400.0
-# A certificate begins before it is made: clocks differ.
+# A certificate is valid from before its creation: clocks differ.
 SKEW_SECONDS = 3_600.0
 
 
@@ -37,9 +37,9 @@ class Pair:
 class Authority:
     """Signs certificates of servers and of clients; `now` is in Unix seconds.
 
-    It is a new one, which is valid for so many `seconds`, or a `given` one; it `begins`
-    and `ends` in Unix seconds. Raises `TlsMissing` if the library is not installed, and
-    `ValueError` for a given one that is none.
+    The authority is a new one, valid for a number of `seconds`, or a `given` one. It
+    `begins` and `ends` in Unix seconds. Raises `TlsMissing` if the library is not
+    installed, and `ValueError` if the given one is not an authority.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Authority:
 
     @property
     def pair(self) -> Pair:
-        """Its certificate and its key, of which it can be made again."""
+        """Its certificate and its key, from which it can be made again."""
         return self._given or Pair(self.certificate, self._pem(self._key))
 
     def for_server(
@@ -164,7 +164,7 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(datetime.fromtimestamp(begins, UTC))
             .not_valid_after(datetime.fromtimestamp(ends, UTC))
-            # Strict verifiers (Python 3.13) insist on the identifiers.
+            # Strict verifiers (Python 3.13) require the identifiers.
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), False)
             .add_extension(of_authority, False)
         )
@@ -198,7 +198,7 @@ class Authority:
 
 
 def server_context(authority: Authority, pair: Pair) -> ssl.SSLContext:
-    """The TLS settings of the server: 1.2 and up, client certificates are optional."""
+    """The TLS settings of the server: 1.2 and up, optional client certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])

@@ -19,7 +19,7 @@ Manifest = Mapping[str, Any]
 
 
 class ObjectProblem(Exception):
-    """The cluster refuses an object; the text says which one, and why."""
+    """The cluster refuses an object; the text names it, and has the reason."""
 
 
 def path_of(kind: Kind, namespace: str | None, name: str = "") -> str:
@@ -73,7 +73,7 @@ def create_all(
 ) -> None:
     """Create the objects: definitions first, then namespaces, then the rest.
 
-    Raises `ObjectProblem` with the API server's reason for what it refuses.
+    Raises `ObjectProblem` with the API server's reason for a refusal.
     """
     for manifest in sorted(manifests, key=lambda each: _ORDER.get(each["kind"], 2)):
         kind = kind_named(registry(), manifest["apiVersion"], manifest["kind"])

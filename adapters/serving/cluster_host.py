@@ -1,6 +1,6 @@
-"""A simulated cluster that lives: it answers, its watches follow, its time goes on.
+"""A live simulated cluster: it answers requests, serves watches, and its time runs.
 
-No sockets here: who follows a watch or a log is anybody that takes frames.
+It uses no sockets: any object that takes frames can follow a watch or a log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 
 log = getLogger("fnop.cluster")
 
-# The pause of controllers that have done nothing, and the longest pause of any.
+# The pause of idle controllers, and the longest pause of any.
 IDLE_SECONDS, FAR_SECONDS = 0.01, 3600.0
 
 PODS = ("", "pods")
@@ -62,20 +62,20 @@ class Follower(Protocol):
         """Whether no event has been shown yet."""
 
     def take(self, line: bytes) -> None:
-        """One more event, framed; it must not block."""
+        """Take one more event, framed; it must not block."""
 
     def end(self) -> None:
-        """The watch is over."""
+        """Handle the end of the watch."""
 
 
 class LogFollower(Protocol):
     """The reader of a log."""
 
     def take(self, line: bytes) -> None:
-        """More text, framed; it must not block."""
+        """Take more text, framed; it must not block."""
 
     def end(self) -> None:
-        """The log is over."""
+        """Handle the end of the log."""
 
 
 @dataclass(eq=False, slots=True)
@@ -89,7 +89,7 @@ class SharedWatch:
 
 @dataclass(eq=False, slots=True)
 class Following:
-    """An open watch: what it begins with, and how it ends."""
+    """An open watch: its backlog, and the way to end it."""
 
     request: ApiRequest
     backlog: Iterator[StoredEvent]
@@ -114,7 +114,7 @@ _OLD = re.compile(r"(/api/[^/]+|/apis/[^/]+/[^/]+)/watch(/.+)")
 
 
 def place_of(path: str) -> CollectionKey | None:
-    """The subject of a watch: a resource, and a namespace or all of them.
+    """The subject of a watch: a resource, and a namespace (or all namespaces).
 
     >>> place_of("/api/v1/watch/namespaces/n/pods")
     (('', 'pods'), 'n')
@@ -127,9 +127,9 @@ def place_of(path: str) -> CollectionKey | None:
 
 
 class Host:
-    """The owner of the cluster's value, which changes here alone, in an event loop.
+    """The owner of the cluster's value, which changes only here, in an event loop.
 
-    Without a `call` admission webhooks are unreached.
+    Without a `call`, admission webhooks are unreachable.
     """
 
     def __init__(
@@ -182,7 +182,8 @@ class Host:
     ) -> ApiResponse:
         """Call webhook after webhook until the request can be answered.
 
-        Meanwhile others are answered; an answer is always about the cluster of now.
+        The host answers other requests meanwhile. An answer always refers to the
+        present cluster.
         """
         while True:
             replies.learn(question, await call(question))
@@ -210,7 +211,7 @@ class Host:
     def follow(
         self, request: ApiRequest, follower: Follower
     ) -> ApiResponse | Following:
-        """Open a watch: what it begins with, or why it is refused.
+        """Open a watch; return its backlog, or the reason for its refusal.
 
         The follower gets all later events until it is forgotten.
         """
@@ -234,13 +235,13 @@ class Host:
         return Following(request, iter(found), place, key)
 
     def _shapes(self, name: str, value: str) -> bool:
-        """Whether a parameter of a watch matters for what it shows of later events."""
-        if name == "resourceVersion":  # one of the future does
+        """Whether a parameter of a watch affects how it shows later events."""
+        if name == "resourceVersion":  # a future one does
             return value.isdecimal() and int(value) > self.cluster.version
         return name not in _PASSING
 
     def forget(self, following: Following, follower: Follower) -> None:
-        """Remove a watch that has no reader any more."""
+        """Remove a watch without a reader."""
         views = self._views.get(following.place, {})
         view = views.get(following.key)
         if view is None or follower not in view.followers:
@@ -252,7 +253,7 @@ class Host:
                 del self._views[following.place]
 
     def bookmark(self, following: Following) -> bytes | None:
-        """The version that the watch has reached, if it wants to know."""
+        """The version that the watch has reached, if it asks for bookmarks."""
         event = simulated.bookmark(self.cluster, following.request, self.now)
         return None if event is None else frame(event.type, event.object)
 
@@ -273,7 +274,7 @@ class Host:
         if request.accept != JSON:
             self._show_formed(view, seen)
             return
-        # An event looks the same to most views: it is the same object then.
+        # An event looks the same in most views: then it is the same object.
         key = (seen.type, id(seen.object))
         line = lines.get(key)
         if line is None:
@@ -284,8 +285,8 @@ class Host:
             follower.take(line)
 
     def _show_formed(self, view: SharedWatch, seen: StoredEvent) -> None:
-        """Tables and the like; of a table, a stream's first event has the heads."""
-        # A follower that has taken a line is not fresh any more: group them before.
+        """Show tables and the like; a stream's first table has the headers."""
+        # A follower that has taken a line is no longer fresh: group them before.
         groups = [
             (headed, [each for each in view.followers if each.is_fresh == headed])
             for headed in (True, False)
@@ -302,7 +303,7 @@ class Host:
                     follower.take(line)
 
     def _end_unserved(self) -> None:
-        """A definition is gone or written anew, and with it watches of its kind."""
+        """End the watches of a kind if its definition is deleted or created again."""
         for views in [*self._views.values()]:
             for view in [*views.values()]:
                 if not simulated.is_served(self.cluster, view.request, view.opened):
@@ -314,7 +315,7 @@ class Host:
     def follow_log(
         self, request: ApiRequest, follower: LogFollower
     ) -> ApiResponse | None:
-        """Open a log; or the refusal.  `show_log` shows the lines that are there."""
+        """Open a log, or return the refusal. `show_log` shows the existing lines."""
         try:
             found = simulated.log_followed(self.cluster, request, self.now)
         except Exception:
@@ -351,7 +352,7 @@ class Host:
         self._show_logs()
 
     def _show_logs(self) -> None:
-        """Show the readers of logs what has changed for any of them."""
+        """Show the readers of logs their changes."""
         before, now = self._shown, self.cluster
         self._shown = now
         if now.logs is before.logs and now.shelves.get(PODS) is before.shelves.get(
@@ -368,7 +369,7 @@ class Host:
         self._schedule()
 
     def stop(self) -> None:
-        """Let time stand still."""
+        """Stop the time."""
         if self._wake is not None:
             self._wake.cancel()
 
@@ -385,7 +386,7 @@ class Host:
         self._show_logs()
 
     def _schedule(self, at_least: float = 0.0) -> None:
-        """See to it that the controllers get their turn, requests in between."""
+        """Schedule the controllers' turns, with requests in between."""
         due = simulated.due(self.cluster)
         if self._wake is not None:
             self._wake.cancel()
@@ -409,12 +410,12 @@ class Host:
         if events:
             self._published(events)
         else:
-            self._show_logs()  # containers write without a change of any object
+            self._show_logs()  # containers write without changing any object
         # A controller that is due but does nothing must not keep the loop busy.
         self._schedule(0.0 if events else IDLE_SECONDS)
 
 
-# The query parameters that bound a watch; they do not change what it shows.
+# The query parameters that limit a watch; they do not change its content.
 _PASSING = frozenset(
     (
         "watch",
@@ -428,6 +429,6 @@ _PASSING = frozenset(
 
 
 def internal_error() -> ApiResponse:
-    """500, for mistakes of ours."""
+    """500, for errors in the server."""
     message = "Internal error occurred: see the log of fnop cluster"
     return failure(500, "InternalError", message).response

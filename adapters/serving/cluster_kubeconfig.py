@@ -1,4 +1,4 @@
-"""The kubeconfig of a simulated cluster that is served."""
+"""The kubeconfig of a served simulated cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARK", "KubeconfigProblem", "kubeconfig", "write_kubeconfig"]
 
-# The first line of what we wrote, and may write over.
+# The first line of a file that fnop wrote, and may overwrite.
 MARK = "# A simulated cluster's; written by fnop cluster."
 
 
@@ -53,7 +53,7 @@ def _base64(content: bytes) -> str:
 def write_kubeconfig(
     path: str | Path, url: str, admin: tuple[bytes, Pair] | None = None
 ) -> None:
-    """Write the kubeconfig, readable for its owner; refuse to overwrite others'.
+    """Write the kubeconfig, readable only by its owner; never overwrite others' files.
 
     Raises `KubeconfigProblem`.
     """

@@ -72,7 +72,8 @@ def user_of(certificate: Mapping[str, Any]) -> User:
 class Authentication:
     """Authenticates as kube-apiserver does: by certificate, by token, else anonymously.
 
-    Without RBAC nobody may be nobody: then there is no permission to withhold.
+    Without RBAC, anonymous requests are refused: then no permission could be withheld
+    from them.
     """
 
     def __init__(self, host: Host, tokens: Mapping[str, User]) -> None:
@@ -99,7 +100,7 @@ class Authentication:
 
 
 class Admin:
-    """A login that lets every client do everything, and impersonate anybody."""
+    """A login that lets every client do everything, and impersonate any user."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -1,4 +1,4 @@
-"""Small HTTP servers beside an operator, for monitoring."""
+"""Small HTTP servers next to an operator, for monitoring."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PageFunction = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[HttpAn
 
 
 def endpoint_of(url: str, path: str) -> Endpoint:
-    """Read an address; `path` is the one where it has none.
+    """Read an address; `path` is the default path.
 
     Raises `ConfigurationProblem`.
 
@@ -63,9 +63,9 @@ def endpoint_of(url: str, path: str) -> Endpoint:
 
 @asynccontextmanager
 async def serving(pages: Mapping[Endpoint, PageFunction]) -> AsyncIterator[None]:
-    """Answer these pages for as long as the block; pages of one port share a server.
+    """Serve these pages during the block; pages of one port share a server.
 
-    Raises `ConfigurationProblem` where it cannot be listened.
+    Raises `ConfigurationProblem` if it cannot listen.
     """
     by_port: dict[tuple[str, int], dict[str, PageFunction]] = {}
     for endpoint, page in pages.items():
@@ -80,7 +80,7 @@ async def serving(pages: Mapping[Endpoint, PageFunction]) -> AsyncIterator[None]
             await server.cleanup()
 
 
-# `runner.cleanup()` is all that anybody needs of it; its type is aiohttp.web's.
+# Callers only use `runner.cleanup()`; its type is aiohttp.web's.
 async def _started(host: str, port: int, pages: Mapping[str, PageFunction]):  # type: ignore[no-untyped-def]
     from aiohttp import web
 

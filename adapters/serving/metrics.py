@@ -1,8 +1,8 @@
 """The metrics of an operator, for Prometheus.
 
-The Prometheus library keeps nothing: when it collects, it gets the numbers of the meter
-and of the state.  Names are those of client-go and controller-runtime, where these
-have one for the same thing; docs/health.md has all.
+The Prometheus library stores nothing: when it collects, it gets the numbers of the
+meter and of the state. If client-go or controller-runtime have a name for a metric,
+fnop uses it; docs/health.md lists all.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Metrics:
         )
 
     def _of_flow(self, health: Health) -> Iterator[Any]:
-        """One queue of all kinds, told by kind: there are no other controllers."""
+        """One queue for all kinds, labelled by kind: there are no other controllers."""
         flow, name, labels = self._flow, self._operator, ("name", "controller")
         kinds = [kind for kind, _ in health.queues]
         yield _gauges(
@@ -325,9 +325,9 @@ def _histograms(
 
 
 def page_of(endpoint: Endpoint, metrics: Metrics) -> dict[Endpoint, PageFunction]:
-    """The metrics as Prometheus reads them, with those of the process.
+    """The metrics in Prometheus' format, with those of the process.
 
-    Raises `ConfigurationProblem` where the library is missing.
+    Raises `ConfigurationProblem` if the library is missing.
     """
     try:
         from prometheus_client import (
@@ -340,7 +340,7 @@ def page_of(endpoint: Endpoint, metrics: Metrics) -> dict[Endpoint, PageFunction
         raise ConfigurationProblem(
             "metrics need the Prometheus library; install it: pip install fnop[metrics]"
         ) from None
-    # Of its own: several operators may be in the process.
+    # A registry of its own: several operators may be in the process.
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)

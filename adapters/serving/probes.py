@@ -1,8 +1,8 @@
 """Liveness and readiness over HTTP, and the probes of the operator's author.
 
-Probes run beside the operator: all at once, each with a time of its own, and at most
-once in a while.  An answer waits for them for a moment only, and then tells what is
-known: a probe that hangs makes the answer "no" once its time is over, but never late.
+Probes run next to the operator: all at once, each with its own timeout, and at most
+once per interval. An answer waits only a moment for them, and then reports what is
+known. A probe that hangs makes the answer "no" after its timeout, but never delays it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from fnop.effects.values import freeze_json
 __all__ = ["READY_PATH", "Probes", "pages_of"]
 
 READY_PATH = "/readyz"
-# A result is good for so long (Kopf's figure).
+# The seconds for which a result is valid (Kopf's figure).
 FRESH_SECONDS = 10.0
-# A probe that names no `timeout` may take so long.
+# The longest duration of a probe without a `timeout`.
 PROBE_SECONDS = 5.0
-# An answer waits for its probes so long: half of what a kubelet waits for it.
+# The longest wait of an answer for its probes: half of a kubelet's timeout.
 PATIENCE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answer of a probe, or why there is none, at a monotonic time."""
+    """The answer of a probe, or the reason of its failure, at a monotonic time."""
 
     at: float
     value: Any = None
@@ -51,7 +51,7 @@ class Probes:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def results(self) -> tuple[dict[str, Any], list[str]]:
-        """The answers by handler id, without those that are None; and what failed."""
+        """The answers by handler id, except for None; and the failed probes."""
         for handler in self._handlers:
             if handler.id not in self._running and not self._is_fresh(handler):
                 task = asyncio.create_task(self._run(handler))
@@ -92,7 +92,7 @@ class Probes:
         self._results[handler.id] = Result(now, value, problem)
 
     async def close(self) -> None:
-        """Stop asking."""
+        """Stop probing."""
         tasks = [*self._running.values()]
         for task in tasks:
             task.cancel()
@@ -102,10 +102,10 @@ class Probes:
 def pages_of(
     endpoint: Endpoint, health: Callable[[], Health], probes: Probes
 ) -> dict[Endpoint, PageFunction]:
-    """Liveness at the endpoint, and readiness beside it.
+    """Liveness at the endpoint, and readiness next to it.
 
-    Alive is 200 with the answers of the probes by their ids, as Kopf has it; not alive
-    is 503 with the reasons.  With `?verbose` each answers all that is known.
+    Alive is 200 with the answers of the probes by their ids, as in Kopf; not alive is
+    503 with the reasons. With `?verbose`, each page shows everything known.
     """
 
     async def live(query: Mapping[str, str], headers: Mapping[str, str]) -> HttpAnswer:

@@ -1,10 +1,10 @@
 """Kubernetes' protobuf bodies: kubectl sends them for built-in kinds.
 
 They become the JSON that the same client would have sent.  The numbers of the fields
-are those that Kubernetes 1.33 publishes (`generated.proto` of its API groups); in
-protobuf_fields.json each message has, by number, a field's JSON name and its kind:
-s(tring), b(ytes), i(nteger), u(nsigned), ?(bool), d(ouble), f(loat), or a message;
-`[]` is a list, `{}` a map of strings, `~` a part whose fields are its owner's.
+are those that Kubernetes 1.33 publishes (`generated.proto` of its API groups). In
+protobuf_fields.json each message has, by number, a field's JSON name and its kind. A
+kind is s(tring), b(ytes), i(nteger), u(nsigned), ?(bool), d(ouble), f(loat), or a
+message. `[]` is a list, `{}` a map of strings, `~` a part whose fields are its owner's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["NotProtobuf", "object_of"]
 MAGIC = b"k8s\x00"
 VARINT, EIGHT, BYTES, FOUR = 0, 1, 2, 5
 
-# Go writes empty values, too: what the JSON of the same object leaves out.
+# Go also writes empty values, which the JSON of the same object omits.
 _DROPPED_EMPTY = frozenset(
     [
         "metadata",
@@ -36,7 +36,7 @@ _DROPPED_EMPTY = frozenset(
         "loadBalancer",
     ]
 )
-# Pointers: nothing is not the same as false or zero there.
+# Pointers: a missing value differs from false or zero there.
 _KEPT_FALSE = frozenset(
     [
         "automountServiceAccountToken",
@@ -76,7 +76,7 @@ _KEPT_ZERO = frozenset(
 
 
 class NotProtobuf(Exception):
-    """A body that is none, or whose type is not known."""
+    """A body that is not protobuf, or whose type is not known."""
 
 
 def object_of(content: bytes) -> dict[str, Any]:

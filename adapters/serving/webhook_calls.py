@@ -1,4 +1,4 @@
-"""Calls of admission webhooks over HTTPS, for the cluster that is served."""
+"""Calls of admission webhooks over HTTPS, for the served cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WebhookCaller"]
 
-MOST_BYTES = 3 * 1024 * 1024  # of an answer: what client-go reads
+MOST_BYTES = 3 * 1024 * 1024  # of an answer: client-go's limit
 
 
 class Target(NamedTuple):
@@ -25,14 +25,15 @@ class Target(NamedTuple):
 
     shown: str
     url: str
-    # The name in its certificate, where that is not in the URL.
+    # The name in its certificate, if that is not in the URL.
     name: str | None
 
 
 class WebhookCaller:
-    """Calls webhooks at their URLs, and those of services at ports of this machine.
+    """Call webhooks at their URLs, and webhooks of services at ports of this machine.
 
-    `ports` says, by namespace and name, where the webhooks of a service listen.
+    `ports` has, by namespace and name, the ports at which the webhooks of a service
+    listen.
     """
 
     def __init__(self, ports: Mapping[tuple[str, str], int]) -> None:
@@ -98,7 +99,7 @@ class WebhookCaller:
 
 
 def _trust(question: Question) -> ssl.SSLContext:
-    """The authorities of a webhook: its own, or those of the machine."""
+    """The authorities of a webhook: its own, or the machine's."""
     bundle = question.client.get("caBundle")
     if not bundle:
         return ssl.create_default_context()
@@ -110,7 +111,7 @@ def _trust(question: Question) -> ssl.SSLContext:
 
 
 async def _whole(content: StreamReader) -> bytes | None:
-    """An answer to its end, as it arrives in parts; None for one over the limit."""
+    """A whole answer, which arrives in parts; None if it exceeds the limit."""
     data = bytearray()
     async for part in content.iter_any():
         data += part

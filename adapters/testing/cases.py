@@ -54,10 +54,10 @@ __all__ = [
 
 Manifest = dict[str, Any]
 
-# Files beside an operator that are taken where no manifests are given.
+# Files next to an operator that are taken if no manifests are given.
 BESIDE = ("crd.yaml", "crds.yaml", "crds", "object.yaml", "objects.yaml", "obj.yaml")
 _DEFINITION = "CustomResourceDefinition"
-# Objects that are drawn before it is said that none can be made up.
+# The number of drawn objects after which fnop reports that it cannot generate one.
 DRAWN_MAX = 60
 
 
@@ -70,9 +70,9 @@ class Subjects(NamedTuple):
 
     `definitions` and `given` are there before the operator begins; `subjects` are the
     objects that the scripts create, edit and delete; some may be given as well. `notes`
-    say what was made up, and `made_up` are the plurals of kinds without a definition of
-    the author's, which was looked for in vain in what `searched` names. The subjects
-    are the author's unless they are drawn from the schemas.
+    are sentences about generated parts. `made_up` are the plurals of kinds without an
+    author's definition; `searched` names the files without it. The subjects are the
+    author's unless they are drawn from the schemas.
     """
 
     definitions: tuple[Manifest, ...]
@@ -91,11 +91,11 @@ def subjects_for(
     modules: Sequence[ModuleType],
     operator: Sequence[ModuleType] = (),
 ) -> Subjects:
-    """The manifests for an operator's file: of files and folders, of scripts' modules.
+    """Read the manifests for an operator's file, from files, folders and modules.
 
-    Without any, those beside the operator's file, as far as they define a kind, or are
-    of one that is defined: other operators may be there, too. The `operator`'s own
-    modules have classes that define kinds. Raises `CheckProblem`, and
+    Without any, take those next to the operator's file, if they define a kind, or are
+    of a defined kind: manifests of other operators may be there, too. The `operator`'s
+    own modules have classes that define kinds. Raises `CheckProblem`, and
     `ManifestProblem`.
     """
     found: list[str] = []
@@ -121,14 +121,14 @@ def subjects_for(
 
 
 def definitions_beside(paths: Sequence[str]) -> list[Manifest]:
-    """The manifests of the definitions that stand beside an operator's files."""
+    """The manifests of the definitions next to an operator's files."""
     places = [found for each in paths for found in _found_beside(Path(each))]
     manifests = _manifests_in(places)
     return [each for each in manifests if each.get("kind") == _DEFINITION]
 
 
 def _found_beside(file: Path) -> list[str]:
-    """The manifests that stand beside an operator's file under a usual name."""
+    """The manifests next to an operator's file under a usual name."""
     places = [file.parent / name for name in BESIDE]
     return [str(each) for each in places if each.exists()]
 
@@ -146,15 +146,15 @@ def subjects_of(
     scripted: bool = False,
     operator: Sequence[ModuleType] = (),
 ) -> Subjects:
-    """Tell the manifests apart; definitions and objects that are missing are made up.
+    """Sort the manifests, and generate missing definitions and objects.
 
     A kind that no manifest defines has the definition of its class, if the `operator`'s
-    modules, or those of its handlers, can name one. Those `beside` the operator were
-    named by nobody: objects of unknown kinds are left out. Those that are `stored` are
-    there before the operator begins, also if it serves their kind; scripts that are
-    made up change them. `looked_at` are the files of all. Where it is `scripted`, its
-    author's scripts bring the objects. Raises `CheckProblem` where nothing can be made
-    up.
+    modules, or the modules of its handlers, can name one. No option has named the
+    manifests `beside` the operator, so their objects of unknown kinds are skipped.
+    Objects that are `stored` exist before the operator begins, even if it serves their
+    kind; generated scripts change them. `looked_at` are all files. If it is `scripted`,
+    its author's scripts bring the objects. Raises `CheckProblem` if nothing can be
+    generated.
     """
     found: list[Manifest] = []
     for each in (*beside, *manifests):
@@ -204,9 +204,9 @@ def subjects_of(
 
 
 def _searched(definitions: Sequence[Manifest], looked_at: Sequence[str]) -> str:
-    """A clause that names the files that were looked at, and the kinds in them.
+    """A clause that names the searched files, and the kinds in them.
 
-    It is "" where none was.
+    It is "" if no file was searched.
 
     >>> _searched([{"metadata": {"name": "widgets.e.com"}}], ["crd.yaml", "a.yaml"])
     'crd.yaml and a.yaml define widgets.e.com alone'
@@ -225,12 +225,13 @@ def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
     return catalogue_of(run).of_manifest(manifest)
 
 
-# The families of handlers that serve objects: an index, or a spy of events, only looks.
+# The families of handlers that serve objects: an index, or an event handler, only
+# reads.
 SERVING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.RECONCILER))
 
 
 def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
-    """The kinds that handlers serve, or else those that they look at."""
+    """The kinds that handlers serve, or else the kinds that they read."""
     catalogue = catalogue_of(run)
     for families in (SERVING, frozenset(Family)):
         found = [
@@ -247,7 +248,7 @@ def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
 def _made_up_definitions(
     program: Program, definitions: Sequence[Manifest], searched: str, notes: list[str]
 ) -> Iterator[Manifest]:
-    """Definitions for kinds that handlers name and nobody defines."""
+    """Definitions for kinds that handlers name and no definition covers."""
     why = f": {searched}" if searched else ""
     run = prepared(Case(program, definitions)).base
     catalogue = catalogue_of(run)
@@ -321,7 +322,7 @@ def _made_up_objects(
             "metadata": {"name": "x"},
             **_sampled_stanzas(schema),
         }
-        # Rules of several fields are kept by what is drawn.
+        # The drawn objects obey rules about several fields.
         problem = _refusal(run, made)
         if problem and "properties" in schema:
             made = _drawn(run, spec, version, [*made]) or made
@@ -331,7 +332,7 @@ def _made_up_objects(
                 f"({problem}); give one with --object"
             )
         if has_admission(scene.program) and _refusal(asked, made):
-            # Its handlers may take another one; else they show why they take none.
+            # Its handlers may accept another one; else they show why they accept none.
             made = _drawn(asked, spec, version, [*made]) or made
         notes.append(f"made up {made['kind']} x; give your own with --object")
         yield made
@@ -351,7 +352,7 @@ def _schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _refusal(run: SimulatedRun, manifest: Manifest) -> str:
-    """Why the cluster does not take an object; "" where it does."""
+    """The reason why the cluster refuses an object; "" if it accepts it."""
     fork = run.fork()
     try:
         act(fork, Apply(manifest))
@@ -366,9 +367,9 @@ def _drawn(
     version: Mapping[str, Any],
     stanzas: Sequence[str],
 ) -> Manifest | None:
-    """The smallest object that Hypothesis draws and the cluster takes, if it does.
+    """The smallest object that Hypothesis draws and the cluster accepts, or None.
 
-    It has the `stanzas` that its schema knows. Hypothesis is an extra.
+    It has those of the `stanzas` that its schema knows. Hypothesis is an extra.
     """
     schema = _schema_of(version)
     known = [each for each in stanzas if each in (schema.get("properties") or {})]
@@ -406,10 +407,9 @@ def cases_of(
 ) -> list[Case]:
     """The cases of an operator: one for each script.
 
-    `module` is a file of the author's, with SCRIPTS, RIVALS and expectations; scripts
-    that are made up come with notes, which `tell` is given. Raises
-    `CheckProblem` where the cluster takes none of the objects, and for models that
-    cannot be forked.
+    `module` is an author's file with SCRIPTS, RIVALS and expectations. Generated
+    scripts come with notes, with which `tell` is called. Raises `CheckProblem` if the
+    cluster accepts none of the objects, and for models that cannot be forked.
     """
     models = models_for(calls)
     try:
@@ -458,9 +458,9 @@ def _cases(base: Case, scripts: Iterable[Script]) -> list[Case]:
 def _with_what_is_denied(
     base: Case, subjects: Sequence[Manifest], tell: Callable[[str], object]
 ) -> tuple[Case, list[Case]]:
-    """The case in which objects that the operator denies are stored already.
+    """The case in which objects that the operator denies are already stored.
 
-    A rule is for new objects, and others were stored before it. Their creation is a
+    A rule applies to new objects, and others were stored before it. Their creation is a
     case of its own.
     """
     script = tuple(Apply(dict(each)) for each in subjects)
@@ -486,11 +486,11 @@ def _with_what_is_denied(
 
 
 def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
-    """The explorers of sound scripts, and a note for each that is left out, or missing.
+    """The explorers of sound scripts, and a note for each that is skipped, or missing.
 
-    Left out are those that were made up and edit what the cluster does not let them
-    edit. Raises `CheckProblem` for a script of the author's that the cluster refuses,
-    and for rivals, expectations and models that can tell nothing.
+    Generated scripts are skipped if they edit fields that the cluster protects. Raises
+    `CheckProblem` for an author's script that the cluster refuses, and for rivals,
+    expectations and models without any effect.
     """
     kept: list[Explorer] = []
     notes: list[str] = []
@@ -519,7 +519,7 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
 
 
 def _denied(explorers: Sequence[Explorer]) -> Iterator[str]:
-    """A note for each handler that denies what a script does, with the first action."""
+    """A note for each handler that denies a script's actions, with the first action."""
     known: set[str] = set()
     for explorer in explorers:
         for refusal in explorer.denied:
@@ -542,7 +542,7 @@ def _denied(explorers: Sequence[Explorer]) -> Iterator[str]:
 
 
 def _unasked(explorers: Sequence[Explorer]) -> Iterator[str]:
-    """A note for each admission handler of which the scripts show too little."""
+    """A note for each admission handler that the scripts call too little."""
     several = [each.reference.benign.admitting for each in explorers]
     found = unasked_by(several)
     for handler in dict.fromkeys(chain(*found.values())):
@@ -559,7 +559,7 @@ def _unasked(explorers: Sequence[Explorer]) -> Iterator[str]:
 
 
 def _unmatched(explorers: Sequence[Explorer]) -> Iterator[str]:
-    """A note for each entry of HISTORY that nothing at the ends of the scripts has."""
+    """A note for each entry of HISTORY that matches nothing at the scripts' ends."""
     benign = [each.reference.benign for each in explorers]
     worlds = [world for each in benign for world in (each.seen.world, each.fresh or {})]
     aliases = {alias for world in worlds for alias in world}
@@ -617,7 +617,7 @@ def _manifest(found: Any, where: str) -> Manifest:
 def heeded_in(module: ModuleType | None) -> dict[str, Any]:
     """The rivals, expectations and history in a file of scripts, for a `Case`.
 
-    Raises `CheckProblem` for those that are none.
+    Raises `CheckProblem` for invalid ones.
     """
     names = {} if module is None else vars(module)
     rivals, history = names.get("RIVALS", {}), names.get("HISTORY", ())
@@ -641,7 +641,7 @@ def heeded_in(module: ModuleType | None) -> dict[str, Any]:
 
 
 def has_scripts(module: ModuleType | None) -> bool:
-    """Whether a file has scripts of its own. Raises `CheckProblem` for what is none."""
+    """Whether a file has scripts of its own. Raises `CheckProblem` for invalid ones."""
     return module is not None and bool(_own_scripts(vars(module)))
 
 
@@ -663,9 +663,9 @@ def _own_scripts(names: Mapping[str, Any]) -> list[Script]:
 
 
 def actions_in(found: Any, where: str) -> tuple[Action, ...]:
-    """The actions of a script of an author's. Raises `CheckProblem` for what is none.
+    """The actions of an author's script. Raises `CheckProblem` for an invalid one.
 
-    `where` says what it is called.
+    `where` is its name in messages.
     """
     if not isinstance(found, (list, tuple)) or not found:
         raise CheckProblem(f"{where} is no list of actions: write [apply(...)]")

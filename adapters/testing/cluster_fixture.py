@@ -38,7 +38,7 @@ __all__ = ["Served", "SimulatedCluster"]
 
 Manifest = dict[str, Any]
 
-# Rounds of controllers after which something is believed never to settle.
+# Rounds of controllers after which a cluster counts as never settling.
 ROUNDS_MAX = 10_000
 
 
@@ -62,8 +62,9 @@ class SimulatedCluster:
     >>> cluster.get("cm", "one") is None
     True
 
-    `cluster` is the cluster as a value: keep it for a snapshot, put it back to
-    rewind.  `rbac` asks users for permission; requests without a `user` never are.
+    `cluster` is the cluster as a value: keep it for a snapshot, put it back to rewind.
+    With `rbac` the cluster authorizes users; requests without a `user` are always
+    allowed.
     """
 
     def __init__(self, *, seed: str = "0", rbac: bool = False) -> None:
@@ -83,7 +84,7 @@ class SimulatedCluster:
         content_type: str = JSON,
         user: User | None = None,
     ) -> ApiResponse:
-        """Send any request; the answer as it is, also a refusal."""
+        """Send any request; return the answer unchanged, even if it is a refusal."""
         pairs = tuple((query or {}).items())
         request = ApiRequest(method, path, pairs, body, content_type, user=user)
         if self._live is not None:
@@ -96,8 +97,8 @@ class SimulatedCluster:
     ) -> list[Manifest]:
         """Create the objects, or bring them to this state (server-side apply).
 
-        Files and folders are read as by `kubectl apply -f`.  Answers the objects as
-        the server has them now.  Raises `ObjectProblem` for what it refuses.
+        Files and folders are read as by `kubectl apply -f`. Returns the objects as the
+        server has them now. Raises `ObjectProblem` if the server refuses one.
         """
         found = _manifests(manifests)
         order = {"CustomResourceDefinition": 0, "Namespace": 1}
@@ -129,7 +130,7 @@ class SimulatedCluster:
         return [*with_kind(items, resource.api_version, resource.kind)]
 
     def delete(self, kind: str, name: str, namespace: str | None = "default") -> None:
-        """Delete an object; it goes as far as its finalizers let it."""
+        """Delete an object; its finalizers may delay that."""
         path = path_of(self._kind(kind), namespace, name)
         _body(self.request("DELETE", path), f"{kind} {name}")
 
@@ -173,9 +174,9 @@ class SimulatedCluster:
         return self._clock.now().wall if self._live is None else self._live.host.now
 
     def settle(self, seconds: float = 0.0) -> None:
-        """Let the controllers work, and so much virtual time pass.
+        """Let the controllers work, and this amount of virtual time pass.
 
-        While it is served, they work by themselves, in real time.
+        While the cluster is served, they work by themselves, in real time.
         """
         if self._live is not None:
             raise RuntimeError("a served cluster settles by itself")
@@ -195,7 +196,7 @@ class SimulatedCluster:
     def pace(self, controller: str, pace: Pace) -> None:
         """Let a built-in controller be `On()`, `Off()`, `Stuck()` or `Slow(seconds)`.
 
-        They are in `fnop.interpreters.cluster`.
+        These classes are in `fnop.interpreters.cluster`.
         """
         self.cluster = paced(self.cluster, {controller: pace})
 
@@ -205,7 +206,7 @@ class SimulatedCluster:
     def serve(self) -> Iterator[Served]:
         """Serve it over HTTP on a free port of this machine, for any client.
 
-        Served, it lives in real time; afterwards it is on virtual time again.
+        While served, it runs in real time; afterwards in virtual time again.
         """
         if self._live is not None:
             raise RuntimeError("it is served already")

@@ -58,9 +58,9 @@ This is `keeps_data` and `no_clobber` of docs/checking.md.
 
 
 def names_of(properties: Iterable[str | Law]) -> frozenset[str]:
-    """The names of these properties; without any, those of all.
+    """The names of these properties; without any, the names of all.
 
-    Raises `ValueError` for a name that is none.
+    Raises `ValueError` for an unknown name.
 
     >>> sorted(names_of(["total", stabilise]))
     ['same_end', 'settles', 'total']

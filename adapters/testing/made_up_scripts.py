@@ -1,4 +1,4 @@
-"""The scripts that `fnop check` makes up: of an operator's objects and definitions."""
+"""The scripts that `fnop check` generates for an operator's objects and definitions."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _OF_TOOLS = ("kubernetes.io/", "k8s.io/", "fnop.dev/")
 def made_up_scripts(case: Case, subjects: Sequence[Manifest]) -> MadeUp:
     """The scripts for the objects that an operator serves, in a case without a script.
 
-    Raises `LookupError` for an object whose kind nobody serves, with what is missing,
-    and `fnop.interpreters.simulation.actions.ActionRefused` where the cluster takes no
-    object.
+    Raises `LookupError` with the missing part if the cluster does not serve an object's
+    kind. Raises `fnop.interpreters.simulation.actions.ActionRefused` if the cluster
+    accepts no object.
     """
     catalogue = catalogue_of(prepared(case).base)
     made = [_subject(case, catalogue, each) for each in subjects]
@@ -63,7 +63,7 @@ def made_up_scripts(case: Case, subjects: Sequence[Manifest]) -> MadeUp:
 
 
 def with_a_pod(case: Case, subjects: Sequence[Manifest]) -> Case:
-    """The case with a pod, for handlers of logs whose author has given none."""
+    """The case with a pod, for handlers of logs without a pod by the author."""
     if any(each.get("kind") == "Pod" for each in (*case.given, *subjects)):
         return case
     pod = pod_for(case.program, subjects)
@@ -75,8 +75,8 @@ def pod_for(
 ) -> dict[str, Any] | None:
     """A pod whose logs handlers read; None if there are no such handlers.
 
-    It has the labels that these handlers ask for; if any value will do, that is the
-    name of the object that the operator serves.
+    It has the labels that these handlers ask for. A label that may have any value has
+    the name of the object that the operator serves.
     """
     handlers = [each for each in program.handlers if each.log is not None]
     if not handlers:
@@ -96,7 +96,7 @@ def pod_for(
 
 
 def _logs_of(program: Program, pods: Sequence[Manifest]) -> Iterator[WriteLog]:
-    """The lines that pods write for handlers: two that each wants, and another."""
+    """The lines that pods write: two that each handler wants, and another."""
     for pod in pods:
         meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
         names = [str(each.get("name")) for each in spec.get("containers") or ()]
@@ -112,7 +112,7 @@ def _logs_of(program: Program, pods: Sequence[Manifest]) -> Iterator[WriteLog]:
 
 
 def _lines_for(log: LogSelection) -> tuple[str, str]:
-    """Two lines that a handler wants, as far as its pattern tells."""
+    """Two lines that a handler wants, as far as its pattern shows."""
     if log.regex is None:
         return "one line", "another line"
     found = texts_like(log.regex.pattern, log.regex.flags)
@@ -122,10 +122,10 @@ def _lines_for(log: LogSelection) -> tuple[str, str]:
 
 
 def with_another_namespace(case: Case) -> Case:
-    """The case with a namespace beside the usual one, for whom namespaces matter.
+    """The case with a second namespace, for handlers that depend on namespaces.
 
-    It is there where handlers watch namespaces, and the author has given none; it has
-    the labels that these handlers ask for.
+    It is added if handlers watch namespaces, and the author has given none. It has the
+    labels that these handlers ask for.
     """
     catalogue = catalogue_of(prepared(case).base)
     manifest = {"apiVersion": "v1", "kind": "Namespace"}
@@ -162,7 +162,7 @@ def _handlers_of(program: Program, resource: Resource | None) -> list[Handler]:
 
 
 def _subject(case: Case, catalogue: Catalogue, manifest: Manifest) -> Subject:
-    """An object with its changes, which are of interest if handlers see them."""
+    """An object with its changes, which matter if handlers see them."""
     where = _where(catalogue, manifest)
     handlers = _handlers_of(case.program, catalogue.of_manifest(manifest))
     changes: tuple[Change, ...] = ()
@@ -183,7 +183,7 @@ def _beside(
     manifest: Manifest,
     labels: Sequence[tuple[str, str]],
 ) -> Subject:
-    """An object that is not served; a label that somebody asks for comes and goes."""
+    """An object that is not served; a requested label is added and removed."""
     handlers = _handlers_of(case.program, catalogue.of_manifest(manifest))
     schema = _schema_of(case.definitions, manifest)
     found = [*changes_of(manifest, schema, sampled)]
@@ -244,7 +244,7 @@ def _labels_wanted(handlers: Sequence[Handler]) -> Iterator[tuple[str, str]]:
 
 
 def _schema_of(definitions: Sequence[Manifest], manifest: Manifest) -> Manifest:
-    """The schema of an object's version; `{}` where none is known."""
+    """The schema of an object's version; `{}` if none is known."""
     group, _, name = str(manifest.get("apiVersion")).rpartition("/")
     for each in definitions:
         spec = each["spec"]

@@ -1,7 +1,7 @@
 """Models of called functions, which answer `fnop.call` in a simulation.
 
-A function of an operator's file is `module:name`, where the module is what the file is
-loaded as.  Who writes a model knows the file: its stem does as well, `operator:name`.
+A function of an operator's file is `module:name`, with the name of the loaded module.
+The author of a model knows the file, so its stem is enough: `operator:name`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def models_for(calls: Mapping[Any, Model] | None) -> Models:
     """The models by all names under which a call may ask for their functions.
 
     A function is named by itself, as `module:name`, or as `name` alone. A file that is
-    both imported by a test and run by its path is two modules, which have the same
-    functions: a model is for either.
+    both imported by a test and run by its path is two modules with the same functions.
+    A model is for either.
 
     >>> sorted(models_for({"billing:charge": len}))
     ['billing:charge', 'fnop_script_billing:charge']
@@ -48,7 +48,7 @@ def _name_of(function: str | Callable[..., Any]) -> str:
 
 
 def _twin(name: str) -> str:
-    """The name of the same function where its file is loaded in the other way."""
+    """The name of the same function if its file is loaded in the other way."""
     module, colon, function = name.partition(":")
     stem = module.rpartition(".")[2]
     if stem.startswith(SCRIPT):
@@ -65,12 +65,11 @@ def models_of(
 ) -> Models:
     """The models of called functions in the files of `--calls`, and in scripts.
 
-    In a file of models a public function stands for every called one of its own name,
-    and the mapping `CALLS` says which stands for which: from functions, `module:name`
-    or `name` to models; it counts before the functions. In a script, whose functions
-    are there for other purposes, `CALLS` alone counts. With `real`, functions without a
-    model are called themselves. Raises `LoadProblem` for a `CALLS` that is no such
-    mapping.
+    In a file of models, a public function stands for every called function with its
+    name. The mapping `CALLS` goes from functions, `module:name` or `name` to models,
+    and has priority over the functions. In a script, whose functions have other
+    purposes, only `CALLS` counts. With `real`, functions without a model are called
+    themselves. Raises `LoadProblem` if `CALLS` is not such a mapping.
     """
     calls: dict[Any, Model] = {}
     by_name: dict[str, Model] = {}
@@ -91,9 +90,9 @@ def models_of(
 def models(*files: str | Path, script: str | Path | None = None) -> Models:
     """The models in files, as `--calls` reads them, for `calls=` of a `Simulation`.
 
-    `files` are those of `--calls`: a function stands for each called one of its name,
-    and `CALLS` says more (docs/externals.md). Of a `script`, as `fnop check --script`
-    has it, `CALLS` alone counts. Raises `LoadProblem` where a file cannot be loaded.
+    `files` are as for `--calls`: a function stands for each called function with its
+    name, and `CALLS` adds others (docs/externals.md). In a `script`, as for `fnop check
+    --script`, only `CALLS` counts. Raises `LoadProblem` if a file cannot be loaded.
 
         sim = Simulation("operator.py", calls=models("models.py"))
     """
@@ -102,7 +101,7 @@ def models(*files: str | Path, script: str | Path | None = None) -> Models:
 
 
 def models_in(module: ModuleType) -> Mapping[Any, Model]:
-    """The `CALLS` of a file. Raises `LoadProblem` for what is no such mapping."""
+    """The `CALLS` of a file. Raises `LoadProblem` if it is not such a mapping."""
     calls = getattr(module, "CALLS", {})
     if (
         isinstance(calls, Mapping)
@@ -119,7 +118,7 @@ def models_in(module: ModuleType) -> Mapping[Any, Model]:
 
 
 def _meant_in(module: ModuleType) -> frozenset[str]:
-    """The functions of a file that are there to be models: no others use them."""
+    """The functions of a file that are intended as models: no others use them."""
     functions = {
         name: value
         for name, value in vars(module).items()
@@ -144,10 +143,10 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 class Models(dict[str, Model]):
-    """Models by `module:name`, and by the bare name (`others`) where there is none.
+    """Models by `module:name`, and else by the bare name (`others`).
 
-    `calls` has both; `by_name` are others by bare names, which count after these. Of
-    them those in `own` are meant to be models, and told where they answer nothing.
+    `calls` has both. `by_name` are others by bare names, with a lower priority. Those
+    of them in `own` are intended as models, and reported if they answer nothing.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ class Models(dict[str, Model]):
         self._answered: set[str] = set()
 
     def with_defaults(self, models: Mapping[str, Model]) -> Models:
-        """The same, with further models for what none of these answers."""
+        """The same, with further models for functions that none of these answers."""
         defaults = {_bare(name): model for name, model in models.items()}
         found = Models({})
         found.update(self)
@@ -182,7 +181,7 @@ class Models(dict[str, Model]):
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The model of a function; remembered as one that has answered."""
+        """The model of a function, which is remembered as one that has answered."""
         bare = _bare(name)
         found = super().get(name)
         if found is not None:
@@ -196,7 +195,7 @@ class Models(dict[str, Model]):
         return resolve(name) if self._real else default
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is a model of a function, by whatever name.
+        """Whether there is a model of a function, under any name.
 
         >>> calls = models_for({"charge": len})
         >>> "shop:charge" in calls, "shop:refund" in calls
@@ -206,7 +205,7 @@ class Models(dict[str, Model]):
 
     @property
     def unused(self) -> str:
-        """The models that have answered nothing, in a sentence; or "".
+        """A sentence about the models that have answered nothing; or "".
 
         >>> models = Models({"shop:chrage": len})
         >>> models.get("fnop_script_shop:charge")

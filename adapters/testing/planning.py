@@ -1,7 +1,7 @@
 """One decision of one handler, driven by hand: for plain unit tests.
 
-No cluster, no time, no threads: the handler gets the object and the answers that the
-test gives it, and what it asks for comes back as values.
+No cluster, no time, no threads: the test gives the handler the object and the answers,
+and gets its effects as values.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ from fnop.interpreters.runtime.unawaited import watch_coroutines
 
 __all__ = ["Plan", "matches", "plan_of"]
 
-# A conversation that asks for more than this is not going to end.
+# A handler that asks for more effects than this will not end.
 ASKED_MAX = 1_000
 
 Answers = Mapping[Effect, Any] | Callable[[Any], Any] | Iterable[Any]
@@ -120,11 +120,16 @@ _RESOURCE = Resource("example.com", "v1", "objects", "Object", verbs=("list", "w
 class Plan(Sequence[Any]):
     """The decision of a handler in one attempt.
 
-    As a sequence it is its `effects`, those that the handler has awaited, yielded and
-    returned, in their order; the writes through `patch` are the last of them. Apart
-    from them are its `result`, its wish to be called `again`, its log `lines`, a
-    `failure` and with it `retries_after`, the ids of its sub-handlers, `children`, and
-    the `memo` afterwards. What a reconcile handler wants to exist is `desired`.
+    As a sequence it is its `effects`: those that the handler has awaited, yielded and
+    returned, in their order. The writes through `patch` come last. In addition it has:
+
+    - `result`
+    - `again`: the handler's wish to be called again
+    - `lines`: its log lines
+    - `failure`, and with it `retries_after`
+    - `children`: the ids of its sub-handlers
+    - `memo`: the memo afterwards
+    - `desired`: the objects that a reconcile handler wants to exist
 
         plan = plan_of(created, {"spec": {"size": 1}})
         assert plan.patched == {"status": {"phase": "Bound"}}
@@ -171,7 +176,7 @@ class Plan(Sequence[Any]):
         """The plan of a sub-handler that the handler has declared.
 
         `id` is the sub-handler's own id; `answers` are as for `plan_of`. Raises
-        `KeyError` that names the declared ones for any other.
+        `KeyError` for any other id, with the declared ones.
         """
         if id not in self._parts:
             there = ", ".join(self.children) or "none"
@@ -215,31 +220,31 @@ def plan_of(
     guard: bool = True,
     **named: Any,
 ) -> Plan:
-    """Call a handler once, as the framework would, and return what it decides.
+    """Call a handler once, as the framework would, and return its decision.
 
-    `handler` is the function; its decorator is looked up in the `registry`, the global
-    one by default. Where it has several, `reason` chooses, such as "resume"; by default
-    it is `create`, or with `old` the one of changes. `body` is the object, `old` the
-    object as it was when it was last handled; both are completed with a name, a
-    namespace and a uid. `type` is that of a watch event. `line` is that of a log, which
-    a `container` of the pod in `body` has written just now. `retry` is the number of
-    the attempt from 0, `now` its moment and `started` that of the first one (datetimes,
-    or Unix seconds). `memo`, `param`, `resource` and `settings` are the arguments of
-    these names; `resource` is the object's kind.
+    `handler` is the function; its decorator is looked up in the `registry`, by default
+    the global one. If it has several, `reason` chooses, such as "resume"; the default
+    is `create`, or with `old` the reason for changes. `body` is the object, `old` the
+    object when it was last handled. Both get a name, a namespace and a uid if they lack
+    them. `type` is the type of a watch event. `line` is a log line that a `container`
+    of the pod in `body` has just written. `retry` is the number of the attempt from 0.
+    `now` is its time, and `started` the time of the first attempt (datetimes, or Unix
+    seconds). `memo`, `param`, `resource` and `settings` are the arguments with these
+    names; `resource` is the object's kind.
 
     `answers` are for the effects that it awaits: a mapping from effects to answers, a
     function of the effect, or a sequence, in the order of asking. An exception as an
-    answer is raised. Events, log lines, sleeps and writes need no answer: a write is
-    answered by the object as it would be. `indices` are given by their names, as
-    mappings from keys to values: `{"pods_by_app": {"web": ["web-1", "web-2"]}}`.
-    `children` are what the object of a reconcile handler owns: manifests, by the words
-    of its `owns=`. What it desires is in the plan, and is not made so.
+    answer is raised. Events, log lines, sleeps and writes need no answer: the answer to
+    a write is the object after it. `indices` are given by their names, as mappings from
+    keys to values: `{"pods_by_app": {"web": ["web-1", "web-2"]}}`. `children` are the
+    objects that a reconcile handler's object owns: manifests, by the words of its
+    `owns=`. The objects that it desires are in the plan, and are not created.
 
-    A handler that is not impure and acts on the world, such as by a connection, fails;
-    with `guard=False` it may act.
+    A handler fails if it acts on the world, for example by a connection, without being
+    impure. With `guard=False` it may act.
 
-    Raises `AssertionError` for an effect without an answer, for answers of a sequence
-    that are left over where the handler succeeds, and for an index that is not given;
+    Raises `AssertionError` for an effect without an answer, for unused answers of a
+    sequence if the handler succeeds, and for an index that is not given. Raises
     `TypeError` for a `body` or `old` that is not an object, for `children` of a kind
     that the handler does not own, and for a handler of logs without a `line` that it
     wants.
@@ -288,7 +293,7 @@ def plan_of(
 
 
 def _line(handler: Handler, text: str | None, now: float) -> LogLine | None:
-    """The line that a handler of logs is given; others are given none."""
+    """The line for a handler of logs; other handlers get None."""
     if handler.log is None:
         return None
     if text is None:
@@ -302,7 +307,7 @@ def _line(handler: Handler, text: str | None, now: float) -> LogLine | None:
 
 
 def _keeping(handler: Handler, given: Children, handled: Body | None) -> Keeping | None:
-    """The children that a reconcile handler is given; others are given none."""
+    """The children for a reconcile handler; other handlers get None."""
     words = [word for word, _ in handler.owns]
     for word in given:
         if word not in words:
@@ -339,17 +344,17 @@ def matches(
     registry: Registry | None = None,
     guard: bool = True,
 ) -> bool:
-    """Ask whether the filters of a handler let it be called for an object.
+    """Return whether the filters of a handler let it be called for an object.
 
     `handler`, `body`, `old`, `reason`, `type`, `line`, `container`, `now`, `memo`,
     `indices`, `resource`, `settings`, `registry` and `guard` are as for `plan_of`. The
     filters are `labels=`, `annotations=`, `field=` with its values, and `when=`; for a
-    line also `regex=` and `container=`. They are neither `owner=`, nor whether anything
-    has changed.
+    line also `regex=` and `container=`. The filters do not include `owner=`, nor
+    whether anything has changed.
 
-    Raises what a function among the filters raises, `fnop.core.values.errors.NotPure`
-    where one acts on the world and is guarded, and `AssertionError` for an index that
-    is not given.
+    Raises the errors of functions among the filters, and
+    `fnop.core.values.errors.NotPure` if a guarded one acts on the world. Raises
+    `AssertionError` for an index that is not given.
 
         assert matches(served, {"metadata": {"labels": {"app": "web"}}})
     """
@@ -408,13 +413,13 @@ def _reads(situation: Situation, line: str | None, container: str) -> bool:
     return wants_line(handler, situation._replace(line=written, container=container))
 
 
-# These arguments are made of the object.
+# These arguments come from the object.
 _OF_OBJECT = {"body", "obj", "spec", "status", "meta", "labels", "annotations", "name"}
 _OF_OBJECT |= {"namespace", "uid", "owner", "new", "diff", "event"}
 
 
 def _check_needs_none(handler: Handler) -> None:
-    """Raises `TypeError` for a handler that asks for what only an object has."""
+    """Raise `TypeError` for a handler with arguments that only an object has."""
     asked = sorted(_OF_OBJECT.intersection(handler.signature.wants))
     if handler.signature.rest and handler.rule.is_about_objects:
         asked.append("**kwargs")
@@ -437,7 +442,7 @@ def _settings(given: Settings | None, guard: bool) -> Settings:
 
 @contextmanager
 def _guarding(settings: Settings) -> Iterator[None]:
-    """Forbid the author's code to act on the world, and tell of what it has caught."""
+    """Forbid the author's code to act on the world, and report violations."""
     if not settings.guard:
         yield
         return
@@ -454,7 +459,7 @@ def _moment(value: datetime | float) -> float:
 
 
 def _completed(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
-    """The object with what every object of a cluster has."""
+    """The object with the fields that every object of a cluster has."""
     found: dict[str, Any] = thaw_json(dict(body))
     meta = {"name": "object", "uid": "uid-of-object"}
     if resource.namespaced:
@@ -464,7 +469,7 @@ def _completed(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
 
 
 def _identified(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A handled object that is given anew, with its identity filled in.
+    """A handled object that is given again, with its identity filled in.
 
     >>> pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {}}}
     >>> _identified({"spec": {}}, pod)
@@ -478,13 +483,13 @@ def _identified(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, A
 
 
 def _reason_of(handler: Handler) -> str | None:
-    """The reason that a handler is called for, where the test names none."""
+    """The reason that a handler is called for, if the test names none."""
     if handler.rule.compares:
         return Reason.UPDATE.value
     return None if handler.role in EVENTS | LOGS else handler.role.value
 
 
-# The roles by which a handler of several decorators is called, without a `reason`.
+# The roles by which a handler with several decorators is called, without a `reason`.
 _NEW = frozenset((Role.CREATE,))
 _CHANGED = frozenset(role for role, rule in ROLES.items() if rule.compares)
 
@@ -511,7 +516,7 @@ def _handler(
 
 
 def _index(name: str, values: Mapping[Any, Iterable[Any]]) -> Index:
-    """An index of objects of which each has the next value of every key."""
+    """An index of objects, each with the next value of every key."""
     columns: dict[Any, list[Any]] = {}
     for key, found in values.items():
         if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
@@ -530,7 +535,7 @@ def _index(name: str, values: Mapping[Any, Iterable[Any]]) -> Index:
 def _check_indices(
     handler: Handler, given: Mapping[str, Index], asked: Iterable[str]
 ) -> None:
-    """Raises `AssertionError` where an index is asked for that is not given."""
+    """Raise `AssertionError` if an index is requested but not given."""
     for name in asked:
         if name not in PROVIDERS and name not in given:
             raise AssertionError(
@@ -585,7 +590,7 @@ _NONE_GIVEN = object()
 
 
 def _answering(answers: Answers) -> Answering:
-    """The answers as one function; it has none where it answers `_NONE_GIVEN`."""
+    """The answers as one function, which returns `_NONE_GIVEN` if it has no answer."""
     if isinstance(answers, Mapping):
         return lambda effect: answers.get(effect, _NONE_GIVEN)
     if callable(answers):
@@ -607,13 +612,13 @@ class _InOrder:
 
     @property
     def left(self) -> list[Any]:
-        """Answers of a sequence that nothing has asked for."""
+        """Unused answers of a sequence."""
         answers = self._answers
         return [*answers[self._taken :]] if isinstance(answers, Sequence) else []
 
 
 def _outcome(effect: Effect, answer: Any) -> Outcome:
-    """The outcome of an effect by which the handler gets this answer."""
+    """The outcome of an effect with this answer."""
     match answer:
         case BaseException():
             return _raised(answer)
@@ -646,7 +651,7 @@ def _raised(error: BaseException) -> Outcome:
 
 
 class _AnsweredFlag(StopFlag):
-    """The argument `stopped` of an impure daemon: its waiting is answered at once."""
+    """The argument `stopped` of an impure daemon: waiting for it returns at once."""
 
     def __init__(self, answering: Answering) -> None:
         super().__init__()
@@ -742,7 +747,7 @@ class _Drive:
                 return self._answer_of_world(effect)
 
     def _called(self, call: Call) -> Outcome:
-        """Run an impure handler; to a daemon's waiting there are answers, too."""
+        """Run an impure handler; the waiting of a daemon gets answers, too."""
         handler = self.situation.handler
         is_awaited = inspect.iscoroutinefunction(handler.fn)
         stopped = (_AwaitedFlag if is_awaited else _AnsweredFlag)(self.answering)
@@ -777,7 +782,7 @@ class _Drive:
                 raise AssertionError(self._unanswered(effect))
 
     def _given(self, effect: Effect, given: Any) -> Outcome:
-        """The outcome of an answer; a sleep shows the handled object as it is then."""
+        """The outcome of an answer; a sleep shows the handled object after it."""
         if not isinstance(effect, Sleep) or not isinstance(given, Mapping):
             return _outcome(effect, given)
         if self.body is not None:
@@ -785,13 +790,13 @@ class _Drive:
         return Applied(thaw_json(dict(given)) if self.body is None else self.body)
 
     def _patched(self, effect: Patch) -> Outcome:
-        """The object as it would be; of another one, what can be known of it."""
+        """The object after a patch; for another object, the parts that are known."""
         is_own = effect.target is None
         before = self.body if is_own else self._unread(effect.target)
         try:
             after = operated(effect.json, applied(effect.merge or {}, before))
         except OperationFailed as problem:
-            if not is_own:  # nobody knows what is there
+            if not is_own:  # its fields are not known
                 raise AssertionError(self._unanswered(effect)) from None
             return outcomes.Refused(422, str(problem), "Invalid")
         if is_own:
@@ -799,7 +804,7 @@ class _Drive:
         return Applied(thaw_json(after))
 
     def _unread(self, target: Target | None) -> dict[str, Any]:
-        """The fields of an object that its address tells."""
+        """The fields of an object that its address contains."""
         assert target is not None
         own = self.situation.body
         namespace = target.namespace or (own.namespace if own is not None else None)
@@ -813,7 +818,7 @@ class _Drive:
         return f"{text} for it; give answers={{effect: answer, ...}}"
 
     def _check_answers(self, end: Ending) -> None:
-        """Raises `AssertionError` for answers of which a success has not made use."""
+        """Raise `AssertionError` for answers that a successful handler has not used."""
         left = self.answering.left if isinstance(self.answering, _InOrder) else []
         if left and end.failure is None:
             raise AssertionError(
@@ -857,7 +862,7 @@ class _Drive:
         )
 
     def _patches(self, written: Iterable[Patch | Transform]) -> Iterator[Patch]:
-        """The patches collected by the argument `patch`; of a function, its changes."""
+        """The patches of the argument `patch`; for a function, its changes."""
         for each in written:
             merge = each.merge
             if isinstance(each, Transform):

@@ -1,7 +1,7 @@
 """The pytest fixture `fnop_cluster`: a simulated cluster for one test.
 
-pytest loads this file wherever fnop is installed: what is large is imported when a
-test first asks for it.
+pytest loads this file in every environment with fnop. So large modules are imported
+only when a test first uses the fixture.
 """
 
 from __future__ import annotations

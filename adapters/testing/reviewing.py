@@ -34,7 +34,7 @@ from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["review"]
 
-# pytest shows the author's line, and none of these.
+# pytest shows the author's line, and skips the lines of this module.
 __tracebackhide__ = True
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -56,28 +56,33 @@ def review(
     settings: Settings | None = None,
     calls: Mapping[Any, Callable[..., Any]] | None = None,
 ) -> Decision:
-    """Ask an operator's admission handlers about one write, without a cluster.
+    """Call an operator's admission handlers for one write, without a cluster.
 
     `operator`, `crds`, `objects`, `settings` and `calls` are as for a `Simulation`;
-    what handlers read are the `objects`. `old` is the stored object and `new` the one
-    to be stored: without `old` it is a creation, without `new` a deletion, unless
-    `operation` says something else. `resource` names the kind as kubectl does, such as
-    "claims.v1.example.com"; it is needed where the object of a `subresource` is of
-    another kind, as a Scale is. `user` is a name, or the whole `userInfo`;
-    `subresource`, `dry_run` and `headers` are those of the request.
+    handlers read the `objects`. `old` is the stored object and `new` the one to be
+    stored. Without `old` it is a creation, without `new` a deletion, unless `operation`
+    is given. `resource` names the kind as kubectl does, such as
+    "claims.v1.example.com". It is needed if the object of a `subresource` is of another
+    kind, such as Scale. `user` is a name, or the whole `userInfo`; `subresource`,
+    `dry_run` and `headers` belong to the request.
 
-    The answer tells whether the write is `allowed`, the `message` and `code` of a
-    denial, the `warnings`, the `patch` (RFC 6902) and the `object` with it, and the
-    ids of the handlers that were `asked`. Raises `ValueError` where neither object is
-    given, and `AssertionError` for objects that the cluster refuses, and for a kind
-    that no admission handler is about.
+    The result has these attributes:
+
+    - `allowed`: whether the write is allowed
+    - `message`, `code`: those of a denial
+    - `warnings`
+    - `patch` (RFC 6902), and `object` after it
+    - `asked`: the ids of the handlers that were called
+
+    Raises `ValueError` if neither object is given. Raises `AssertionError` for objects
+    that the cluster refuses, and for a kind without an admission handler.
 
         def test_a_claim_does_not_shrink():
             old, new = claim(size=2), claim(size=1)
             assert review("operator.py", old, new).message == "it must not shrink"
     """
     teach_yaml()
-    # The objects are there already: nobody is asked about them.
+    # The objects are already there: admission handlers are not called for them.
     before = SimulatedRun(Program(()), empty_cluster("0", EPOCH))
     handlers = handlers_of(operator)
     given = [*manifests_in(crds), *manifests_in(objects)]
@@ -87,7 +92,7 @@ def review(
     except ApplyProblem as problem:
         raise AssertionError(str(problem)) from None
     run = SimulatedRun(
-        # A kind without a definition is no typing error here.
+        # In this function, a kind without a definition is not a typing error.
         Program(handlers, replace(settings or Settings(), wait_for_kinds=True)),
         before.cluster,
         clock=VirtualClock(EPOCH),
@@ -127,7 +132,7 @@ def review(
 
 
 def _kind(run: SimulatedRun, named: str, present: Mapping[str, Any]) -> Resource:
-    """The kind that is named, or that of the object."""
+    """The named kind, or the object's kind."""
     catalogue = catalogue_of(run)
     if not named:
         return catalogue.of_manifest(present) or _made_up(present)
@@ -156,9 +161,9 @@ def _operation(
 
 
 def _made_up(manifest: Mapping[str, Any]) -> Resource:
-    """The kind of a manifest that no definition is given for.
+    """The kind of a manifest without a given definition.
 
-    Its plural is as definitions mostly have it.
+    Its plural is formed as in most definitions.
     """
     group, _, version = str(manifest.get("apiVersion") or "v1").rpartition("/")
     kind = str(manifest.get("kind") or "")

@@ -1,6 +1,6 @@
-"""One value for a schema, for where no author has given one: valid in most cases.
+"""One value for a schema, if no author has given one: valid in most cases.
 
-It is the same in each process.  Values at random are those of
+It is the same in each process. Random values come from
 `fnop.adapters.testing.strategies`.
 """
 
@@ -68,7 +68,7 @@ def _object(schema: Schema) -> dict[str, Any]:
 
 
 def _number(schema: Schema, *, whole: bool) -> int | float:
-    """A number within the bounds, if there is one: 1, or the least, or one between.
+    """A number within the bounds, if one exists: 1, or the least, or one between.
 
     >>> _number({"minimum": 1, "exclusiveMinimum": True, "multipleOf": 5}, whole=True)
     5
@@ -151,7 +151,7 @@ _LATIN = 0xFF  # the last character of Latin-1
 
 
 def _like(pattern: str) -> Iterator[str]:
-    r"""Texts like a pattern: what may be repeated is so once, or not, or more often.
+    r"""Texts like a pattern, with its repeated parts once, or not, or more often.
 
     >>> next(_like("^[0-9]+(Gi|Mi)$"))
     '1Gi'
@@ -169,7 +169,7 @@ def texts_like(pattern: str, flags: int = 0) -> Iterator[str]:
     'loss=1'
     """
     try:
-        # The standard library has no other way to the parts of a pattern.
+        # The standard library has no other access to the parts of a pattern.
         parts = import_module("re._parser").parse(pattern, flags)
     except (ImportError, ValueError, re.error):
         return
@@ -196,11 +196,11 @@ def _written(parts: Sequence[Any], times: int) -> Iterator[str]:
                 yield from _written(value[-1], times)
             case "BRANCH":
                 yield from _written(value[1][0], times)
-            case _:  # a place, such as the beginning
+            case _:  # a position, such as the beginning
                 pass
 
 
-# Characters as people write them come first.
+# Common characters come first.
 _CHARACTERS = "a1A-" + "".join(map(chr, range(32, 127)))
 _CATEGORIES: dict[str, Callable[[str], bool]] = {
     "CATEGORY_DIGIT": str.isdigit,
@@ -213,7 +213,7 @@ _CATEGORIES: dict[str, Callable[[str], bool]] = {
 
 
 def _character(choices: Sequence[Any]) -> str:
-    """A character of a set; "a" where none of the usual ones is."""
+    """A character of a set; "a" if no common character is in it."""
     negated = bool(choices) and str(choices[0][0]) == "NEGATE"
     inner = choices[1:] if negated else choices
     for each in _CHARACTERS:

@@ -63,7 +63,7 @@ from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Simulation"]
 
-# pytest shows the author's line, and none of these.
+# pytest shows the author's line, and skips the lines of this module.
 __tracebackhide__ = True
 
 Manifests = str | Path | Mapping[str, Any] | Iterable[Any]
@@ -74,24 +74,26 @@ class Simulation:
     """A cluster in memory with one operator, on virtual time.
 
     `operator` is a file or several, a loaded module, a `Registry` or handlers; None
-    takes all that have been declared without a registry. `crds` and `objects` are
-    manifests, or files or folders of them. A kind that handlers name and no manifest
-    defines has the definition of its class, if there is one. `namespace` is that of
-    objects without one. `settings` are the operator's; with `leader_elect` it is one of
-    several replicas, as with `fnop run --leader-elect`. `calls` maps functions that
-    `fnop.call` runs, and impure handlers, to models that answer in their place. `seed`
-    varies what is random; equal seeds lead to equal runs, to the byte. A handler that
-    is not impure fails where it acts on the world, unless `guard` is False. No network
-    is used, and no real time passes. With `faults`, made by `crash` and `fault`,
-    actions are done when the simulation settles, and the operator meets each fault at
-    its site (docs/checking.md). Then `script` may be a file as for `fnop check
-    --script`, whose rivals, expectations and HISTORY count, and `former` the code that
-    this operator replaces. Raises `TypeError` where these two are given without
-    `faults`, and `DefinitionProblem` for a class that cannot be defined.
+    takes all handlers that have been declared without a registry. `crds` and `objects`
+    are manifests, or files or folders of them. A kind that handlers name and no
+    manifest defines has the definition of its class, if there is one. `namespace` is
+    the namespace of objects without one. `settings` are the operator's; with
+    `leader_elect` it is one of several replicas, as with `fnop run --leader-elect`.
+    `calls` maps functions that `fnop.call` runs, and impure handlers, to models that
+    answer in their place. `seed` varies random values; equal seeds lead to equal runs,
+    to the byte. A handler that is not impure fails if it acts on the world, unless
+    `guard` is False. No network is used, and no real time passes.
 
-    `restored` are objects as another cluster has them, such as those of `kubectl get -o
-    yaml`, with their uids, versions and status: they are there before the operator
-    begins. `start` is the time then; give one with a time zone.
+    With `faults`, made by `crash` and `fault`, actions are done when the simulation
+    settles, and the operator meets each fault at its site (docs/checking.md). Then
+    `script` may be a file as for `fnop check --script`, whose rivals, expectations and
+    HISTORY count. `former` may be the code that this operator replaces. Raises
+    `TypeError` if these two are given without `faults`, and `DefinitionProblem` for a
+    class that cannot be defined.
+
+    `restored` are objects of another cluster, for example from `kubectl get -o yaml`,
+    with their uids, versions and status. They exist before the operator begins. `start`
+    is the time then; give one with a time zone.
 
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
     `namespace` unless a verb gets another one: `get("claims/c", namespace="b")`. Raises
@@ -201,7 +203,7 @@ class Simulation:
     def apply(self, manifests: Manifests) -> Simulation:
         """Create the objects of `manifests`, or merge them into those that exist.
 
-        Raises `AssertionError` with the server's sentence where it refuses one.
+        Raises `AssertionError` with the server's sentence if it refuses one.
         """
         for manifest in sorted(manifests_in(manifests), key=_order):
             self._act(Apply(manifest))
@@ -214,8 +216,8 @@ class Simulation:
 
         `where` names the object, as kind/name; `namespace` is the simulation's by
         default. `changes` are top-level stanzas; None removes a field. A `status` is
-        written to the status subresource where there is one. Raises `AssertionError`
-        where it is refused.
+        written to the status subresource if there is one. Raises `AssertionError` if
+        the server refuses the edit.
         """
         self._act(Edit(where, changes, namespace))
         return self
@@ -253,10 +255,10 @@ class Simulation:
         return self
 
     def outage(self, duration: timedelta | float) -> Simulation:
-        """Let the API server not answer the operator for a `duration` from now on.
+        """Stop the API server from answering the operator for a `duration` from now.
 
-        It is a timedelta, or seconds; no time passes here: `wait` or `settle` follow.
-        Raises `ValueError` for one that is not positive.
+        It is a timedelta, or seconds. No time passes during this call: `wait` or
+        `settle` follow. Raises `ValueError` if it is not positive.
         """
         self._act(outage(_seconds_of(duration)))
         return self
@@ -285,8 +287,8 @@ class Simulation:
 
         Virtual time passes as needed, a week at most. Timers and daemons never end: the
         run has settled when each of them has had its turn and nothing was written. A
-        run that goes in a circle or fails for ever is given up: `settled` is then
-        False, and `unsettled` tells why in a sentence.
+        run that loops or fails forever is given up. Then `settled` is False, and
+        `unsettled` is a sentence with the reason.
         """
         if self._trial is not None:
             if self._trial.phase is not Phase.DONE:
@@ -297,11 +299,11 @@ class Simulation:
         return self
 
     def heal(self) -> Simulation:
-        """End all faults, let all come to rest, and restart the operator twice.
+        """End all faults, let everything settle, and restart the operator twice.
 
-        Nothing follows upon it: do all actions before. Raises `AssertionError` where
-        the simulation has no `faults`, where one of them has not come about, and for an
-        action that the cluster refuses without faults as well.
+        No action may follow: do all actions before. Raises `AssertionError` if the
+        simulation has no `faults`, if one of them has not occurred, and for an action
+        that the cluster refuses without faults as well.
         """
         trial = self._faulty()
         if trial.journal.refusals:  # by a fault, or whatever happens?
@@ -318,10 +320,10 @@ class Simulation:
         return self
 
     def must_have(self, manifests: Manifests) -> Simulation:
-        """Fail unless the objects of `manifests` are there, with all their fields.
+        """Fail unless the objects of `manifests` exist, with all their fields.
 
-        What a manifest does not name does not matter; null stands for no field. Raises
-        `AssertionError` that names the differences.
+        Fields that a manifest does not name do not matter; null means that the field is
+        missing. Raises `AssertionError` with the differences.
         """
         wrong: list[str] = []
         for each in manifests_in(manifests):
@@ -339,9 +341,9 @@ class Simulation:
         return self
 
     def must_equal_benign(self) -> Simulation:
-        """Fail unless the world is that of the same script without faults.
+        """Fail unless the world equals the world of the same script without faults.
 
-        Raises `AssertionError` that names the differences.
+        Raises `AssertionError` with the differences.
         """
         return self.must_hold("same_end")
 
@@ -349,8 +351,8 @@ class Simulation:
         """Fail unless these properties of `fnop check` hold; without any, all of them.
 
         Each is a name, or one of those that `explore(...).must` takes. Heals first, if
-        that was not done. Raises `AssertionError` where one is violated, and
-        `ValueError` for a name that is none.
+        that was not done. Raises `AssertionError` if one is violated, and `ValueError`
+        for an unknown name.
         """
         names = names_of(properties)
         trial = self._faulty()
@@ -378,9 +380,9 @@ class Simulation:
     def wait(self, duration: timedelta | float) -> Simulation:
         """Let a `duration` pass: a timedelta, or seconds, from 0 to ten years.
 
-        Raises `AssertionError` where virtual time does not pass, since the operator is
-        called again and again at once, and `TypeError` or `ValueError` for anything but
-        a duration.
+        Raises `AssertionError` if virtual time does not pass because fnop calls the
+        operator again and again at once. Raises `TypeError` or `ValueError` for
+        anything but a duration.
         """
         duration = _seconds_of(duration)
         check_seconds(duration, "the time to wait")
@@ -392,7 +394,7 @@ class Simulation:
         return self
 
     def restart(self) -> Simulation:
-        """Kill the operator where it stands, and start a new one."""
+        """Kill the operator at its present state, and start a new one."""
         self._run.crash()
         return self
 
@@ -406,7 +408,7 @@ class Simulation:
 
     @property
     def unsettled(self) -> str:
-        """Why the last `settle` has not settled, in a sentence; "" where it has."""
+        """The reason why the last `settle` has not settled, in a sentence; or ""."""
         return self._run.unsettled
 
     def __repr__(self) -> str:
@@ -417,7 +419,7 @@ class Simulation:
     def __getitem__(self, where: str) -> View:
         """An object that must exist: `sim["claims/c"].status["phase"]`.
 
-        Raises `KeyError` that names the objects of the kind which exist instead.
+        Raises `KeyError` with the names of existing objects of the kind.
         """
         found = self.get(where)
         if found is None:
@@ -429,7 +431,7 @@ class Simulation:
         return self.get(where) is not None
 
     def get(self, where: str, *, namespace: str | None = None) -> View | None:
-        """Read an object, or None where there is none.
+        """Read an object; None if it does not exist.
 
         `where` names it, as kind/name; `namespace` is the simulation's by default.
         """
@@ -546,14 +548,14 @@ class Simulation:
 
 
 class NoSuchObject(KeyError):
-    """A KeyError whose sentence is shown as it is, without quotes around it."""
+    """A KeyError whose sentence is shown unchanged, without quotes around it."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def handlers_of(operator: Operator) -> tuple[Handler, ...]:
-    """The handlers of a file, a module, a registry, or those that are given."""
+    """The handlers of a file, a module, a registry, or the given handlers."""
     if operator is None:
         return default_registry.handlers
     if isinstance(operator, Registry):
@@ -581,7 +583,7 @@ def modules_of(operator: Operator) -> list[ModuleType]:
 
 
 def _of_module(module: ModuleType) -> tuple[Handler, ...]:
-    """The handlers that a module or package has declared, and no other one."""
+    """The handlers that a module or package has declared, without others."""
     if module.__name__.startswith(SCRIPT) and module.__file__:
         return _declared(handlers_of_file(module.__file__), module.__file__)
     inside = f"{module.__name__}."
@@ -606,7 +608,7 @@ def settings_for(settings: Settings | None, *, leader_elect: bool) -> Settings:
 
 
 def manifests_in(given: Manifests) -> list[dict[str, Any]]:
-    """The manifests of files and folders, or those that are given."""
+    """The manifests of files and folders, or the given manifests."""
     if isinstance(given, (str, Path)):
         return read_manifests([str(given)])
     if isinstance(given, Mapping):

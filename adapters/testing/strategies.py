@@ -1,8 +1,8 @@
 """Hypothesis strategies of Kubernetes objects, from the schema of their definition.
 
-What is drawn is valid: it has passed the same validation as in the simulated cluster,
-rules in CEL among it.  The parts of a schema say how to draw; what they cannot say is
-tried a few times.
+Drawn objects are valid: they have passed the same validation as in the simulated
+cluster, including rules in CEL. The parts of a schema determine how to draw. For
+conditions that they cannot express, drawing is tried a few times.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ __all__ = ["manifests", "smallest", "values_of_schema"]
 Json = Any
 Schema = Mapping[str, Any]
 
-# The most items of a list or mapping that has no bound of its own; fewer, the deeper
-# it is: large values are slow to shrink.
+# The most items of a list or mapping without a bound of its own; fewer in deeper parts:
+# large values are slow to shrink.
 ITEMS_MAX = 4
-# The most optional fields of an object at a time; fewer, the deeper it is.
+# The most optional fields of an object at a time; fewer in deeper parts.
 FIELDS_MAX = 8
-# Without bounds, numbers stay where arithmetic with them means something.
+# Without bounds, numbers stay in a range in which arithmetic is meaningful.
 NUMBER_MAX = 10**9
 # The most tries to draw a text or number that fits.
 TRIES_MAX = 12
-# The most parts of a faulty value that are left out in turn to mend it.
+# The most parts of a faulty value that are removed in turn to fix it.
 MENDING_MAX = 60
 
 _NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
-# Text as people write it, and some that nobody expects; no surrogates: not JSON.
+# Text as people write it, and some unexpected text; no surrogates: they are not JSON.
 _SURROGATES: tuple[Literal["Cs"], ...] = ("Cs",)
 _LETTERS = st.characters(exclude_categories=_SURROGATES)
 _TEXT = st.text(_LETTERS, max_size=20)
@@ -64,7 +64,7 @@ _ANYTHING = st.recursive(
     ),
     max_leaves=8,
 )
-# A null is left out where the schema does not allow it.
+# A null is omitted if the schema does not allow it.
 _SOMETHING = _ANYTHING.filter(lambda value: value is not None)
 
 
@@ -79,11 +79,11 @@ def manifests(
     """A Hypothesis strategy for objects of a kind, by its CustomResourceDefinition.
 
     `definition` is a manifest, a file, or a class with `@fnop.definition`. `kind`
-    chooses where the file defines several. `name` is the objects' name, or a strategy
-    for names; by default it is the kind's. `namespace` is that of namespaced kinds.
-    With `status` the objects have one, too. Raises `ValueError` where there is no such
-    definition, or it has no schema, and `DefinitionProblem` for a class that cannot be
-    defined.
+    chooses if the file defines several. `name` is the objects' name, or a strategy for
+    names; by default it is the kind's. `namespace` is for objects of namespaced kinds.
+    With `status` the objects have one, too. Raises `ValueError` if there is no such
+    definition, or it has no schema. Raises `DefinitionProblem` for a class that cannot
+    be defined.
 
         @given(manifests("crd.yaml"))
         def test_every_claim_settles(claim):
@@ -103,7 +103,7 @@ def manifests(
         "properties": {k: v for k, v in properties.items() if k not in left_out},
         "required": [k for k in schema.get("required") or () if k not in left_out],
     }
-    # Rules about the whole object see its names as well: they are asked at the end.
+    # Rules about the whole object also see its names, so they are evaluated at the end.
     for keyword in ("x-kubernetes-preserve-unknown-fields", _RULES):
         kept.pop(keyword, None)
     names = name if isinstance(name, SearchStrategy) else st.just(name or _called(spec))
@@ -135,7 +135,7 @@ def smallest(
 
     @st.composite
     def soon(draw: DrawFn) -> Json:
-        # Hypothesis goes on for a thousand objects where it finds none.
+        # Hypothesis continues for a thousand objects if it finds none.
         return draw(objects) if next(drawn) < most else None
 
     def is_one(found: Json) -> bool:
@@ -195,7 +195,7 @@ def values_of_schema(schema: Schema) -> SearchStrategy[Json]:
 # ------------------------------------------------------------------ validation
 
 _RULES = "x-kubernetes-validations"
-# Keywords that drawing alone cannot guarantee: the drawn value has to be validated.
+# Keywords that drawing alone cannot guarantee: the drawn value must be validated.
 _ASKED = frozenset(
     (
         *("not", "anyOf", "oneOf", "allOf", _RULES),
@@ -217,7 +217,7 @@ def _compiled(schema: Schema) -> Compiled | None:
 
 
 def _faults_of(compiled: Compiled | None) -> Faults:
-    """Count the faults that the server finds: it fills defaults in, then validates."""
+    """Count the faults that the server finds: it fills in defaults, then validates."""
     if compiled is None:
         return lambda _: 0
     return lambda value: len([*object_faults(compiled, compiled.filled(value))])
@@ -228,7 +228,7 @@ def _is_taken(faults: Faults) -> Callable[[Json], bool]:
 
 
 def _tried(values: SearchStrategy[Json], faults: Faults) -> SearchStrategy[Json]:
-    """The values without faults, also where they are few."""
+    """The values without faults, even if they are few."""
 
     @st.composite
     def tried(draw: DrawFn) -> Json:
@@ -242,12 +242,13 @@ def _tried(values: SearchStrategy[Json], faults: Faults) -> SearchStrategy[Json]
 
 
 def _mended(value: Json, faults: Faults) -> Json:
-    """The value without parts that it has more faults with.
+    """The value without parts that increase the number of its faults.
 
-    Nothing is drawn for that: what fails is mostly what comes together and must not.
+    Nothing is drawn for this: most faults come from parts that must not occur together.
     """
     left = faults(value)
-    # The last and the innermost come first: the places of the others stay as they are.
+    # The last and the innermost come first, so that the places of the others do not
+    # change.
     for path in [*_paths(value)][::-1][:MENDING_MAX]:
         if not left:
             break
@@ -280,7 +281,7 @@ def _lacking(value: Json, path: tuple[Any, ...]) -> Json:
 
 
 def _drawn(schema: Schema, depth: int) -> SearchStrategy[Json]:
-    """Values that one part of a schema lets through."""
+    """Values that one part of a schema accepts."""
     if _ASKED.isdisjoint(schema):
         values = _typed(schema, depth, None)
     else:
@@ -303,7 +304,7 @@ _COMBINED = ("allOf", "anyOf", "oneOf")
 def _of_alternatives(
     schema: Schema, depth: int, faults: Faults | None
 ) -> SearchStrategy[Json]:
-    """Values by what they are, and by one of several further conditions."""
+    """Values by their type, and by one of several further conditions."""
     plain = {k: v for k, v in schema.items() if k not in _COMBINED}
     alternatives = [plain]
     for part in schema.get("allOf") or ():
@@ -322,7 +323,7 @@ def _of_alternatives(
 def _united(
     wholes: Iterable[dict[str, Any]], parts: Iterable[Schema], others: Iterable[Schema]
 ) -> list[dict[str, Any]]:
-    """Each of the schemas with each of the conditions, and without those of others."""
+    """Each of the schemas with each condition, and without the others' conditions."""
     return [
         _without(_merged(whole, part), [each for each in others if each is not part])
         for whole in wholes
@@ -331,7 +332,7 @@ def _united(
 
 
 def _merged(one: Schema, other: Schema) -> dict[str, Any]:
-    """A schema whose values keep both, as far as that can be said in one."""
+    """A schema whose values fulfil both, as far as one schema can express that."""
     found = dict(one)
     for keyword, value in other.items():
         had = found.get(keyword)
@@ -361,7 +362,7 @@ def _both(keyword: str, one: Any, other: Any) -> Any:
 
 
 def _without(schema: dict[str, Any], others: Iterable[Schema]) -> dict[str, Any]:
-    """A schema whose values lack something that each of the others asks for."""
+    """A schema whose values lack something that each of the others requires."""
     properties = dict(schema.get("properties") or {})
     required = set(schema.get("required") or ())
     for each in others:
@@ -433,8 +434,7 @@ def _objects(
 def _some(names: list[str], most: int) -> SearchStrategy[set[str]]:
     """Some of the names: about half of the few, and half of `most` among many.
 
-    One is decided on after the other, so that each can be left out when an example is
-    made smaller.
+    They are decided one after the other, so that shrinking can remove each.
     """
     odds = max(1, -(-2 * len(names) // most) - 1)
     chances = [st.integers(0, odds)] * len(names)
@@ -465,7 +465,7 @@ def _completed(
     optional: Mapping[str, SearchStrategy[Json]],
     draw: DrawFn,
 ) -> dict[str, Json]:
-    """The object with more of the optional fields, where it has fewer faults so."""
+    """The object with more of the optional fields, if it has fewer faults then."""
     left = faults(found)
     for name in optional:
         if left and name not in found:
@@ -516,7 +516,7 @@ def _arrays(schema: Schema, depth: int) -> SearchStrategy[list[Json]]:
 
 
 def _sizes(schema: Schema, what: str, depth: int) -> tuple[int, int]:
-    """The least and the most that are drawn."""
+    """The least and the greatest number of items to draw."""
     least, most = int(schema.get(f"min{what}") or 0), schema.get(f"max{what}")
     usual = max(1, ITEMS_MAX - depth // 2)
     return least, max(least, usual if most is None else min(int(most), usual))
@@ -541,7 +541,7 @@ def _integers(schema: Schema) -> SearchStrategy[int]:
 
 
 def _bounds(schema: Schema) -> tuple[int, int]:
-    """The least and the greatest integer; where nothing is said, of a usual size."""
+    """The least and the greatest integer; by default of a usual size."""
     low, high = schema.get("minimum"), schema.get("maximum")
     limit = 2 ** _BITS.get(format_of(dict(schema)), 63)
     least = None if low is None else max(-limit, -int(-low // 1))
@@ -638,8 +638,8 @@ _FORMATS: dict[str, SearchStrategy[str]] = {
 _FORMATS["datetime"] = _FORMATS["date-time"]
 
 
-# controller-gen's pattern of quantities lets `1e.5` through, which nobody can parse:
-# whoever has it in a definition means quantities.
+# controller-gen's pattern of quantities accepts `1e.5`, which no parser accepts: a
+# definition with that pattern means quantities.
 _NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 _LATIN = 0xFF  # the last character of Latin-1
 _EXACT = {
@@ -651,7 +651,7 @@ def _strings(schema: Schema) -> SearchStrategy[str]:
     if "pattern" in schema:
         given = str(schema["pattern"])
         given = _EXACT.get(given, given)
-        # Kubernetes looks for the pattern anywhere in the text (RE2, not anchored).
+        # Kubernetes searches for the pattern anywhere in the text (RE2, not anchored).
         pattern = re.compile(in_python(given, _LATIN), re.ASCII)
         return st.from_regex(pattern, alphabet=_LETTERS)
     known = _FORMATS.get(format_of(dict(schema)))

@@ -1,4 +1,4 @@
-"""The address of an operator's webhooks, which may be another than its server's own."""
+"""The address of an operator's webhooks, which may differ from its server's own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 __all__ = ["SERVICE_PORT", "Address", "hosts_of", "is_local"]
 
-# The port of the operator's pod to which its Service leads.
+# The port of the operator's pod that its Service targets.
 SERVICE_PORT = 9443
 
 
 class Address(NamedTuple):
-    """Where webhooks are served, and how the API server reaches them.
+    """The address of served webhooks, and the way of the API server to them.
 
-    `listen` is `HOST:PORT`, in which either may be missing. `client` has a `url` or a
+    `listen` is `HOST:PORT`; either part may be missing. `client` has a `url` or a
     `service`; without either it is the server's own address. The certificate and the
     key are files, and so are the authorities in `bundle`; None has fnop make them.
     """
@@ -69,7 +69,7 @@ def hosts_of(client: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def is_local(url: str) -> bool:
-    """Whether an address is that of the machine itself.
+    """Whether an address belongs to the machine itself.
 
     >>> [*map(is_local, ("https://localhost:1", "https://127.0.0.1", "https://[::1]"))]
     [True, True, True]

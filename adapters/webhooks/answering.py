@@ -1,4 +1,4 @@
-"""From AdmissionReviews to their answers: what a server of webhooks is given."""
+"""From AdmissionReviews to their answers: the input of a webhook server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ASKED", "Asked", "Reviewing", "answering"]
 
 
 class Asked:
-    """The moment at which a review came, and the seconds for which it is waited for."""
+    """The time at which a review came, and the API server's timeout in seconds."""
 
     def __init__(self, timeout: str | None = None) -> None:
         self.timeout = timeout_of(timeout)
@@ -26,7 +26,7 @@ class Asked:
 
     @property
     def ends(self) -> float:
-        """The time of the event loop at which nobody waits any more."""
+        """The time of the event loop at which the API server stops waiting."""
         return self._began + self.timeout
 
     @property
@@ -36,12 +36,12 @@ class Asked:
         return answered_within(self.timeout) - passed
 
 
-# Set by `WebhookServer` around the function: Kopf's protocol has no place for it.
+# Set by `WebhookServer` around the function: Kopf's protocol has no parameter for it.
 ASKED: ContextVar[Asked | None] = ContextVar("fnop_webhook_asked", default=None)
 
 
 class Reviewing(Protocol):
-    """Decides about reviews, as `fnop.interpreters.runtime.run.Runner.review`."""
+    """Decide about reviews, as `fnop.interpreters.runtime.run.Runner.review`."""
 
     def __call__(
         self,
@@ -62,7 +62,7 @@ def answering(review: Reviewing) -> WebhookFn:
     then the API server applies its failure policy.
 
     During a rollout the API server may name a webhook that only another version of the
-    operator has. Then all handlers of this version are asked.
+    operator has. Then fnop calls all handlers of this version.
     """
 
     async def answer(

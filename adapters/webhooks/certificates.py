@@ -1,8 +1,8 @@
-"""The certificates that a server of webhooks serves, and the bundle that verifies them.
+"""The certificates that a webhook server serves, and the bundle that verifies them.
 
-They are files, or fnop's own. What is due at a moment is decided by
-`fnop.core.admission.certificates`. A certificate is made by the library `cryptography`
-(`fnop[tls]`); files can be served without it.
+They are files, or fnop's own. `fnop.core.admission.certificates` decides what is due at
+a time. The library `cryptography` (`fnop[tls]`) makes certificates; files can be served
+without it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 log = getLogger("fnop.webhooks")
 
 StrPath: TypeAlias = "str | PathLike[str]"
-# Replicas may store an authority at the same time: then it is tried again.
+# Replicas may store an authority at the same time: then fnop tries again.
 TRIES = 10
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.S)
 
@@ -57,8 +57,8 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----",
 class Served(NamedTuple):
     """The certificate to serve, with its chain and key, and the bundle to publish.
 
-    `authorities` are the ids of those in the bundle, and `names` those of the
-    certificate, if they are known.
+    `authorities` are the ids of the authorities in the bundle. `names` are the
+    certificate's names, if they are known.
     """
 
     pair: Pair
@@ -69,15 +69,15 @@ class Served(NamedTuple):
 
     @classmethod
     def nothing(cls) -> Served:
-        """Before there is a certificate, or if there is no TLS."""
+        """The value before there is a certificate, or if there is no TLS."""
         return cls(Pair(b"", b""), b"", ())
 
 
 class Certificates(Protocol):
     """A source of certificates; times are in Unix seconds.
 
-    An authority signs what is served after the `overlap`, in seconds, since it was
-    published.
+    An authority signs served certificates after the `overlap`, in seconds, since its
+    publication.
     """
 
     @property
@@ -96,16 +96,16 @@ class Store(Protocol):
     """A place in which the replicas of an operator share their authorities."""
 
     async def read(self) -> Stored:
-        """The authorities that are stored.  Raises `OSError` if nobody knows them."""
+        """The stored authorities. Raises `OSError` if they cannot be read."""
         ...
 
     async def write(self, pairs: Sequence[Pair], before: Stored) -> bool:
-        """Store others; False if somebody else has stored some meanwhile."""
+        """Store others; return False if another client has stored some meanwhile."""
         ...
 
 
 class Stored(NamedTuple):
-    """Authorities in a store, and the version of what is stored; "" for nothing."""
+    """Authorities in a store, and the stored version; "" for nothing."""
 
     pairs: tuple[Pair, ...] = ()
     version: str = ""
@@ -118,7 +118,7 @@ class Stored(NamedTuple):
 class Generation(NamedTuple):
     """The content of all files at a moment, and its bundle as an authority.
 
-    That one begins when the content was first seen.
+    The authority begins when the content was first seen.
     """
 
     served: Served
@@ -126,10 +126,10 @@ class Generation(NamedTuple):
 
 
 class Files:
-    """Certificates in files, which somebody else renews.
+    """Certificates in files, which another program renews.
 
-    Their content is looked at, since mounted Secrets are switched by symbolic links. If
-    the bundle has changed, too, the new certificate is served after the `overlap`,
+    fnop compares their content, since mounted Secrets are switched by symbolic links.
+    If the bundle has changed, too, the new certificate is served after the `overlap`,
     during which both bundles are published. Without the file of a `bundle` the
     certificates themselves are trusted.
     """
@@ -168,7 +168,7 @@ class Files:
             self._known[id] = each._replace(authority=authority)
 
     def _doubt(self, now: float) -> str:
-        """The reason for which an API server will refuse the newest; "" if none."""
+        """The reason why an API server will refuse the newest certificate; or ""."""
         file, bundle = fspath(self._certificate), self._bundle
         if self._newest.authority.ends <= now:
             return f"the certificate in {file} has expired; renew it"
@@ -188,7 +188,7 @@ class Files:
         return self._known[next(reversed(self._known))]
 
     def _read_twice(self, now: float) -> Generation:
-        """The content; it may be switched between the reads of two files."""
+        """The content, read twice, as files may be switched between two reads."""
         try:
             return self._read(now)
         except (OSError, ValueError):
@@ -215,7 +215,7 @@ class Files:
         return Generation(served, Authority(id, now, facts.ends))
 
     def _learn(self, found: Generation) -> None:
-        """Make a generation the newest; what was published of its bundle is known."""
+        """Make a generation the newest; a published bundle is remembered."""
         if self._known and self._newest == found:
             return
         before = self._known.pop(found.authority.id, None)
@@ -225,7 +225,7 @@ class Files:
         self._known[found.authority.id] = found
 
     def _forget(self, now: float) -> None:
-        """Drop what has ended, but for the newest: there is nothing else to serve."""
+        """Drop expired ones, except for the newest: there is nothing else to serve."""
         *others, _ = self._known
         for id in others:
             if self._known[id].authority.ends <= now:
@@ -240,13 +240,13 @@ class Files:
 
 
 class Complaints:
-    """Warnings, each once as long as it holds; "" stands for none."""
+    """Warnings, each once while it holds; "" means no warning."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def say(self, text: str) -> None:
-        """Warn, if the last warning was another one."""
+        """Warn, if the last warning was different."""
         if text and text != self._last:
             log.warning("%s", text)
         self._last = text
@@ -294,7 +294,7 @@ def facts_of(certificate: bytes) -> Facts:
 def end_of_trust(served: Served) -> float | None:
     """The end of the authority that has signed a certificate, or its chain.
 
-    None if there is none in the bundle; without the library it never ends.
+    None if the bundle has no such authority; without the library it never ends.
     """
     try:
         from cryptography import x509
@@ -305,7 +305,8 @@ def end_of_trust(served: Served) -> float | None:
         chain = x509.load_pem_x509_certificates(served.pair.certificate)
         roots = x509.load_pem_x509_certificates(served.bundle)
     except ValueError:
-        return inf  # the API server may understand what this library does not
+        # the API server may understand a certificate that this library does not
+        return inf
     ends: list[float] = []
     for root in roots:
         for each in chain:
@@ -324,8 +325,8 @@ def end_of_trust(served: Served) -> float | None:
 class Own:
     """Certificates that fnop makes: an authority, and a leaf for the server's names.
 
-    With a `store` the authority is that of all replicas. Raises `TlsMissing` if the
-    library is not installed.
+    With a `store`, all replicas share the authority. Raises `TlsMissing` if the library
+    is not installed.
     """
 
     def __init__(
@@ -369,7 +370,7 @@ class Own:
     async def _share(self, now: float) -> None:
         """Take the authorities of the store, and put back those that it has lost.
 
-        Without an answer the known ones stay.
+        If the store does not answer, the known ones stay.
         """
         if self._store is None:
             return
@@ -406,7 +407,7 @@ class Own:
         return [self._signers[each.id].pair for each in trusted(self._authorities, now)]
 
     def _take(self, pairs: Iterable[Pair]) -> None:
-        """The authorities from now on, with when they were published."""
+        """Take these authorities from now on, with their times of publication."""
         known = {each.id: each for each in self._authorities}
         signers = {fingerprint(each.certificate): each for each in pairs}
         self._signers = {
@@ -421,7 +422,7 @@ class Own:
     def _issue(self, authority: str, now: float) -> None:
         ends = next(each.ends for each in self._authorities if each.id == authority)
         valid = now - SKEW_SECONDS, min(now + self._lifetimes.leaf, ends)
-        # RFC 5280: a common name has 64 characters at most; the names are what counts.
+        # RFC 5280: a common name has 64 characters at most; only the names matter.
         pair = self._signers[authority].for_server(
             self._names, _common_name(self._names)[:64], valid
         )
@@ -444,7 +445,7 @@ def fingerprint(certificate: bytes) -> str:
 def named_hosts(hosts: Iterable[str | None]) -> tuple[str, ...]:
     """The names and addresses for a certificate, each once, in one form.
 
-    Addresses that stand for all of a machine are those of nobody.
+    Wildcard addresses are dropped: they identify no host.
 
     >>> named_hosts(["Hooks.ns.svc", "[::1]", "0.0.0.0", None, "hooks.ns.svc."])
     ('hooks.ns.svc', '::1')
@@ -464,7 +465,7 @@ def named_hosts(hosts: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def _common_name(names: Sequence[str]) -> str:
-    """The first name that is no address, else the first address, as with Kopf."""
+    """The first name that is not an address, else the first address, as in Kopf."""
     for each in names:
         try:
             ipaddress.ip_address(each)

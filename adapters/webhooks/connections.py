@@ -1,7 +1,7 @@
-"""The connections of a webhook server: how many there are, how long, how large.
+"""The connections of a webhook server: limits of number, time, and size.
 
-aiohttp parses the requests. This bounds what a client may cost that is slow, silent or
-one of very many; others are served meanwhile.
+aiohttp parses the requests. This module limits the cost of a client that is slow,
+silent or one of very many. The server serves the others meanwhile.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ log = getLogger("fnop.webhooks")
 # The phases of a connection: it waits for a request, a head, a body, an answer.
 IDLE, HEAD, BODY, ANSWER = "idle", "head", "body", "answer"
 _WORTH = {HEAD: 0, BODY: 1, IDLE: 2, ANSWER: 3}
-# The connections that may wait to be accepted.
+# The number of connections that may wait to be accepted.
 BACKLOG = 1024
-# The time that clients have to close their side at the end.
+# The seconds that clients have to close their side at the end.
 PARTING_SECONDS = 1.0
 _REASONS: Mapping[int, str] = {
     400: "BadRequest",
@@ -46,12 +46,12 @@ _REASONS: Mapping[int, str] = {
 
 
 class Limits(NamedTuple):
-    """The limits of what a client may cost; times are in seconds.
+    """The limits of a client's cost; times are in seconds.
 
     A review has two objects. etcd stores 1.5 MiB of each at most, and the API server
-    writes `<`, `>` and `&` as six bytes each. All bodies that are being read together
-    may have `held` bytes; with more of them the largest is given up. The API server
-    closes its idle connections after 90 seconds: it should be the first to do so.
+    writes `<`, `>` and `&` as six bytes each. All bodies being read together may have
+    `held` bytes; beyond that the largest is given up. The API server closes its idle
+    connections after 90 seconds: it should be the first to do so.
     """
 
     body: int = 20 * 1024 * 1024
@@ -104,7 +104,7 @@ def refused(status: int, message: str) -> web.Response:
 
 
 class Connection(web.RequestHandler):
-    """One client: it may not stay in one phase for too long."""
+    """One client, which may not stay in one phase for too long."""
 
     def __init__(self, listener: Listener, server: web.Server, **options: Any) -> None:
         super().__init__(server, **options)
@@ -128,19 +128,19 @@ class Connection(web.RequestHandler):
         super().data_received(data)
 
     def enter(self, phase: str) -> None:
-        """The connection waits for something else from now on."""
+        """Enter another phase: the connection now waits for something else."""
         self.phase = phase
         self._ends = self._listener.time() + self._listener.limits.seconds(phase)
 
     def work(self) -> None:
-        """Nothing is waited for: the request is here, and its answer is made."""
+        """Enter the phase of work: the request is here, and its answer is due."""
         self.phase, self._ends = ANSWER, inf
 
     @property
     def worth(self) -> tuple[int, float]:
         """The order in which connections are closed if there are too many.
 
-        Those that have asked for nothing yet come first, and the oldest of them.
+        Those without any request come first, the oldest among them first.
         """
         return _WORTH[self.phase], self._ends
 
@@ -171,9 +171,9 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to what is no HTTP, in a sentence and without a log line.
+        """The answer to input that is not HTTP, in a sentence and without a log line.
 
-        aiohttp's own shows a traceback of its parser.
+        aiohttp's own answer shows a traceback of its parser.
         """
         if status >= 500:
             log.error("a review was not answered", exc_info=exc)
@@ -194,7 +194,8 @@ def _first_line(message: str | None) -> str:
 class Greeting(asyncio.Protocol):
     """A connection until its TLS handshake is done.
 
-    asyncio tells of it only then; but those that never come so far cost something, too.
+    asyncio reports it only then; but connections that never come so far have a cost,
+    too.
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -209,7 +210,7 @@ class Greeting(asyncio.Protocol):
         self._listener.greet(self)
 
     def data_received(self, data: bytes) -> None:
-        self.early.append(data)  # with the end of the handshake
+        self.early.append(data)  # until the end of the handshake
 
     def connection_lost(self, error: BaseException | None) -> None:
         self.is_lost = True
@@ -219,7 +220,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Listener:
-    """Listens on some sockets, and gives requests to a function."""
+    """Listen on some sockets, and pass requests to a function."""
 
     def __init__(self, handler: Handler, limits: Limits) -> None:
         self.limits = limits
@@ -227,7 +228,7 @@ class Listener:
         self._too_large, self._too_many = Complaints(), Complaints()
         # The bytes of the bodies that are being read.
         self._bodies: dict[Connection, int] = {}
-        # Handshakes that are not done, the oldest first.
+        # Unfinished handshakes, the oldest first.
         self._greetings: dict[Greeting, asyncio.Task[None]] = {}
         self._handler = handler
         self._servers: list[asyncio.Server] = []
@@ -271,7 +272,7 @@ class Listener:
                 ssl_handshake_timeout=limits.handshake_seconds,
                 ssl_shutdown_timeout=limits.farewell_seconds,
             )
-        except OSError:  # it speaks no TLS, or not in time: it is told by TLS itself
+        except OSError:  # no TLS, or not in time: TLS itself informs the client
             return
         if secured is None or greeting.is_lost:
             return
@@ -295,13 +296,13 @@ class Listener:
             self._server,
             loop=asyncio.get_running_loop(),
             access_log=None,
-            auto_decompress=False,  # a few bytes could become very many
+            auto_decompress=False,  # a few bytes could expand into very many
             keepalive_timeout=self.limits.idle_seconds,
             lingering_time=self.limits.farewell_seconds,
         )
 
     async def close(self) -> None:
-        """Listen no more; requests that are under way are answered before."""
+        """Stop listening; first answer the requests in flight."""
         if self._look is not None:
             self._look.cancel()
         for server in self._servers:
@@ -314,9 +315,9 @@ class Listener:
         await self._parted()
 
     async def _parted(self) -> None:
-        """Wait until the connections are closed, and end those that do not close.
+        """Wait until the connections are closed, and abort those that do not close.
 
-        TLS says good-bye, and waits for the client to do the same.
+        TLS sends a closing alert, and waits for the client's.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(PARTING_SECONDS):
@@ -329,7 +330,7 @@ class Listener:
             await asyncio.sleep(0)
 
     def lost(self) -> None:
-        """A connection has been closed."""
+        """Take note of a closed connection."""
         self._left.set()
 
     def joined(self, connection: Connection) -> None:
@@ -352,7 +353,7 @@ class Listener:
             least.abort()
 
     def _ring(self) -> None:
-        """Look for connections whose time is over, and again after a while."""
+        """Look for connections whose time is over, and repeat that after a while."""
         now = self.time()
         for each in [*self.connections]:
             each.look(now)
@@ -381,7 +382,7 @@ class Listener:
         self._check(request.content_length or 0)
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            request.writer.output_size = 0  # it is no part of the answer
+            request.writer.output_size = 0  # it does not belong to the answer
         parts, length = [], 0
         try:
             async with asyncio.timeout(self.limits.body_seconds):

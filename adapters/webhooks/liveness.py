@@ -16,9 +16,9 @@ SECONDS = 2.0
 
 
 async def is_served(client: Mapping[str, Any]) -> bool:
-    """Whether somebody answers at the `url` of a client configuration.
+    """Whether a server answers at the `url` of a client configuration.
 
-    An error of the server is that of a tunnel whose other end is gone.
+    A server error comes from a tunnel whose other end is gone.
     """
     timeout = aiohttp.ClientTimeout(total=SECONDS)
     url = f"{client['url']}/healthz"
@@ -33,9 +33,9 @@ async def is_served(client: Mapping[str, Any]) -> bool:
 
 
 def _sends_us_away(problem: Exception) -> bool:
-    """Whether a server was there, which may want to see a client's certificate.
+    """Whether a server was there, which may require a client certificate.
 
-    It says so in an alert, or ends the connection.
+    It sends an alert then, or ends the connection.
     """
     cause = getattr(problem, "os_error", problem)
     is_ended = isinstance(cause, ConnectionResetError | aiohttp.ServerDisconnectedError)
@@ -43,7 +43,7 @@ def _sends_us_away(problem: Exception) -> bool:
 
 
 def _trust(client: Mapping[str, Any]) -> ssl.SSLContext:
-    """The authorities of a webhook: its own, or those of the machine."""
+    """The authorities of a webhook: its own, or the machine's."""
     bundle = client.get("caBundle")
     if not bundle:
         return ssl.create_default_context()

@@ -1,8 +1,8 @@
-"""The protocol between an operator and a server of webhooks, as Kopf has it.
+"""The protocol between an operator and a webhook server, as in Kopf.
 
-A server is a callable that is given a function from reviews to answers. It yields
-configurations of clients: once when it serves, and again whenever one has changed. It
-may be an async context manager, too.
+A server is a callable that takes a function from reviews to answers. It yields client
+configurations: once when it serves, and again whenever one has changed. It may be an
+async context manager, too.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class WebhookClientConfig(TypedDict, total=False):
 
 
 class WebhookFn(Protocol):
-    """Answers an AdmissionReview, a parsed JSON value, by another one.
+    """Answer an AdmissionReview, a parsed JSON value, with another one.
 
     `webhook` is the last part of the request's path, `sslpeer` the client's certificate
-    as `ssl.SSLSocket.getpeercert` gives it. An answer that is an HTTP error is raised
+    as `ssl.SSLSocket.getpeercert` returns it. An answer that is an HTTP error is raised
     as `aiohttp.web.HTTPException`.
 
         response = await fn(review, webhook="shrinks-not", headers={}, sslpeer={})
@@ -77,5 +77,5 @@ class WebhookServerProtocol(Protocol):
     """
 
     def __call__(self, fn: WebhookFn, /) -> AsyncIterator[WebhookClientConfig]:
-        """Serve, and yield the ways to it until the iterator is closed."""
+        """Serve, and yield client configurations until the iterator is closed."""
         ...

@@ -1,7 +1,7 @@
 """The webhooks of a running operator: served, registered, and unregistered in time.
 
-The server serves before the configurations lead to it, and until they do so no more.
-An error is a line in the log, and is tried again: it never ends the operator.
+The server serves before the configurations point to it, and until they no longer do. An
+error is logged and retried: it never ends the operator.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Webhooks"]
 
-# The longest pause after something that has failed.
+# The longest pause after a failure.
 PAUSE_MOST_SECONDS = 10.0
-# API servers take a moment to see that a webhook is not registered any more.
+# API servers take a moment to notice that a webhook is no longer registered.
 LINGER_SECONDS = 1.0
-# An operator that ends gives up after so long what it cannot unregister.
+# An ending operator gives up unregistering after this time.
 LEAVE_SECONDS = 15.0
-# The time within which reviews under way at the end have to be answered.
+# The time in which reviews in flight at the end must be answered.
 ANSWER_SECONDS = 30.0
-# The pause between two looks at the end.
+# The pause between two checks at the end.
 _LEAVING_SECONDS = 0.5
 _BEFORE = (Phase.NEW, Phase.STARTING, Phase.DISCOVERING)
 
@@ -76,10 +76,10 @@ _NOT_SERVED = "the webhook server does not serve yet"
 
 
 class Webhooks:
-    """The webhooks of an operator, as a task beside its runner.
+    """The webhooks of an operator, as a task next to its runner.
 
     It is an observer of the runner (`fnop.interpreters.runtime.machine.Observer`), and
-    what the runner waits for at its end. `namespace` is the one that the operator runs
+    the runner waits for it at its end. `namespace` is the one that the operator runs
     in.
     """
 
@@ -114,7 +114,7 @@ class Webhooks:
         return (self,) if self._groups else ()
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        """Look again if the kinds are others, or the operator is in another phase."""
+        """Check again if the kinds have changed, or the operator's phase."""
         state = self._around.state()
         phase, catalogue = self._seen
         if state.lifecycle.phase is phase and state.survey.catalogue is catalogue:
@@ -125,7 +125,7 @@ class Webhooks:
     def start(self, runner: Runner, api: Asked, review: Reviewing) -> None:
         """Begin: the server is started when the kinds are known.
 
-        `review` decides as the runner does (`Runner.review`).
+        `review` decides like the runner (`Runner.review`).
         """
         if self._groups:
             self._task = asyncio.create_task(self._run(runner, api, review))
@@ -137,7 +137,7 @@ class Webhooks:
     async def _clear(self, api: Asked) -> None:
         """Remove the webhooks of handlers that a former version had.
 
-        Without the right to do so there have been none.
+        Without the right to do so there were none.
         """
         configurations = self._configurations(self._around.settings, api)
         with suppress(KeepingProblem):
@@ -145,7 +145,7 @@ class Webhooks:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def end(self) -> None:
-        """Unregister, answer what is under way, and stop the server."""
+        """Unregister, answer reviews in flight, and stop the server."""
         self._is_ending = True
         self._wake.set()
         if self._task is None:
@@ -183,7 +183,7 @@ class Webhooks:
         try:
             await self._keep(settings, api, runner.account)
             await self._answered()
-        except Exception as problem:  # a mistake of fnop's own
+        except Exception as problem:  # an error in fnop itself
             self._tell("keeping", f"the webhooks are not kept: {described(problem)}")
         finally:
             serving.cancel()
@@ -220,7 +220,7 @@ class Webhooks:
         )
 
     async def _woken(self, seconds: float | None) -> None:
-        """Wait until there is news, for so many seconds at most."""
+        """Wait until there is news, for at most this number of seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -229,7 +229,7 @@ class Webhooks:
         self._wake.clear()
 
     def _tell(self, about: str, *texts: str, level: str = "warning") -> None:
-        """Log each text once, until it does not hold any more."""
+        """Log each text once, until it no longer holds."""
         before = self._said.get(about, frozenset())
         for each in texts:
             if each not in before:
@@ -248,7 +248,7 @@ class Webhooks:
                     self._tell("server")
                     self._taken.clear()
                     self._wake.set()
-                    # It may serve a new certificate once clients know of it.
+                    # It may serve a new certificate once clients know it.
                     await self._taken.wait()
                 why = "it has ended, and should serve until it is cancelled"
             except Exception as problem:
@@ -262,7 +262,7 @@ class Webhooks:
             await asyncio.sleep(pause)
 
     async def _answered(self) -> None:
-        """Wait until no review is under way."""
+        """Wait until no review is in flight."""
         loop = asyncio.get_running_loop()
         until = loop.time() + ANSWER_SECONDS
         while self._reviews and loop.time() < until:
@@ -281,7 +281,7 @@ class Webhooks:
     # ----------------------------------------------------------- the configurations
 
     async def _keep(self, settings: Settings, api: Asked, account: str) -> None:
-        """Keep the configurations until the end, and leave them."""
+        """Keep the configurations up to date until the end, and remove them."""
         if settings.admission_managed is None:
             await self._only_serve(settings, api)
             return
@@ -321,7 +321,7 @@ class Webhooks:
         )
 
     async def _only_serve(self, settings: Settings, api: Asked) -> None:
-        """Nothing is registered here: who has done so is led to the server."""
+        """Serve without registration: other tools may point the API server here."""
         while not self._ends:
             client = self._client
             if client is not None and not self._taken.is_set():
@@ -336,9 +336,9 @@ class Webhooks:
     async def _compare(
         self, settings: Settings, api: Asked, client: Mapping[str, Any]
     ) -> None:
-        """Warn of configurations by hand that do not lead here, as far as is seen."""
+        """Warn of manual configurations that do not point here, as far as visible."""
         if is_local(client.get("url") or "") and not is_local(self._server):
-            return  # something else leads the API server here
+            return  # another configuration points the API server here
         labelled = labels_namespaces(await version_by(api))
         found = await configurations_by(api, settings.domain)
         texts = [astray(e, self._groups, client, labelled=labelled) for e in found]
@@ -347,7 +347,7 @@ class Webhooks:
     async def _look(
         self, settings: Settings, configurations: Configurations, about: Registration
     ) -> bool:
-        """Make the configurations as wanted; False if they cannot be kept."""
+        """Make the configurations as wanted; return False if they cannot be kept."""
         client = self._client
         if client is None:
             return True
@@ -369,20 +369,20 @@ class Webhooks:
         self._tell("keeping", *kept.problems, *kept.notes, *([idle] if idle else []))
         if not kept.problems:
             self.ready.set()
-        if not (kept.failed and self.ready.is_set()):  # what was written stays
+        if not (kept.failed and self.ready.is_set()):  # written configurations stay
             self.unready = kept.problems
         if kept.agree and client is self._client:
             self._taken.set()
         return not kept.failed
 
     def _not_registered(self, problem: str) -> bool:
-        """Nothing leads here before a problem is solved; what does, stays."""
+        """Register nothing before a problem is solved; existing registrations stay."""
         self.unready = (problem,)
         self._tell("keeping", problem)
         return False
 
     async def _leave(self, configurations: Configurations) -> None:
-        """Unregister, and serve for as long as somebody may still ask."""
+        """Unregister, and serve as long as API servers may still call."""
         self.unready = ("the webhooks are being unregistered",)
         loop = asyncio.get_running_loop()
         until = loop.time() + LEAVE_SECONDS
@@ -451,7 +451,7 @@ def _answering(review: Reviewing, webhooks: Webhooks) -> WebhookFn:
 
 
 async def _clients_of(server: Callable[..., Any], answer: Any) -> AsyncIterator[Any]:
-    """The client configurations that a server yields, which may be a context, too."""
+    """The client configurations of a server, which may be a context manager, too."""
     async with AsyncExitStack() as stack:
         if isinstance(server, AbstractAsyncContextManager):
             await stack.enter_async_context(server)
@@ -465,7 +465,7 @@ async def _clients_of(server: Callable[..., Any], answer: Any) -> AsyncIterator[
 
 
 def _plain(client: Any) -> dict[str, Any]:
-    """A client configuration without what is None.  Raises `ValueError`."""
+    """A client configuration without None values. Raises `ValueError`."""
     found = _without_none(client) if isinstance(client, Mapping) else {}
     service = found.get("service")
     is_service = isinstance(service, dict) and {"namespace", "name"} <= service.keys()

@@ -1,7 +1,7 @@
 """The server of admission webhooks: HTTPS by aiohttp, for the API server.
 
-Its constructor and its protocol are those of Kopf's class of the same name, so that
-tunnels that were written for that one run as they are.
+Its constructor and its protocol are the same as in Kopf's class of that name. So
+tunnels written for Kopf's class run unchanged.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ __all__ = ["WebhookServer"]
 log = getLogger("fnop.webhooks")
 
 HEALTH = ("/healthz", "/livez", "/readyz")
-# Names that clients ask for and the certificate has not: so many are warned about.
+# The number of warnings about names that clients use but the certificate lacks.
 STRANGERS_MAX = 10
 
 
 class WebhookServer:
     """Serves the admission handlers of an operator over HTTPS.
 
-    - `addr`, `port`: where it listens; by default on all interfaces, at any free port.
+    - `addr`, `port`: the address to listen on; by default all interfaces, any free
+      port.
     - `host`: the name in the URL of the webhooks, by default the address; `path`: the
       beginning of their path.
     - `certfile`, `pkeyfile`, `password`: its certificate, which is read again when it
@@ -63,12 +64,12 @@ class WebhookServer:
       `addr` and `extra_sans`, and renews them; it needs `fnop[tls]`.
     - `cadata`, `cafile`: the authorities by which the API server verifies the files;
       `cadump`: a file to write them to.
-    - `verify_mode`, `verify_cafile`, `verify_capath`, `verify_cadata`: how the
-      certificates of clients are verified (`ssl.SSLContext.load_verify_locations`).
+    - `verify_mode`, `verify_cafile`, `verify_capath`, `verify_cadata`: the verification
+      of client certificates (`ssl.SSLContext.load_verify_locations`).
     - `context`: TLS settings of one's own; `insecure`: HTTP, for tunnels.
     - `file_check_interval`: the seconds between two looks at the files.
 
-    For example, for a service that leads to port 9443:
+    For example, for a service with the target port 9443:
 
         @fnop.on.startup()
         def configure(settings, **_):
@@ -123,12 +124,12 @@ class WebhookServer:
         self.verify_capath = verify_capath
         self.verify_cadata = verify_cadata
         self.file_check_interval = file_check_interval
-        # Where replicas share their authority: set by the operator that runs it.
+        # If replicas share their authority: set by the operator that runs the server.
         self.store: Store | None = None
         self._open: list[_Serving] = []
 
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
-        """Serve, and yield how clients reach it, again whenever that has changed."""
+        """Serve, and yield the client configuration, again whenever it has changed."""
         serving = _Serving(self, fn)
         self._open.append(serving)
         try:
@@ -136,7 +137,7 @@ class WebhookServer:
             while True:
                 served = await serving.changed()
                 yield serving.config(served)
-                # The consumer asks for more: it has taken the last one.
+                # The consumer requests more: it has taken the last one.
                 serving.published(served)
         finally:
             await serving.close()
@@ -144,9 +145,9 @@ class WebhookServer:
                 self._open.remove(serving)
 
     def distrust(self, client: WebhookClientConfig) -> str:
-        """Why the API server would refuse the certificate; "" if it would not.
+        """The reason why the API server would refuse the certificate; or "".
 
-        `client` is the configuration by which it is to call this server.
+        `client` is its configuration for calling this server.
         """
         return self._open[-1].distrust(client) if self._open else ""
 
@@ -165,7 +166,7 @@ class WebhookServer:
 
 
 class _Serving:
-    """One run of a server: its sockets, its certificate, and who is to be told."""
+    """One run of a server: its sockets, its certificate, and its consumers."""
 
     def __init__(self, server: WebhookServer, fn: WebhookFn) -> None:
         if server.insecure and server.context is not None:
@@ -185,11 +186,12 @@ class _Serving:
         self._complaints = Complaints()
         self._complaints_of_clients = Complaints()
         self._changes: asyncio.Queue[Served] = asyncio.Queue()
-        # The last bundle, and when it was yielded, until the consumer asks for more.
+        # The last bundle, and the time when it was yielded, until the consumer requests
+        # more.
         self._offered: tuple[Served, float] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._strangers: set[str] = set()
-        # The last trial of a certificate on a client, and why that would refuse it.
+        # The last trial of a certificate on a client, and the reason of a refusal.
         self._tried: tuple[Served, bytes, str] | None = None
         self._refusal = ""
 
@@ -198,7 +200,7 @@ class _Serving:
     async def start(self) -> None:
         """Listen, and keep the certificate.
 
-        Raises `OSError` and `ValueError` with a sentence about what is missing.
+        Raises `OSError` and `ValueError` with a sentence about the missing part.
         """
         base = None
         if self._certificates is not None:
@@ -216,7 +218,7 @@ class _Serving:
             self._keeping = asyncio.create_task(self._keep())
 
     async def close(self) -> None:
-        """Answer what is under way, and listen no more."""
+        """Answer requests in flight, and stop listening."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
@@ -233,7 +235,7 @@ class _Serving:
         return served
 
     def config(self, served: Served) -> WebhookClientConfig:
-        """The configuration of clients by which they reach this server."""
+        """The client configuration for reaching this server."""
         self._offered = served, self._now
         found = WebhookClientConfig(url=self.url)
         if served.bundle:
@@ -243,7 +245,7 @@ class _Serving:
         return found
 
     def distrust(self, client: WebhookClientConfig) -> str:
-        """Why a client refuses the certificate, if it has the authorities for it.
+        """The reason why a client with the right authorities refuses the certificate.
 
         Behind another URL there may be a tunnel, with another certificate.
         """
@@ -258,14 +260,14 @@ class _Serving:
         return self._refusal
 
     def _given_bundle(self) -> bytes:
-        """The authorities of whoever ends TLS before a server that speaks HTTP."""
+        """The authorities of the proxy that ends TLS in front of an HTTP server."""
         server = self._server
         if server.cadata is not None or server.cafile is None:
             return server.cadata or b""
         return content_of(server.cafile)
 
     def published(self, served: Served) -> None:
-        """Clients have been told by now."""
+        """Note that clients now know the bundle."""
         self._offered = None
         if self._certificates is not None:
             self._certificates.publish(served.authorities, self._now)
@@ -276,14 +278,14 @@ class _Serving:
 
     @property
     def url(self) -> str:
-        """Where the webhooks are, without their names."""
+        """The URL of the webhooks, without their names."""
         scheme, usual = ("http", 80) if self._server.insecure else ("https", 443)
         host = f"[{self._host}]" if ":" in self._host else self._host
         place = host if self._port == usual else f"{host}:{self._port}"
         return urlunsplit((scheme, place, self._prefix, "", ""))
 
     async def _keep(self) -> None:
-        """Look for what is due about certificates, now and then."""
+        """Check from time to time what is due about certificates."""
         life = self._server.lifetimes.leaf
         while True:
             await asyncio.sleep(min(self._server.file_check_interval, life / 10))
@@ -298,7 +300,7 @@ class _Serving:
                 log.exception("the certificate of the webhooks was not looked at")
 
     async def _look_at_last(self) -> None:
-        """Look for the first certificate, until those who share it can be reached."""
+        """Check for the first certificate, until those who share it can be reached."""
         while True:
             try:
                 return await self._look()
@@ -308,7 +310,7 @@ class _Serving:
 
     async def _look(self) -> None:
         assert self._certificates is not None, "it serves HTTPS"
-        # A consumer that never comes back must not keep a certificate for ever.
+        # A consumer that never returns must not block a certificate permanently.
         if self._offered is not None:
             offered, at = self._offered
             if at + self._certificates.overlap <= self._now:
@@ -323,7 +325,7 @@ class _Serving:
             self._changes.put_nowait(served)
 
     def _authorities_of_clients(self) -> str:
-        """The content of `verify_cafile`; if it is broken, that from before."""
+        """The content of `verify_cafile`; if it is broken, the former content."""
         path = self._server.verify_cafile
         if path is None:
             return ""
@@ -340,7 +342,7 @@ class _Serving:
             return self._clients
 
     def _settings(self, clients: str) -> ssl.SSLContext:
-        """TLS settings without a certificate; one's own are those of the user."""
+        """TLS settings without a certificate: the user's own context, or a new one."""
         server = self._server
         context = server.context
         if context is None:
@@ -373,10 +375,10 @@ class _Serving:
         name: str | None,
         base: ssl.SSLContext,
     ) -> None:
-        """A handshake begins: it takes the present certificate.
+        """Choose the present certificate for a new handshake.
 
-        New settings for each certificate, since one that has another kind of key would
-        stand beside the old one in the same settings.
+        Each certificate gets new settings: one with another kind of key would be added
+        to the old one in the same settings.
         """
         if self._context is not None and self._context is not base:
             connection.context = self._context
@@ -422,7 +424,7 @@ class _Serving:
             )
         except web.HTTPException:
             raise
-        except RecursionError:  # the author's code has its own answer to one
+        except RecursionError:  # the author's code handles this error itself
             raise Refusal(400, _TOO_DEEP) from None
         except Exception as problem:
             if isinstance(problem, TimeoutError) and time.expired():
@@ -466,13 +468,13 @@ def _certificates_of(
         server.pkeyfile or server.certfile,
         server.cadata if server.cadata is not None else server.cafile,
         server.password,
-        # Replicas may get new files as late as at their next look.
+        # Replicas may get new files only at their next check.
         2 * server.file_check_interval,
     )
 
 
 def _reachable(addr: str | None) -> str:
-    """The address at which one that stands for all interfaces is reached.
+    """The address at which a wildcard address is reached.
 
     >>> [*map(_reachable, (None, "0.0.0.0", "::", "10.0.0.1"))]
     ['localhost', '127.0.0.1', '::1', '10.0.0.1']
@@ -489,7 +491,7 @@ def _reachable(addr: str | None) -> str:
 
 
 def _is_among(name: str, names: frozenset[str]) -> bool:
-    """Whether a certificate of these names is one for a name (RFC 6125).
+    """Whether a certificate with these names is valid for a name (RFC 6125).
 
     >>> _is_among("a.ns.svc", frozenset({"*.ns.svc"})), _is_among("b", frozenset("a"))
     (True, False)
@@ -500,7 +502,7 @@ def _is_among(name: str, names: frozenset[str]) -> bool:
 
 
 def _sockets_at(addr: str | None, port: int | None) -> list[socket.socket]:
-    """Sockets that listen at an address, all at one port; None stands for any.
+    """Sockets that listen on an address, all on one port; None means any.
 
     Raises `OSError` with a sentence.
     """

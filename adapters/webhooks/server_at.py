@@ -1,4 +1,4 @@
-"""A server of webhooks for an address, which may be another than the server's own."""
+"""A webhook server for an address, which may differ from the server's own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["server_at"]
 
 
 class _Elsewhere:
-    """A server of webhooks that is reached at another address than its own."""
+    """A webhook server that is reached at another address than its own."""
 
     def __init__(self, server: Any, client: Mapping[str, Any]) -> None:
         self._server = server
@@ -26,7 +26,7 @@ class _Elsewhere:
 
     @property
     def store(self) -> Store | None:
-        """Where replicas share their authority."""
+        """The store in which replicas share their authority."""
         store: Store | None = self._server.store
         return store
 
@@ -35,9 +35,9 @@ class _Elsewhere:
         self._server.store = store
 
     def distrust(self, client: WebhookClientConfig) -> str:
-        """Why the API server would refuse the certificate; "" if that is not known.
+        """The reason why the API server would refuse the certificate; "" if not known.
 
-        Another server may stand before this one at a URL, with another certificate.
+        At a URL, another server may be in front of this one, with another certificate.
         """
         if client.get("service") is None:
             return ""
@@ -55,7 +55,7 @@ class _Elsewhere:
 
 
 def server_at(address: Address) -> Any:
-    """A server of webhooks for an address."""
+    """A webhook server for an address."""
     hosts = hosts_of(address.client)
     server = WebhookServer(
         addr=address.host,

@@ -1,7 +1,7 @@
 """The authorities of an operator's webhooks in a Secret, which its replicas share.
 
-Replicas may start at the same time: a write names the version that it was made for, so
-that the API server takes the first one alone, and the others read that.
+Replicas may start at the same time. A write has a resourceVersion, so the API server
+accepts only the first one, and the other replicas read that.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _PEM = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----.+?-----END \1-----", re.S)
 class SharedSecret:
     """A Secret with authorities (`fnop.adapters.webhooks.certificates.Store`).
 
-    It is made if there is none. One of the type `kubernetes.io/tls` keeps its type, and
-    has an authority and its key. It takes the rights to get, create and patch Secrets.
+    It is created if it does not exist. A Secret of the type `kubernetes.io/tls` keeps
+    its type, and has an authority and its key. The operator needs the rights to get,
+    create and patch Secrets.
     """
 
     def __init__(self, api: Asked, namespace: str, name: str) -> None:
@@ -77,7 +78,8 @@ class SharedSecret:
             path = path_of(SECRETS, self._namespace, self._name)
             request = ApiRequest("PATCH", path, (), change, MERGE_PATCH)
         response = await self._sent(request)
-        if response.status in (404, 409):  # another replica, or somebody, was faster
+        # another client, such as a replica, was faster
+        if response.status in (404, 409):
             return False
         self._expect(response, "written", 200, 201)
         return True
@@ -103,7 +105,7 @@ class SharedSecret:
         raise OSError(text)
 
     def _pairs(self, secret: Any) -> Iterator[Pair]:
-        """The authorities in it.  Raises `ValueError` for what is none."""
+        """The authorities in it. Raises `ValueError` for an invalid one."""
         first, second = _KEYS.get(secret.get("type"), _DEFAULT_KEYS)
         data = secret.get("data") or {}
         certificates = self._blocks(data, first, b"CERTIFICATE")

@@ -1,4 +1,4 @@
-"""Whether the API server will trust the certificate of webhooks, tried beforehand."""
+"""A test whether the API server will trust the certificate of webhooks."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from fnop.core.values.errors import joined
 
 __all__ = ["refusal_of"]
 
-# OpenSSL: X509_V_ERR_CERT_HAS_EXPIRED; X509_V_ERR_HOSTNAME_MISMATCH and that of an IP
-# address; and the errors of a chain that ends at no authority that is known.
+# OpenSSL: X509_V_ERR_CERT_HAS_EXPIRED; X509_V_ERR_HOSTNAME_MISMATCH and the same for an
+# IP address; and the errors of a chain that ends at no known authority.
 _EXPIRED, _OTHER_NAME, _UNKNOWN_AUTHORITY = 10, (62, 64), (2, 18, 19, 20, 21)
-# A handshake takes fewer flights of messages than that.
+# A handshake takes fewer flights of messages than this.
 _FLIGHTS = 10
 
 
 def refusal_of(served: Served, bundle: bytes, host: str) -> str:
-    """The reason for which a client refuses a certificate, and the remedy; else "".
+    """The reason why a client refuses a certificate, and the remedy; else "".
 
     The client knows the authorities of the `bundle`, and calls the server by `host`.
-    They make a handshake in memory, by the rules of Go: the names are those of the
-    subject alternative name alone, and an authority may be an intermediate one.
+    They make a handshake in memory, by the rules of Go. Only the subject alternative
+    names count, and an authority may be an intermediate one.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.hostname_checks_common_name = False
@@ -30,7 +30,7 @@ def refusal_of(served: Served, bundle: bytes, host: str) -> str:
         context.load_verify_locations(cadata=bundle.decode("ascii", "replace"))
         answering = context_with(served, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     except (ssl.SSLError, ValueError):
-        return ""  # whoever reads these has complained of them
+        return ""  # the code that reads these has reported them
     problem = _shake_hands(context, answering, host)
     if problem is None:
         return ""

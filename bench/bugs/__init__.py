@@ -1,1 +1,1 @@
-"""Bugs of real operators, each as a small operator, beside one without it."""
+"""Bugs of real operators, each as a small operator, next to one without it."""

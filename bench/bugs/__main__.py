@@ -1,9 +1,9 @@
-"""`python -m bench.bugs [NAME...]`: what the explorer finds of the bugs, and how soon.
+"""`python -m bench.bugs [NAME...]`: the bugs that the explorer finds, and the cost.
 
-The first column of each line is the bug; then whether it was found by a property that
-is expected, by which schedule, after how many schedules and milliseconds, and how many
-alarms all single faults raise for the operator without the bug. JOBS is the number of
-processes, by default one for each core.
+The first column of each line is the bug. Then the line shows whether an expected
+property found it, by which schedule, and after how many schedules and milliseconds.
+Last comes the number of alarms that all single faults raise for the operator without
+the bug. JOBS is the number of processes, by default one for each core.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fnop.adapters.common.collector import calm_collector
 from fnop.interpreters.check.campaign.explore import Explorer
 from fnop.interpreters.check.state.kinds import in_words
 
-# A search that has not found a bug by then has missed it.
+# A search that has not found a bug by then counts as missed.
 SCHEDULES_MAX = 2_000
 
 
@@ -57,7 +57,7 @@ def search(bug: Bug) -> Found | None:
 
 
 def alarms(bug: Bug) -> tuple[int, list[str]]:
-    """Try all single faults on the operator without the bug; what they find."""
+    """Try all single faults on the operator without the bug; return the alarms."""
     explorer = Explorer(case_of(bug.folder, "fixed"))
     found: list[str] = []
     schedules = explorer.singles()

@@ -21,7 +21,7 @@ BUGS = sorted(path.parent for path in HERE.glob("*/meta.toml"))
 
 
 class Bug(NamedTuple):
-    """A bug: where it was seen, what shows it, and what it takes."""
+    """A bug: its source, the properties that show it, and the needed options."""
 
     slug: str
     folder: Path

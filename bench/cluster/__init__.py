@@ -1,1 +1,1 @@
-"""The simulated cluster, beside kube-apiserver and etcd, and by itself."""
+"""The simulated cluster, next to kube-apiserver and etcd, and by itself."""

@@ -1,7 +1,7 @@
 """The command: `python -m bench.cluster`.
 
-The simulated cluster behind HTTP (`fnop cluster`), beside kube-apiserver and etcd,
-both with TLS, in interleaved rounds; then the simulated cluster by itself.
+The simulated cluster behind HTTP (`fnop cluster`) next to kube-apiserver and etcd, both
+with TLS, in interleaved rounds; then the simulated cluster by itself.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def simulated(folder: Path) -> Iterator[tuple[Target, Callable[[], float], float
     """`fnop cluster` with TLS; its peak memory in MB, and its seconds to readiness."""
     kubeconfig, log = folder / "simulated.kubeconfig", folder / "simulated.log"
     command = [sys.executable, "-m", "fnop", "cluster", "--port", "0", "--tls"]
-    # Installed packages are compiled; so shall be what runs from its source.
+    # Installed packages are compiled, so code that runs from its source must be, too.
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
     with log.open("wb") as output:
@@ -95,7 +95,7 @@ def medians(rounds: Sequence[Figures]) -> Figures:
 
 
 def table(real: Figures, ours: Figures) -> tuple[str, list[str]]:
-    """A Markdown table, and what missed its budget."""
+    """A Markdown table, and the missed budgets."""
     lines = ["|  | kube-apiserver + etcd | fnop cluster | ratio |", "| --- " * 4 + "|"]
     missed = []
     for name, figure in asdict(real).items():

@@ -1,4 +1,4 @@
-"""One keep-alive connection that costs next to nothing.
+"""One keep-alive connection with minimal cost.
 
 The load and the servers share two cores: a heavier client would measure itself.
 """
@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are of no common class with asyncio's.
+        # uvloop's transports share no class with asyncio's.
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         body: bytes = b"",
         content_type: str = "application/json",
     ) -> tuple[int, bytes]:
-        """The status and the body of the answer."""
+        """Send a request; return the status and the body of the answer."""
         head = (
             f"{method} {path} HTTP/1.1\r\n{self._head}Content-Type: {content_type}\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
         return await self._answer
 
     async def json(self, method: str, path: str, body: Json | None = None) -> Json:
-        """The parsed answer; raises RuntimeError where it is no success."""
+        """The parsed answer; raises RuntimeError if it is not a success."""
         data = b"" if body is None else orjson.dumps(body)
         status, content = await self.send(method, path, data)
         if status >= 300:
@@ -126,7 +126,7 @@ def parse(buffer: bytes | bytearray) -> tuple[int, bytes] | None:
 
 
 def unchunked(raw: bytes) -> bytes | None:
-    """The content of a chunked body, or None where its end is missing.
+    """The content of a chunked body, or None if its end is missing.
 
     >>> unchunked(b"2\\r\\nok\\r\\n0\\r\\n\\r\\n")
     b'ok'

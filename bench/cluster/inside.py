@@ -33,7 +33,7 @@ class Inside:
 
 
 def measure(count: int = 5000) -> Inside:
-    """All of it in this process, but for the memory, which needs a fresh one."""
+    """Measure everything in this process; only the memory needs a fresh one."""
     cluster = sent(empty_cluster(), "POST", DEFINITIONS, CRD)
     for number in range(100):
         cluster = sent(cluster, "POST", MAPS, config_map(f"map-{number}", 1300))
@@ -93,7 +93,7 @@ def reading(number: int) -> ApiRequest:
 def rate(
     cluster: Cluster, count: int, request_of: Callable[[int], ApiRequest]
 ) -> float:
-    """Answers per second; the moment moves on by a millisecond each time."""
+    """Answers per second; the time advances by a millisecond each time."""
     requests = [request_of(number) for number in range(count)]
     begin = time.perf_counter()
     for number, request in enumerate(requests):
@@ -107,7 +107,7 @@ def populated(count: int = 10_000, size: int = 2000) -> Cluster:
     """A cluster with a number of custom objects."""
     cluster = sent(empty_cluster(), "POST", DEFINITIONS, CRD)
     for number in range(count):
-        # Through JSON, as it comes from a client: nothing is shared beforehand.
+        # Through JSON, as from a client: nothing is shared beforehand.
         body = orjson.loads(orjson.dumps(widget(f"widget-{number}", size)))
         cluster = sent(cluster, "POST", PATH, body)
     return cluster
@@ -124,7 +124,7 @@ def fork_microseconds(forks: int = 1000) -> tuple[float, float]:
         answer(fork, one, NOW)[0] for fork, one in zip(kept, requests, strict=True)
     ]
     end = time.perf_counter()
-    # No fork has seen what another one wrote.
+    # No fork has seen another one's writes.
     assert {fork.version for fork in changed} == {original.version + 1}
     return (between - begin) / forks * 1e6, (end - between) / forks * 1e6
 

@@ -1,4 +1,4 @@
-"""The requests: create, get, patch, list, and a watch that many follow."""
+"""The requests: create, get, patch, list, and a watch with many followers."""
 
 import asyncio
 import time
@@ -119,7 +119,7 @@ Send = Callable[[Connection, int], Awaitable[None]]
 
 
 async def measure(target: Target, scale: float = 1.0) -> Figures:
-    """One round on a server; what it makes is deleted at the end."""
+    """Run one round on a server, and delete its objects at the end."""
     admin = await target.open()
     await define(admin)
     few, many = max(20, int(300 * scale)), max(64, int(1600 * scale))
@@ -145,7 +145,7 @@ async def measure(target: Target, scale: float = 1.0) -> Figures:
 
 
 async def define(admin: Connection) -> None:
-    """Have the kind, and wait until the server serves it."""
+    """Create the kind, and wait until the server serves it."""
     status, answer = await admin.send("POST", DEFINITIONS, orjson.dumps(CRD))
     if status not in (201, 409):
         raise RuntimeError(f"cannot create the kind: {answer[:300]!r}")
@@ -167,7 +167,7 @@ async def filled(target: Target, count: int) -> None:
 
 
 async def rate(target: Target, clients: int, count: int, send: Send) -> float:
-    """Measure the requests per second that a number of clients get answered."""
+    """Measure the answered requests per second of a number of clients."""
     connections = [await target.open() for _ in range(clients)]
     numbers = iter(range(count))
 

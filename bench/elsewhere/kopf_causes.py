@@ -1,11 +1,11 @@
-"""The example 19-database, with Kopf: by causes, as its documentation leads one.
+"""The example 19-database, with Kopf: by causes, as its documentation suggests.
 
-A look at all children for each change of a database, for each event of a child, and
-every minute. Nothing puts the looks of one database in order, and an event handler that
-has failed is not called again: the next event repairs it, or the timer.
+It checks all children for each change of a database, for each event of a child, and
+every minute. Nothing orders the checks of one database. Kopf does not call a failed
+event handler again: the next event repairs it, or the timer.
 """
 
-# Types are checked without the bench extra, too: then Kopf is not there.
+# Types are checked without the bench extra, too: then Kopf is missing.
 # mypy: disable-error-code="import-not-found, untyped-decorator, arg-type"
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The children of a database, for both operators that are written with Kopf.
 
-One look reads all of them anew and applies what differs, with lightkube.
+Each check reads all of them again and applies the differences, with lightkube.
 """
 
 # Types are checked without the bench extra, too: then neither library is there.
@@ -37,18 +37,18 @@ Manifest = dict[str, Any]
 
 
 def owner_of(meta: Any) -> Manifest:
-    """The reference to the database to which an object belongs, or {}."""
+    """The reference to the database that an object belongs to, or {}."""
     found = meta.get("ownerReferences") or ()
     return next((each for each in found if each["kind"] == "Database"), {})
 
 
 def is_child(meta: kopf.Meta, **_: Any) -> bool:
-    """By its reference: a child that has lost its labels is to be seen, too."""
+    """Whether it is a child by its reference, even if it has lost its labels."""
     return owner_of(meta) != {}
 
 
 async def looked_after(api: AsyncClient, name: str, namespace: str, uid: str) -> float:
-    """Bring about what a database desires; the seconds till the next look."""
+    """Make a database's children as desired; return the seconds to the next check."""
     owner = await read(api, Database, name, namespace)
     if owner is None or is_going(owner) or owner["metadata"]["uid"] != uid:
         return RESYNC_SECONDS
@@ -97,10 +97,11 @@ async def read(
 async def apply(
     api: AsyncClient, manifest: Manifest, found: Manifest | None, owner: Manifest
 ) -> None:
-    """Apply a child, unless it is there as desired, or not ours.
+    """Apply a child, unless it is as desired, or belongs to another owner.
 
-    A digest is kept of what was applied: a field that is not desired any more goes with
-    the next apply, and comparing what is desired with what is there does not show it.
+    A digest of the applied state is kept. A field that is no longer desired is removed
+    by the next apply, but comparing the desired with the present state does not show
+    it.
     """
     kopf.append_owner_reference(manifest, owner)
     text = json.dumps(manifest, sort_keys=True).encode()
@@ -114,8 +115,8 @@ async def apply(
     if found and not differs(manifest, found):
         return
     if found and differs(claims(manifest), claims(found)):
-        # A volume's size is for good in a StatefulSet: it is made anew, and finds the
-        # volumes that are there.
+        # A volume's size is immutable in a StatefulSet: it is recreated, and finds the
+        # existing volumes.
         name = manifest["metadata"]["name"]
         cascade = CascadeType.BACKGROUND
         await api.delete(CHILDREN[kind], name, namespace=namespace, cascade=cascade)
@@ -130,7 +131,7 @@ async def tell(
     problems: list[Exception],
     now: datetime,
 ) -> None:
-    """Conditions and the endpoint; others' conditions stay."""
+    """Write the conditions and the endpoint; others' conditions stay."""
     meta, size = owner["metadata"], owner["spec"]["size"]
     status = owner.get("status") or {}
     ready = stateful_set.get("status", {}).get("readyReplicas", 0)
@@ -152,7 +153,8 @@ async def tell(
         "endpoint": f"{meta['name']}.{meta['namespace']}.svc:{PORT}",
     }
     if desired != {key: status.get(key) for key in desired}:
-        # A merge patch replaces the list: not if somebody has changed it meanwhile.
+        # A merge patch replaces the list: not if another client has changed it
+        # meanwhile.
         lock = {"resourceVersion": meta["resourceVersion"]}
         await api.patch(
             Database.Status,
@@ -199,7 +201,7 @@ def claims(found: Manifest) -> Any:
 
 
 def differs(wanted: Any, found: Any) -> bool:
-    """Whether a field is not as wanted; the API server and others add more."""
+    """Whether a field is not as wanted; the API server and others add fields."""
     if isinstance(wanted, dict):
         fields = found if isinstance(found, dict) else {}
         return any(differs(each, fields.get(key)) for key, each in wanted.items())
@@ -219,7 +221,7 @@ def password_in(secret: Any) -> tuple[str, datetime]:
 
 
 def next_size(wanted: int, stateful_set: Any) -> int:
-    """The replicas to ask for now: fewer only one by one, each when the last went."""
+    """The replicas to request now: decrease one by one, each after the last is gone."""
     asked: int = stateful_set.get("spec", {}).get("replicas", 0)
     if wanted >= asked:
         return wanted

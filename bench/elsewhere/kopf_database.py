@@ -1,10 +1,10 @@
 """The example 19-database, with Kopf: a daemon for each database, woken by events.
 
-The daemon is the only one that writes, so there is one order for a database and its
-children, and what has failed is tried again.
+Only the daemon writes, so a database and its children have one order, and the daemon
+retries failures.
 """
 
-# Types are checked without the bench extra, too: then Kopf is not there.
+# Types are checked without the bench extra, too: then Kopf is missing.
 # mypy: disable-error-code="import-not-found, untyped-decorator, arg-type"
 
 import asyncio
@@ -56,7 +56,7 @@ async def database(
     logger: kopf.Logger,
     **_: Any,
 ) -> None:
-    """One look after the other; a failed one is repeated after a growing pause."""
+    """Check again and again; repeat a failed check after a growing pause."""
     failures, woken = 0, memo.woken.setdefault(uid, asyncio.Event())
     try:
         while not stopped:

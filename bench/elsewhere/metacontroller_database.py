@@ -1,7 +1,7 @@
 """The example 19-database as the sync hook of a Metacontroller CompositeController.
 
 Metacontroller keeps the order, the watches, the retries and the children; the hook is a
-function from what there is to what should be. metacontroller.yaml declares it.
+function from the present to the desired state. metacontroller.yaml declares it.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ ADDRESS = ("", 8080)
 def sync(request: Any, now: datetime, drawn: str) -> dict[str, Any]:
     """The children and the status that a database desires.
 
-    `drawn` is a new password, for the case that one is needed.
+    `drawn` is a new password, in case one is needed.
     """
     parent, children = request["parent"], request["children"]
     spec, meta = parent["spec"], parent["metadata"]
@@ -36,15 +36,15 @@ def sync(request: Any, now: datetime, drawn: str) -> dict[str, Any]:
         secret(name, password, made),
         service(name),
     ]
-    # A volume's size is for good in a StatefulSet. What is left out is deleted; the
-    # call after that names it again, and it finds the volumes that are there.
+    # A volume's size is immutable in a StatefulSet. Metacontroller deletes objects
+    # missing here; the next call names it again, and it finds the existing volumes.
     if not stateful_set or disk_of(stateful_set) == spec["disk"]:
         replicas = next_size(size, stateful_set)
         desired.append(workload(name, replicas, spec["disk"], settings))
     ready = stateful_set.get("status", {}).get("readyReplicas", 0)
     return {
         "children": desired,
-        # It takes the place of the status that there is, with others' conditions.
+        # It replaces the present status, with others' conditions.
         "status": {
             "conditions": with_ready(parent, ready == size, f"{ready}/{size}", now),
             "endpoint": f"{name}.{meta['namespace']}.svc:{PORT}",
@@ -56,7 +56,7 @@ def sync(request: Any, now: datetime, drawn: str) -> dict[str, Any]:
 def with_ready(
     parent: Any, is_ready: bool, message: str, now: datetime
 ) -> list[dict[str, Any]]:
-    """The conditions that there are, with that of readiness."""
+    """The present conditions, with Ready updated."""
     status = "True" if is_ready else "False"
     found = {e["type"]: e for e in parent.get("status", {}).get("conditions", ())}
     before = found.get("Ready", {})
@@ -103,7 +103,7 @@ def password_in(secret: Any) -> tuple[str, datetime]:
 
 
 def next_size(wanted: int, stateful_set: Any) -> int:
-    """The replicas to ask for now: fewer only one by one, each when the last went."""
+    """The replicas to request now: decrease one by one, each after the last is gone."""
     asked: int = stateful_set.get("spec", {}).get("replicas", 0)
     if wanted >= asked:
         return wanted

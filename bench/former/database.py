@@ -126,7 +126,7 @@ async def rotate(
 
 
 async def with_replacement(wanted: dict[str, Any], database: Any) -> None:
-    """Apply a StatefulSet; one whose volumes have another size is made anew."""
+    """Apply a StatefulSet; if its volumes have another size, it is recreated."""
     name = wanted["metadata"]["name"]
     try:
         await fnop.apply(owned(wanted, database), force=True)
@@ -138,7 +138,7 @@ async def with_replacement(wanted: dict[str, Any], database: Any) -> None:
 
 
 async def readiness(database: Any, stateful_set: Any, now: datetime) -> dict[str, Any]:
-    """The status with the condition Ready merged into the conditions there are."""
+    """The status with the condition Ready merged into the present conditions."""
     size = database["spec"]["size"]
     ready = stateful_set.get("status", {}).get("readyReplicas", 0)
     told = {
@@ -174,7 +174,7 @@ def is_going(found: Any) -> bool:
 
 
 def differs(wanted: Any, found: Any) -> bool:
-    """Whether a field is not as wanted; the API server fills in more."""
+    """Whether a field is not as wanted; the API server fills in others."""
     if isinstance(wanted, dict):
         return any(differs(each, found.get(key, {})) for key, each in wanted.items())
     if isinstance(wanted, list):
@@ -204,7 +204,7 @@ def password_in(secret: Any) -> tuple[str, datetime]:
 
 
 def next_size(wanted: int, stateful_set: Any) -> int:
-    """The replicas to ask for now: fewer only one by one, each when the last went."""
+    """The replicas to request now: decrease one by one, each after the last is gone."""
     asked = stateful_set.get("spec", {}).get("replicas", 0)
     if wanted >= asked:
         return wanted

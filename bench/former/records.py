@@ -33,7 +33,7 @@ async def publish(
 
 @fnop.on.resume("records")
 async def resumed(spec: fnop.Spec, body: fnop.Body, name: str, **_: Any) -> None:
-    """Changes of the index while no operator ran are undone."""
+    """Undo changes to the index while no operator ran."""
     found = await fnop.get("configmaps", name=name)
     if found is None or differs(index_of(body, wanted_by(spec)), found):
         await fnop.apply(index_of(body, wanted_by(spec)), force=True)
@@ -59,7 +59,7 @@ def wanted_by(spec: Any) -> dict[str, str]:
 
 
 def told(body: Any, ready: bool, reason: str, now: Any) -> dict[str, Any]:
-    """The status with the condition Ready merged into the conditions there are."""
+    """The status with the condition Ready merged into the present conditions."""
     condition = {
         "type": "Ready",
         "status": "True" if ready else "False",
@@ -97,7 +97,7 @@ def index_of(body: Any, records: dict[str, str]) -> dict[str, Any]:
 
 
 def differs(wanted: Any, found: Any) -> bool:
-    """Whether a field is not as wanted; the API server fills in more."""
+    """Whether a field is not as wanted; the API server fills in others."""
     if isinstance(wanted, dict):
         return any(differs(each, found.get(key, {})) for key, each in wanted.items())
     if isinstance(wanted, list):

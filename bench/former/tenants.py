@@ -25,7 +25,7 @@ async def tenant(body: fnop.Body, now: Any, **_: Any) -> None:
 
 @fnop.on.delete("tenants")
 async def gone(name: str, namespace: str | None, **_: Any) -> None:
-    """The namespace goes, with all that is in it."""
+    """Delete the namespace, with everything in it."""
     await fnop.delete("namespaces", name=f"{namespace}-{name}")
     if await fnop.get("namespaces", name=f"{namespace}-{name}") is not None:
         raise fnop.TemporaryError("the namespace is still there", delay=2)
@@ -52,7 +52,7 @@ async def template_seen(
 async def child_seen(
     body: fnop.Body, labels: fnop.Labels, type: str | None, now: Any, **_: Any
 ) -> None:
-    """A child that was deleted, or that is not as it should be, is set right."""
+    """Repair a child that was deleted, or that is not as desired."""
     where = {"name": labels["tenant"], "namespace": labels["tenant-namespace"]}
     found = await fnop.get("tenants", **where)
     if found is None or "deletionTimestamp" in found["metadata"]:
@@ -75,7 +75,7 @@ async def build(body: Any, now: Any) -> None:
         try:
             made = await fnop.apply(wanted, force=True)
         except fnop.Refused as problem:
-            # The role of a binding is for good.
+            # The role of a binding is immutable.
             if problem.status != 422 or wanted["kind"] != "RoleBinding":
                 raise
             place = wanted["metadata"]["namespace"]
@@ -96,7 +96,7 @@ async def quota_of(body: Any) -> dict[str, str] | None:
 
 
 async def tell(body: Any, quota: Any, space: Any, now: Any) -> None:
-    """Merge the condition Ready into the conditions, if it is another one."""
+    """Merge the condition Ready into the conditions, if it has changed."""
     meta, status = body["metadata"], body.get("status", {})
     active = space.get("status", {}).get("phase") == "Active"
     reason = "NoTemplate" if quota is None else "Served" if active else "Starting"
@@ -166,7 +166,7 @@ def children(body: Any, hard: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def differs(wanted: Any, found: Any) -> bool:
-    """Whether a field is not as wanted; the API server fills in more."""
+    """Whether a field is not as wanted; the API server fills in others."""
     if isinstance(wanted, dict):
         return any(differs(each, found.get(key, {})) for key, each in wanted.items())
     if isinstance(wanted, list):

@@ -1,1 +1,1 @@
-"""A restart over a large collection that needs nothing."""
+"""A restart over a large collection without any work to do."""

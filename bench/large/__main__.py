@@ -44,7 +44,7 @@ NOTES = (
     f"The goals are those of {GOALS_OBJECTS:,} objects of {GOALS_SIZE:,} bytes.",
     "Kopf keeps no objects: only `kopf-index` and `fnop-index` hold the same.",
 )
-# One operator's troubles leave the figures of the others.
+# One operator's problems do not affect the figures of the others.
 TROUBLES = (Failed, aiohttp.ClientError)
 
 
@@ -93,7 +93,7 @@ def options(args: Sequence[str]) -> Options:
 
 
 def families(names: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """The contenders that go on with the same handled objects, by who handles them.
+    """The contenders that share handled objects, by the operator that handles them.
 
     >>> families(["floor", "kopf", "kopf-pages"])
     {'floor': ['floor'], 'kopf': ['kopf', 'kopf-pages']}
@@ -109,7 +109,7 @@ async def measure(
 ) -> None:
     """Prepare the collection by one operator, and start each of its variants over it.
 
-    Both are done with a single object first.
+    Both are first done with a single object.
     """
     async with connect(kubeconfig) as session:
         await workload.define(session)
@@ -150,7 +150,7 @@ def summary(run: Run) -> str:
 
 
 def conclude(given: Options, results: Results) -> int:
-    """Print the results; 0 when every contender ran and no goal was missed."""
+    """Print the results; return 0 if every contender ran and no goal was missed."""
     found = results.medians()
     judged = verdicts(found)
     loop = "uvloop" if loop_factory() else "asyncio"

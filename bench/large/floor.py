@@ -2,8 +2,8 @@
 
     python -m bench.large.floor NAMESPACE
 
-It lists by pages and keeps each object as its JSON by its name, as a program would
-that has to look something up in other objects.
+It lists by pages and keeps each object as its JSON by its name, like a program that
+looks up data in other objects.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ class Keeping(floor.Floor):
         return await super().list()
 
     def offer(self, body: Json) -> None:
-        # orjson's buffer grows by doubling, and the rest of it lies in pieces that are
-        # too small for the next one: copies take a third of the memory.
+        # orjson's buffer grows by doubling, and the rest of it is left in pieces that
+        # are too small for the next one: copies take a third of the memory.
         self.kept[body["metadata"]["name"]] = bytes(memoryview(orjson.dumps(body)))
         super().offer(body)
 

@@ -2,9 +2,9 @@
 
     python -m bench.large.front PORT CERTIFICATE KEY
 
-It answers the roots of discovery itself, and passes on the bytes of all else as they
-are: `tests.cluster.crd_front` reads each answer, which a large collection would wait
-for.  It prints its own port, and answers GET /received with the bytes that the server
+It answers the roots of discovery itself, and passes on all other bytes unchanged.
+`tests.cluster.crd_front` reads each answer, which would delay a large collection. It
+prints its own port, and answers GET /received with the number of bytes that the server
 behind it has sent.
 """
 
@@ -79,7 +79,7 @@ class Front:
                     returning = asyncio.create_task(self.pass_on(behind[0], writer))
                 behind[1].write(head + body)
         except (OSError, asyncio.IncompleteReadError):
-            pass  # either of the two has gone
+            pass  # one of the two has closed
         finally:
             if returning is not None:
                 returning.cancel()
@@ -88,7 +88,7 @@ class Front:
             writer.close()
 
     def answer(self, path: str) -> bytes | None:
-        """The answer to a path of the front's own."""
+        """The answer to one of the front's own paths."""
         found = self.received if path == RECEIVED else ROOTS.get(path)
         if found is None:
             return None

@@ -1,11 +1,11 @@
 """The operator of the large collection, written with Kopf.
 
 BENCH_LARGE names a variant: `pages` lists by pages, `streaming` has streaming lists,
-`index` has an index of all objects.  BENCH_LARGE_CRD tells that the server has no
+`index` has an index of all objects.  BENCH_LARGE_CRD means that the server has no
 namespaces, which Kopf would list and watch.
 """
 
-# Types are checked without the bench extra, too: then Kopf is not there.
+# Types are checked without the bench extra, too: then Kopf is missing.
 # mypy: disable-error-code="import-not-found, untyped-decorator"
 
 import os

@@ -1,4 +1,4 @@
-"""The objects of the collection: custom objects as people have them.
+"""The objects of the collection: custom objects like those of real users.
 
 All values are derived from the object's number by a hash, so that one object repeats
 little of another one.
@@ -37,7 +37,7 @@ def name_of(number: int) -> str:
 
 
 def item(number: int, length: int) -> Json:
-    """An object whose own JSON has so many bytes, if they are enough for its fields."""
+    """An object whose own JSON has this number of bytes, if its fields fit."""
     draw = Draw(number)
     body: Json = {
         "apiVersion": f"{GROUP}/v1",

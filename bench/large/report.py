@@ -1,4 +1,4 @@
-"""Figures from restarts, and the goals that they are held against."""
+"""Figures from restarts, and their goals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bench.report import Figures, Verdict
 
 HELD_TO_GOALS = "fnop"
-# The goals are those of so many objects of so many bytes.
+# The goals apply to this number of objects of this number of bytes.
 GOALS_OBJECTS, GOALS_SIZE = 50_000, 2_048
 MB = 2**20
 GOALS = (
@@ -23,7 +23,7 @@ class Run:
     contender: str
     objects: int
     first: float  # seconds from the start of the process to a result of a new object
-    last: float  # the same for a new object behind all others
+    last: float  # the same for a new object after all others
     cpu: float  # seconds, user and system, until it is at rest
     resident: int  # bytes at rest
     peak: int  # bytes
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """The mean sizes of an object that is handled, in bytes."""
+    """The mean sizes of a handled object, in bytes."""
 
     size: float
     packed: float  # by zlib, each object by itself

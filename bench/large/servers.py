@@ -14,7 +14,7 @@ __all__ = ["SERVERS", "missing"]
 
 
 def missing(server: str) -> str | None:
-    """Why this server cannot be started here, or None."""
+    """The reason why this server cannot be started here, or None."""
     if server == "full":
         return envtest.missing()
     if shutil.which("openssl") is None:

@@ -25,11 +25,11 @@ from bench.levels.__main__ import cpu_of
 from bench.process import Process, environment
 from bench.trial import Failed
 
-# An operator is at rest when it uses next to no CPU time for so long.
+# An operator is at rest when it uses next to no CPU time for this long.
 REST_SECONDS = 3.0
-# The CPU seconds that an operator at rest may use meanwhile.
+# The CPU seconds that an operator at rest may use in that time.
 STANDSTILL = 0.02
-# The longest wait for that; then the operator is measured as it is.
+# The longest wait for that; then the operator is measured anyway.
 RESTLESS_SECONDS = 120.0
 PROGRESS_SECONDS = 10.0
 TOO_MANY_REQUESTS = 429
@@ -52,7 +52,7 @@ class Server:
     async def ask(
         self, status: int, method: str, path: str, body: Json | None = None
     ) -> None:
-        """Send a request that is to have this status; a busy server is asked again."""
+        """Send a request that must get this status; repeat it if the server is busy."""
         while True:
             found, answer = await request(self.session, method, path, body)
             if found == status:
@@ -68,14 +68,14 @@ class Server:
             await self.ask(201, "POST", "/api/v1/namespaces", body)
 
     async def received(self) -> int | None:
-        """The bytes that the API server has sent so far, where a front counts them."""
+        """The bytes that the API server has sent so far, if a front counts them."""
         if not self.has_front:
             return None
         async with self.session.get(RECEIVED) as response:
             return int(await response.text())
 
     async def length_for(self, size: int) -> int:
-        """The length of an object's own JSON where the server sends *size* bytes."""
+        """The length of an object's own JSON if the server sends *size* bytes."""
         await self.namespace(probing := "bench-probe")
         collection = Collection(self, probing, size)
         await collection.create(0)
@@ -109,7 +109,7 @@ class Server:
 class Seen:
     """The changes that a watch has shown."""
 
-    handled: dict[str, float] = field(default_factory=dict)  # names, and when
+    handled: dict[str, float] = field(default_factory=dict)  # names, and times
     changed: set[str] = field(default_factory=set)
 
     def see(self, body: Json) -> None:
@@ -161,7 +161,7 @@ class Collection:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[Seen]:
-        """All changes of the time of the block."""
+        """All changes during the block."""
         seen = Seen()
         version = await workload.version(self.server.session, self.namespace)
 
@@ -241,7 +241,7 @@ class Collection:
         )
 
     async def guarded(self, process: Process, work: Awaitable[T]) -> T:
-        """Await the work unless the process ends, or the deadline passes, before."""
+        """Await the work; fail if the process ends, or the deadline passes, before."""
         working = asyncio.ensure_future(work)
         await asyncio.wait(
             {working, process.exited},
@@ -260,7 +260,7 @@ class Collection:
 
 
 async def tell(contender: str, seen: Seen, objects: int) -> None:
-    """Tell of the preparation now and then."""
+    """Report the preparation now and then."""
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
         done = f"{len(seen.handled):,} of {objects:,}"
@@ -273,7 +273,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 async def rest(process: Process) -> float:
-    """Wait until an operator is at rest; the CPU seconds that it has used by then."""
+    """Wait until an operator is at rest; return the CPU seconds used by then."""
     before, began = cpu_of(process), time.monotonic()
     while True:
         await asyncio.sleep(REST_SECONDS)

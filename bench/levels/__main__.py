@@ -100,7 +100,7 @@ class Bench:
             return requests_in(await response.text())
 
     async def quiet(self) -> Requests:
-        """Wait until nothing is asked for a while: a new server is busy with itself."""
+        """Wait until requests stop for a while: a new server is busy with itself."""
         before = await self.requests()
         async with asyncio.timeout(DEADLINE_SECONDS):
             while True:
@@ -154,7 +154,7 @@ def _is_synced(body: Json) -> bool:
 def cpu_of(process: Process) -> float:
     """The CPU seconds so far, of user and system: proc(5), fields 14 and 15.
 
-    Children that have ended count too: fields 16 and 17.
+    Ended children count too: fields 16 and 17.
     """
     text = Path(f"/proc/{process.popen.pid}/stat").read_text()
     fields = text.rpartition(")")[2].split()
@@ -162,7 +162,7 @@ def cpu_of(process: Process) -> float:
 
 
 async def idle(process: Process) -> float:
-    """Wait until it computes no more; the CPU seconds that it has used by then."""
+    """Wait until it computes nothing; return the CPU seconds used by then."""
     before = cpu_of(process)
     async with asyncio.timeout(DEADLINE_SECONDS):
         while True:
@@ -177,7 +177,7 @@ async def idle(process: Process) -> float:
 
 
 async def at_rest(bench: Bench, process: Process | None, seconds: float) -> Requests:
-    """The requests of some time in which nothing happens."""
+    """The requests in a period without any change."""
     if process is not None:
         await idle(process)
     before = await bench.quiet()
@@ -186,14 +186,14 @@ async def at_rest(bench: Bench, process: Process | None, seconds: float) -> Requ
 
 
 class Repair(NamedTuple):
-    """The seconds from a change by somebody else until it is undone, in order."""
+    """The seconds from another client's change until it is undone, in order."""
 
     seconds: Sequence[float]
     requests: Requests
 
 
 async def repaired(bench: Bench, times: int) -> Repair:
-    """Change a field that the handler wants, one child after another."""
+    """Change a field that the handler wants, in one child after another."""
     found: list[float] = []
     before = await bench.requests()
     for number in range(times):
@@ -282,7 +282,7 @@ async def first_run(
 
 
 async def planned(bench: Bench) -> None:
-    """Call `fnop plan` where some children have drifted, while no operator runs."""
+    """Call `fnop plan` after some children have drifted, while no operator runs."""
     for number in range(DRIFTED):
         await bench.touch(number, {"number": "changed"})
     before, began = await bench.requests(), time.perf_counter()
@@ -299,7 +299,7 @@ async def planned(bench: Bench) -> None:
 
 
 async def events(bench: Bench, rounds: int, spies: Sequence[str]) -> None:
-    """The order of one round is that of the next one reversed."""
+    """The next round's order reverses this round's."""
     found: dict[str, list[float]] = {name: [] for name in ("level", *spies)}
     for number in range(rounds):
         for name in list(found)[:: 1 if number % 2 else -1]:

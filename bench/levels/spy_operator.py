@@ -1,4 +1,4 @@
-"""The same ConfigMaps, looked at by a spy: nothing is decided, nothing is kept."""
+"""The same ConfigMaps, read by an event handler that decides and keeps nothing."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Mutants of correct operators: how many of them do the properties notice?"""
+"""Mutants of correct operators, to count those that the properties notice."""

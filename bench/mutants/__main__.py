@@ -1,8 +1,8 @@
-"""`python -m bench.mutants [NAME...]`: how many mutants the properties kill.
+"""`python -m bench.mutants [NAME...]`: the number of mutants that the properties kill.
 
-Of each operator at most so many mutants of each sort are tried as `--each` says, spread
-over its lines; `--each 0` tries all. The report comes at the end; a line for each
-operator goes to stderr meanwhile.
+For each operator, at most `--each` mutants of each sort are tried, spread over its
+lines; `--each 0` tries all. The report comes at the end; meanwhile stderr gets a line
+for each operator.
 """
 
 from __future__ import annotations

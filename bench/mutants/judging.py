@@ -1,8 +1,8 @@
-"""The verdict on a mutant, beside that on the operator that it was made of.
+"""The verdict on a mutant, compared with the verdict on its original operator.
 
-A mutant is killed where a property is violated that the original never violates, in the
-benign run or after a single fault, and again under another seed. One that behaves in
-all these schedules as the original does is equivalent: nobody can kill it.
+A mutant is killed if it violates a property that the original never violates, in the
+benign run or after a single fault, and again under another seed. A mutant that behaves
+in all these schedules as the original does is equivalent: no property can kill it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from fnop.interpreters.check.state.worlds import World
 
 __all__ = ["Outcome", "Subjected", "judge"]
 
-# A mutant that is not found after so many schedules is missed.
+# A mutant that is not found within this number of schedules is missed.
 SCHEDULES_MAX = 200
-# After the first violation so many more are tried: who else notices?
+# The number of schedules after the first violation, to see other properties notice.
 FURTHER = 15
 
-# Where a mutant may differ from the original, the plainest first.
+# Differences of a mutant from the original, the most obvious first.
 DIFFERENCES = ("end", "writes", "faults", "")
 
 
 class Outcome(NamedTuple):
     """The end of a mutant.
 
-    `by` are the properties that kill it, the first one first, `words` how; `differs`
-    says where it differs from the original: "loads" (it does not), "end" (of a benign
-    run), "writes" (of a benign run), "faults" (after one), or "" where it does not.
+    `by` are the properties that kill it, the first one first; `words` describe that.
+    `differs` names the difference from the original: "loads" (it does not), "end" (of a
+    benign run), "writes" (of a benign run), "faults" (after one), or "" without any.
     """
 
     subject: str
@@ -65,7 +65,7 @@ class Explored:
     def places(self) -> Iterator[Place]:
         """The benign runs, then the single faults of each whole script by turns.
 
-        Not the special ones, which fail no check.
+        The special ones are skipped, as they fail no check.
         """
         yield from (Place(number, ()) for number in range(len(self.explorers)))
         of_scripts = [
@@ -87,7 +87,7 @@ class Explored:
         return Tried(tuple(judged(benign, seen)), seen.world, _works(benign, seen))
 
     def confirmed(self, place: Place, found: Sequence[Violation]) -> list[Violation]:
-        """Those of the violations that another seed shows as well."""
+        """The violations that another seed shows as well."""
         verdict = Verdict(place.schedule, tuple(found))
         return [*self.explorers[place.script].confirmed(verdict)]
 
@@ -95,9 +95,9 @@ class Explored:
 class Tried(NamedTuple):
     """The findings of a schedule.
 
-    `works` counts the writes and the calls of each site; those of timers, which work as
-    often as they are called, count once. Their order is not looked at: where it
-    matters, an end after a crash between them is another one.
+    `works` counts the writes and the calls of each site. Those of timers, which work as
+    often as they are called, count once. Their order is ignored: if it matters, a crash
+    between them leads to another end.
     """
 
     violations: tuple[Violation, ...]
@@ -115,10 +115,10 @@ def _works(benign: Benign, seen: Seen) -> Counter[Site]:
 
 
 class Subjected:
-    """A subject, with what its operator does: the alarms, and the ends.
+    """A subject, with the behaviour of its operator: the alarms, and the ends.
 
-    An `alarm` is a property that is violated in a script though nothing is wrong: in
-    this script it kills no mutant.
+    An `alarm` is a property that is violated in a script without any mistake: in this
+    script it kills no mutant.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -127,7 +127,7 @@ class Subjected:
         self.alarms: dict[tuple[int, str], str] = {}
         explored = Explored(subject, subject.file)
         unmodelled = [e for each in explored.explorers for e in each.unmodelled]
-        if unmodelled:  # nothing that is said of such a run means anything
+        if unmodelled:  # no statement about such a run means anything
             raise LookupError(f"{subject.name}: {unmodelled[0]}")
         for place in itertools.islice(explored.places(), SCHEDULES_MAX):
             tried = self.ends[place] = explored.tried(place)
@@ -137,7 +137,7 @@ class Subjected:
                 self.alarms.setdefault(where, words)
 
     def news(self, place: Place, tried: Tried) -> list[Violation]:
-        """The violations of a mutant's run that are no alarms."""
+        """The violations of a mutant's run that are not alarms."""
         return [
             each
             for each in tried.violations
@@ -145,7 +145,7 @@ class Subjected:
         ]
 
     def difference(self, place: Place, tried: Tried) -> str:
-        """Where a mutant's run differs from the original's under the same schedule."""
+        """The difference of a mutant's run from the original's, in one schedule."""
         known = self.ends.get(place)
         if known is None:
             return ""
@@ -157,7 +157,7 @@ class Subjected:
 
 
 def judge(subjected: Subjected, mutant: Mutant, file: Path) -> Outcome:
-    """Try a mutant, which stands in a file, until it is killed; then a little more."""
+    """Try a mutant, which is in a file, until it is killed; then a little more."""
     name = subjected.subject.name
     try:
         explored = Explored(subjected.subject, file)

@@ -1,8 +1,8 @@
 """Mutations of an operator's source: each is one mistake that an author could make.
 
-A mutator looks at one node of the syntax tree and answers what could stand there
-instead. Nothing here knows a property: which mistakes are made does not depend on which
-are found.
+A mutator reads one node of the syntax tree and returns possible replacements. Nothing
+in this module knows a property: the choice of mistakes does not depend on the mistakes
+that are found.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import NamedTuple
 
 __all__ = ["OPERATORS", "Mutant", "mutants_of"]
 
-# Effects that change something, and those that only tell, or keep something at hand.
+# Effects that change something, and effects that only report, or keep something at
+# hand.
 _WRITES = frozenset(("adopt", "apply", "call", "create", "delete", "patch"))
 _EFFECTS = _WRITES | frozenset(("event", "info", "warn", "remember"))
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 class Mutant(NamedTuple):
-    """A source with one mistake: of which sort, in which line, and in words."""
+    """A source with one mistake: its sort, its line, and a description."""
 
     operator: str
     line: int
@@ -30,14 +31,14 @@ class Mutant(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A replacement of a node: nodes of the same sort, or none."""
+    """A replacement of a node: nodes of the same sort, or nothing."""
 
     words: str
     instead: tuple[ast.AST, ...]
 
 
 class Known(NamedTuple):
-    """The knowledge that a mutator has of the module.
+    """A mutator's knowledge of the module.
 
     `writers` are the module's own asynchronous functions that write.
     """
@@ -49,7 +50,7 @@ Mutator = Callable[[ast.AST, Known], Iterator[Change]]
 
 
 def mutants_of(source: str) -> list[Mutant]:
-    """All mutants of a source, in the order of its lines; none twice.
+    """All mutants of a source, in the order of its lines, each once.
 
     >>> [(each.operator, each.words) for each in mutants_of("if a < 1: raise B")][:2]
     [('precondition', 'without the guard `a < 1`'), ('precondition', 'not (a < 1)')]
@@ -71,7 +72,7 @@ def mutants_of(source: str) -> list[Mutant]:
 
 # ----------------------------------------------------------------------- the tree
 
-# The way to a node: fields, and places in lists.
+# The path to a node: fields, and indices in lists.
 _Path = tuple[tuple[str, int | None], ...]
 
 
@@ -88,9 +89,9 @@ def _nodes(node: ast.AST, path: _Path = ()) -> Iterator[tuple[_Path, ast.AST]]:
 
 
 def _is_main(node: ast.AST) -> bool:
-    """Whether a statement runs the program where the file is not only imported.
+    """Whether a statement runs the program if the file is not only imported.
 
-    It is no decision of an operator's, and without its guard a mutant would run.
+    It is not a decision of an operator, and without its guard a mutant would run.
     """
     return isinstance(node, ast.If) and any(
         isinstance(each, ast.Name) and each.id == "__name__"
@@ -169,7 +170,7 @@ def _short(node: ast.AST) -> str:
 
 
 def _dropped_write(node: ast.AST, known: Known) -> Iterator[Change]:
-    """An effect that is awaited, returned, or one of several, is left out."""
+    """Remove an effect that is awaited, returned, or one of several."""
     if _written(node, known) or _is_patched(node):
         yield Change(f"without {_short(node)}", ())
     elif isinstance(node, ast.Return) and _effect(node.value):
@@ -183,7 +184,7 @@ def _dropped_write(node: ast.AST, known: Known) -> Iterator[Change]:
 
 
 def _swapped(node: ast.AST, known: Known) -> Iterator[Change]:
-    """Two effects that follow each other change places."""
+    """Swap two consecutive effects."""
     if isinstance(node, ast.List):
         elements = node.elts
         for place in range(len(elements) - 1):
@@ -208,7 +209,7 @@ def _swapped(node: ast.AST, known: Known) -> Iterator[Change]:
 
 
 def _acts(node: ast.AST, known: Known) -> bool:
-    """Whether a statement, with what is in it, writes and then goes on."""
+    """Whether a statement, with its content, writes and then continues."""
     if isinstance(node, (ast.Return, ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     return any(
@@ -227,7 +228,7 @@ def _used(node: ast.AST) -> set[str]:
 
 
 def _precondition(node: ast.AST, known: Known) -> Iterator[Change]:
-    """A guard is left out, or negated, or forgets one of its conditions."""
+    """Remove or negate a guard, or drop one of its conditions."""
     if not isinstance(node, ast.If) or node.orelse:
         return
     test = _short(node.test)
@@ -257,7 +258,7 @@ _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 def _comparison(node: ast.AST, known: Known) -> Iterator[Change]:
-    """`==` becomes `>=`, and a bound is met or missed."""
+    """Turn `==` into `>=`, and include or exclude a bound."""
     if not isinstance(node, ast.Compare):
         return
     for place, each in enumerate(node.ops):
@@ -269,14 +270,14 @@ def _comparison(node: ast.AST, known: Known) -> Iterator[Change]:
 
 
 def _off_by_one(node: ast.AST, known: Known) -> Iterator[Change]:
-    """A whole number is one more."""
+    """Increase a whole number by one."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         more = node.value + 1
         yield Change(f"{more} for {node.value}", (ast.Constant(more),))
 
 
 def _dropped_retry(node: ast.AST, known: Known) -> Iterator[Change]:
-    """A handler that is to be tried again gives up, silently or for good."""
+    """Let a handler that should be retried give up, silently or for good."""
     nothing = ast.Return(ast.Constant(None))
     if isinstance(node, ast.Return) and _effect(node.value, frozenset(("again",))):
         yield Change(f"`return None` for {_short(node)}", (nothing,))
@@ -290,7 +291,7 @@ def _dropped_retry(node: ast.AST, known: Known) -> Iterator[Change]:
 
 
 def _dropped_cleanup(node: ast.AST, known: Known) -> Iterator[Change]:
-    """The handler of deletions does nothing."""
+    """Let the handler of deletions do nothing."""
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return
     decorators = [ast.unparse(each) for each in node.decorator_list]
@@ -302,7 +303,7 @@ def _dropped_cleanup(node: ast.AST, known: Known) -> Iterator[Change]:
 
 
 def _dropped_owner(node: ast.AST, known: Known) -> Iterator[Change]:
-    """A child is created without its owner."""
+    """Create a child without its owner."""
     if not isinstance(node, ast.Call):
         return
     name = _effect(node, frozenset(("adopt", "owned", "append_owner_reference")))
@@ -316,7 +317,7 @@ def _dropped_owner(node: ast.AST, known: Known) -> Iterator[Change]:
 
 
 def _dropped_version(node: ast.AST, known: Known) -> Iterator[Change]:
-    """A write is for any version, or for whoever has the name."""
+    """Write to any version, or to any object with the name."""
     if isinstance(node, ast.Dict):
         keys = [getattr(each, "value", None) for each in node.keys]
         if "resourceVersion" in keys:
@@ -328,7 +329,7 @@ def _dropped_version(node: ast.AST, known: Known) -> Iterator[Change]:
             yield Change(f"without the resourceVersion in {_short(node)}", (twin,))
     if _effect(node, frozenset(("delete", "patch"))) and isinstance(node, ast.Call):
         where = node.args[0] if node.args else None
-        # An `owner` is a target: it has nothing but a name and a uid.
+        # An `owner` is a target: it has only a name and a uid.
         if isinstance(where, ast.Name) and where.id != "owner":
             named = ast.parse(_BY_NAME.format(it=where.id), mode="eval").body
             twin_ = ast.Call(node.func, [named, *node.args[1:]], node.keywords)
@@ -343,7 +344,7 @@ _BY_NAME = (
 
 
 def _force(node: ast.AST, known: Known) -> Iterator[Change]:
-    """An apply takes over the fields of others, or does not any more."""
+    """Let an apply take over the fields of others, or stop doing so."""
     if not isinstance(node, ast.Call) or not _effect(node, frozenset(("apply",))):
         return
     rest = [each for each in node.keywords if each.arg != "force"]

@@ -10,7 +10,7 @@ from bench.mutants.mutators import OPERATORS
 
 __all__ = ["lines_of", "score_of"]
 
-# The difference of a survivor from the operator that it was made of.
+# The difference of a survivor from its original operator.
 _SURVIVES = {
     "end": "only an expectation can tell: another operator, and a consistent one, "
     "whose benign run has another end",
@@ -20,7 +20,7 @@ _SURVIVES = {
 
 
 def score_of(outcomes: Sequence[Outcome]) -> tuple[int, int]:
-    """The number of those killed, and of all that are not equivalent."""
+    """The numbers of killed mutants, and of all that are not equivalent."""
     counted = [each for each in outcomes if each.differs != "loads"]
     killed = [each for each in counted if each.by]
     return len(killed), len([each for each in counted if each.by or each.differs])

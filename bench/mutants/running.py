@@ -22,8 +22,7 @@ __all__ = ["Judged", "chosen", "judged_all"]
 class Judged(NamedTuple):
     """The results of a subject: its mutants, and the alarms that it raises itself.
 
-    `seconds` are those of the processor; `purposes` are alarms that it raises on
-    purpose.
+    `seconds` are processor time; `purposes` are alarms that it raises on purpose.
     """
 
     name: str
@@ -34,7 +33,7 @@ class Judged(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A subject by its name, a folder for its mutants, and how many of each sort."""
+    """A subject by its name, a folder for its mutants, and their number per sort."""
 
     name: str
     folder: str
@@ -44,7 +43,7 @@ class Task(NamedTuple):
 def chosen(found: Iterable[Mutant], each: int) -> list[Mutant]:
     """A number `each` of mutants of each sort, evenly spread over them; with 0 all.
 
-    Where they begin follows from the source, so that not all are of the first lines.
+    The source determines their start, so that not all are from the first lines.
     """
     kept: list[Mutant] = []
     for _, group in groupby(found, key=lambda mutant: mutant.operator):

@@ -1,7 +1,8 @@
-"""The operators that are mutated, and what their users do meanwhile.
+"""The operators that are mutated, and their users' actions.
 
-The scripts of the catalogue of bugs are its own; those of the examples stand here. Each
-script is also played with all objects deleted at its end, and created once more.
+The scripts of the catalogue of bugs are its own; the scripts of the examples are in
+this module. Each script is also played with all objects deleted at its end, and created
+once more.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["ON_PURPOSE", "WHOLE", "Subject", "cases_of", "subjects"]
 # The scripts in which faults are tried; the others are played without any.
 WHOLE = ("as it is", "deleted", "made anew")
 EXAMPLES = Path(__file__).parents[2] / "examples"
-# Operators whose handlers fail on purpose, and the properties that say so.
+# Operators whose handlers fail on purpose, and the properties that show it.
 ON_PURPOSE = {"03-exceptions": {"total", "settles", "serves"}}
 
 
@@ -44,7 +45,7 @@ class Subject(NamedTuple):
 def subjects() -> list[Subject]:
     """The examples, then the operators of the catalogue that have no bug.
 
-    Some of the catalogue's bugs are mended by the same operator: it counts once.
+    The same operator fixes some of the catalogue's bugs: it counts once.
     """
     found = [
         Subject(folder, EXAMPLES / folder / file, _world_of(folder))
@@ -61,7 +62,7 @@ def subjects() -> list[Subject]:
 
 
 def _code(file: Path) -> str:
-    """The statements of a module, without what it says of itself and of functions."""
+    """The statements of a module, without docstrings."""
     tree = ast.parse(file.read_text())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -78,7 +79,8 @@ def cases_of(subject: Subject, file: Path) -> list[Case]:
     """The cases of an operator in the world of a subject, one for each script.
 
     They are the script, its beginnings that end with an edit or before a deletion, the
-    script with all objects of custom kinds deleted, and with those made anew.
+    script with all objects of custom kinds deleted, and the script with these created
+    again.
     """
     case = subject.world(file)
     program = Program(handlers_of_file(file), case.program.settings)
@@ -177,7 +179,7 @@ def _world_of(folder: str) -> Callable[[Path], Case]:
 
 
 class Archive(External):
-    """Where volumes are kept before they go, each once for a token."""
+    """The place of volumes before their deletion, each once for a token."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -198,14 +200,14 @@ def _archive(file: Path) -> Mapping[str, Any]:
 
 
 def _beside(folder: str) -> Callable[[Path], Mapping[str, Any]]:
-    """The models that an example has of what it calls."""
+    """The models of an example's called functions."""
     file = EXAMPLES / folder / "models.py"
     return lambda _: models_of([module_of_file(file)]) if file.exists() else {}
 
 
 _CALLS = {"09-testing": _archive}
 _FEX = "fnopexamples/example-1"
-# The actions of users on the examples' objects, besides applying them.
+# The actions of users on the examples' objects, in addition to applying them.
 _FURTHER: dict[str, Sequence[Action]] = {
     "05-handlers": (edit(_FEX, spec={"field": "changed"}),),
     "06-peering": (edit(_FEX, spec={"field": "changed"}),),

@@ -27,7 +27,7 @@ from fnop.interpreters.runtime.clock import SystemClock
 
 __all__ = ["NAME", "Case", "Visit", "World", "cases", "serving", "write"]
 
-# A name that nobody resolves but the proxies.
+# A name that only the proxies resolve.
 NAME = "api.reach.test"
 PASSWORD = "s3cr3t"
 _ANSWER = b'{"major": "1", "minor": "32", "gitVersion": "v1.32.0"}'
@@ -50,7 +50,7 @@ sys.exit(int(os.environ.get("EXIT", "0")))
 
 
 class Visit(NamedTuple):
-    """A request as the server has seen it: the credentials, and where it arrived."""
+    """A request as the server has seen it: the credentials, and the address."""
 
     door: str
     authorization: str
@@ -102,7 +102,7 @@ class World:
         await asyncio.gather(*self._open, return_exceptions=True)
 
     def seen(self) -> tuple[frozenset[Visit], frozenset[str]]:
-        """Who has come, and through which proxies, since the last call."""
+        """The clients since the last call, and their proxies."""
         found = frozenset(self.visits), frozenset(self.proxies)
         self.visits.clear()
         self.proxies.clear()
@@ -584,7 +584,7 @@ def _environments(world: World) -> _Choices:
 
 
 def cases(world: World, count: int, seed: int) -> Iterator[Case]:
-    """Cases of which most go well, but for one choice or two."""
+    """Cases, most of them valid except for one choice or two."""
     source = random.Random(seed)
     plugin = world.folder / "plugin"
     plugin.write_text(_PLUGIN)

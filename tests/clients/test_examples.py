@@ -40,7 +40,7 @@ def tls_of(kubeconfig: Path) -> ssl.SSLContext:
     return tls
 
 
-# Built-in kinds and levels: on a real API server more are told at once.
+# Built-in kinds and levels: a real API server reports more at once.
 AT_ONCE = ("10-builtins", "19-database")
 
 

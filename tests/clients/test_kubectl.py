@@ -66,13 +66,13 @@ class Kubectl:
         )
 
     def __call__(self, *arguments: str, given: str = "", **environment: str) -> str:
-        """What it prints; it must succeed."""
+        """Return its output; it must succeed."""
         done = self.run(*arguments, given=given, **environment)
         assert done.returncode == 0, f"{arguments}: {done.stderr}{done.stdout}"
         return done.stdout
 
     def refused(self, *arguments: str, given: str = "") -> str:
-        """What it complains about; it must fail."""
+        """Return its complaint; it must fail."""
         done = self.run(*arguments, given=given)
         assert done.returncode != 0, done.stdout
         return done.stderr

@@ -1,7 +1,7 @@
 """Python's client libraries against `fnop cluster`: each does all that clients do.
 
 Create, get, list, watch, patch, status, finalizers, delete: on a custom kind, or on a
-built-in one where the library knows it better.
+built-in one if the library knows it better.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ boat: dict[str, Any] = yaml.safe_load(BOAT)
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """What a test leaves to the garbage collector is told there, and nowhere else."""
+    """The warnings of the garbage collector about a test appear only there."""
     yield
     gc.collect()
 
@@ -201,8 +201,8 @@ async def test_kr8s(fnop_server: FnopCluster) -> None:
     assert (await ConfigMap.get("typed", namespace="default", api=api)).data.a == "b"
     version = await api.version()
     assert version["major"] == "1"
-    # kr8s has no call that closes its connections: the garbage collector would tell
-    # another test of them.
+    # kr8s has no call that closes its connections: the garbage collector would report
+    # them in another test.
     session = api._session
     assert session is not None
     await session.aclose()

@@ -1,4 +1,4 @@
-"""Whatever kubectl reaches, fnop reaches, as the same user: and nothing else."""
+"""fnop reaches all that kubectl reaches, as the same user, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fnop.interpreters.runtime.protocol import ApiRequest, Unreachable
 from tests.clients.reach import Case, World, cases, serving, write
 
 VERSION = ApiRequest("GET", "/version")
-# Where nothing tells who one is, kubectl asks at the terminal, and there is none.
+# If the user is unknown, kubectl prompts at the terminal, and there is none.
 _ASKS = "error: EOF"
 _OF_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 

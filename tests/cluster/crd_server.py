@@ -1,12 +1,11 @@
 """A real API server that serves custom kinds only, of a current Kubernetes version.
 
-It knows what Kubernetes 1.20 does not: CEL rules, strict field validation,
-selectable fields, watches that begin with a list.  It has no built-in kinds but
-definitions, no namespaces (any name is as good as created), no users, no garbage
-collector.
+It has features that Kubernetes 1.20 lacks: CEL rules, strict field validation,
+selectable fields, watches that begin with a list. It has no built-in kinds but
+definitions, no namespaces (any name counts as created), no users, no garbage collector.
 
-The binary is the one that FNOP_CRD_APISERVER names, or `crd-apiserver-1.36` in
-the folder KUBEBUILDER_ASSETS; beside it lies `etcd-3.5` or `etcd`.
+The binary is the one that FNOP_CRD_APISERVER names, or `crd-apiserver-1.36` in the
+folder KUBEBUILDER_ASSETS; next to it is `etcd-3.5` or `etcd`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def binary() -> Path:
 
 
 def etcd() -> Path:
-    """The store beside it: the current one where there are two."""
+    """The etcd next to it: the current one if there are two."""
     current = binary().parent / "etcd-3.5"
     return current if current.exists() else current.with_name("etcd")
 

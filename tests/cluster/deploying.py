@@ -119,7 +119,7 @@ class Pod:
 
 
 def live_through(user: User, pods: list[Pod]) -> None:
-    """An object's life, from its creation to its end, and the probes beside it."""
+    """Run an object's life, from its creation to its end, with the probes."""
 
     def otherwise() -> str:
         return "\n".join(each.text for each in pods)
@@ -155,7 +155,7 @@ def live_through(user: User, pods: list[Pod]) -> None:
 
 
 def assert_all_is_well(text: str, namespace: str) -> None:
-    """Of other namespaces, an operator of all may tell what other tests have left."""
+    """An operator of all namespaces may log objects that other tests have left."""
     lines = [json.loads(each) for each in text.splitlines()]
     places = (None, namespace)
     own = [each for each in lines if each.get("object", {}).get("namespace") in places]

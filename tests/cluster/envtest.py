@@ -1,9 +1,9 @@
 """A real API server of its own: etcd, kube-apiserver and, if there, the controllers.
 
-The binaries are looked for in the folder that KUBEBUILDER_ASSETS names, as
-`setup-envtest` and other tools leave them.  Everything listens on 127.0.0.1, on free
-ports, and lives in one folder; the processes end with `stop()`, and, where the
-system can promise it, with the process that started them.
+The binaries are searched for in the folder that KUBEBUILDER_ASSETS names, as
+`setup-envtest` and other tools leave them. Everything listens on 127.0.0.1, on free
+ports, and lives in one folder. The processes end with `stop()` and, if the system
+supports it, with the process that started them.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class ApiServer:
             self.warnings = warnings_of(response)
             return response.status, response.read()
         except (http.client.HTTPException, OSError):
-            self._connection.close()  # the next request connects anew
+            self._connection.close()  # the next request opens a new connection
             raise
 
     def _connected(self, timeout: float | None) -> http.client.HTTPSConnection:
@@ -178,7 +178,7 @@ class ApiServer:
         return text.decode()
 
     def namespace(self) -> str:
-        """Create a namespace that nobody else uses; its name."""
+        """Create a namespace that no other test uses; return its name."""
         name = f"test-{os.getpid()}-{next(self._names)}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         status, answer = self.raw("POST", "/api/v1/namespaces", body)
@@ -337,7 +337,7 @@ def http_ok(port: int, path: str, tls: ssl.SSLContext | None = None) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports of 127.0.0.1 that nobody listens on at this moment."""
+    """This number of ports of 127.0.0.1 that are free at this moment."""
     with ExitStack() as open_ones:
         sockets = [open_ones.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -360,7 +360,7 @@ def etcd_flags(folder: Path, port: int, peer_port: int) -> list[str]:
         f"--initial-cluster=default={peer}",
         "--logger=zap",
         "--log-level=warn",
-        # One member: nobody else could win.
+        # One member: no other one could win.
         "--heartbeat-interval=20",
         "--election-timeout=200",
     ]
@@ -389,7 +389,7 @@ def apiserver_flags(
         "--service-cluster-ip-range=10.0.0.0/24",
         "--profiling=false",
     ]
-    if not managed:  # nobody makes the accounts that it would insist on
+    if not managed:  # no controller makes the accounts that it would insist on
         flags.append("--disable-admission-plugins=ServiceAccount")
     return flags
 

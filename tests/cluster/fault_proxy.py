@@ -123,7 +123,7 @@ class Record:
     """A request as it came; `fault` names the action that struck it.
 
     `at` is in monotonic seconds.  `answered` is the HTTP status of the API server, None
-    where it was not asked or has not answered.
+    if it was not asked or has not answered.
     """
 
     at: float
@@ -150,7 +150,7 @@ class Record:
 
 
 class Action(Protocol):
-    """What becomes of a request, or of a watch that is under way."""
+    """The effect on a request, or on an open watch."""
 
     async def __call__(self, exchange: Exchange) -> None: ...
 
@@ -180,7 +180,7 @@ class Fault:
 
 
 class Exchange:
-    """One request and the connection on which it is to be answered."""
+    """One request and the connection for its answer."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class Exchange:
             response.close()
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
-        """All of its body, which whoever listens to the API server hears, too."""
+        """Return its whole body, which listeners to the API server get, too."""
         body = await response.read()
         self._proxy.heard(self.record, body)
         return body
@@ -218,7 +218,7 @@ class Exchange:
     async def answer(
         self, status: int, headers: dict[str, str], body: bytes, sent: int | None = None
     ) -> None:
-        """Answer as a whole, or only with so many bytes of what is promised."""
+        """Send the whole answer, or only this number of its promised bytes."""
         self._head(status, {**headers, "Content-Length": str(len(body))})
         self._writer.write(body[:sent])
         await self._writer.drain()
@@ -303,7 +303,7 @@ class HangUp:
 
 @dataclass(frozen=True)
 class Silence:
-    """Nothing comes any more, and nothing ends."""
+    """Nothing comes, and nothing ends."""
 
     async def __call__(self, exchange: Exchange) -> None:
         await asyncio.Event().wait()
@@ -426,7 +426,7 @@ def refusal(code: int, reason: str, **details: Any) -> bytes:
 
 
 def error_line(code: int, reason: str) -> bytes:
-    """The line with which the API server ends a watch that it cannot go on with."""
+    """The line with which the API server ends a watch that it cannot continue."""
     return b'{"type":"ERROR","object":%s}\n' % refusal(code, reason)
 
 
@@ -455,7 +455,7 @@ class FaultProxy:
 
     upstream: Upstream
     records: MutableSequence[Record] = field(default_factory=list)
-    # Is told of the API server's answers but for watches, also where they get lost.
+    # Gets the API server's answers except for watches, even if they get lost.
     heard: Callable[[Record, bytes], None] = lambda record, body: None
     port: int = 0
     _armed: list[_Counted] = field(default_factory=list)
@@ -486,12 +486,12 @@ class FaultProxy:
         self._armed += map(_Counted, faults)
 
     def disarm(self) -> None:
-        """No fault strikes any more; what has been silenced stays silent."""
+        """Let no fault strike from now on; silenced connections stay silent."""
         self._armed.clear()
 
     @property
     def struck(self) -> int:
-        """How often the armed faults have struck."""
+        """The number of times that the armed faults have struck."""
         return sum(each.struck for each in self._armed)
 
     def strike(self, action: Action, *, watch: bool | None = None) -> int:

@@ -1,4 +1,4 @@
-"""An operator under faults, the user beside it, and what has to hold in the end."""
+"""An operator under faults, the user, and the conditions that must hold in the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MERGE_PATCH = "application/merge-patch+json"
 SILENCE_SECONDS, REQUEST_SECONDS = patience(0.5), patience(0.3)
 # Several pages for a handful of objects.
 PAGE = 2
-# Looking costs, where a dozen operators share a server.
+# Checks are expensive if a dozen operators share a server.
 POLL_SECONDS = 0.4
 
 Manifest = dict[str, Any]
@@ -168,7 +168,7 @@ async def operated(
 
 
 class User:
-    """Somebody who makes changes past every fault, and remembers them."""
+    """A user who makes changes past every fault, and remembers them."""
 
     def __init__(self, upstream: Upstream, namespace: str) -> None:
         self.upstream = upstream
@@ -222,7 +222,7 @@ class User:
         return {each["metadata"]["name"]: each for each in found["items"]}
 
     async def children(self) -> Counter[str]:
-        """How many children there are, by their owner's uid."""
+        """The number of children, by their owner's uid."""
         path = f"/api/v1/namespaces/{self.namespace}/configmaps"
         found = await self._ask("GET", path)
         return Counter(
@@ -245,7 +245,7 @@ class User:
 
 
 async def unmet(user: User, operator: Operated) -> list[str]:
-    """What is not as it should be once all is over; nothing, in the end."""
+    """The deviations after everything is over; nothing, in the end."""
     live, store = await user.objects(), operator.store
     children = await user.children()
     found = [f"{name} is known, and gone" for name in store.keys() - live.keys()]
@@ -279,7 +279,7 @@ def _unhandled(each: Manifest, operator: Operated) -> Iterator[str]:
 
 
 def repeated(user: User, operator: Operated) -> list[str]:
-    """What was done twice although it had been done: nothing, at any time."""
+    """The repeated actions that had already been done: nothing, at any time."""
     uids = {say.subject.uid for say in operator.said if say.subject is not None}
     found = []
     for uid in filter(None, uids):

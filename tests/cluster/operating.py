@@ -1,4 +1,4 @@
-"""Operators as processes on the real API server, and users beside them."""
+"""Operators as processes on the real API server, with their users."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def serve(api: ApiServer, definition: Manifest) -> None:
 
 
 class User:
-    """Somebody with the rights of an admin, at work in one namespace."""
+    """A user with the rights of an admin, at work in one namespace."""
 
     def __init__(self, api: ApiServer, namespace: str) -> None:
         self.api = api
@@ -131,7 +131,7 @@ class User:
 
 
 class Program(NamedTuple):
-    """What runs an operator's file, and the words in its log when it is at work."""
+    """The program that runs an operator's file, and its log words when it is ready."""
 
     module: str
     is_at_work: str
@@ -204,7 +204,7 @@ class Operator:
         return self._child.returncode
 
     def kill(self) -> None:
-        """Kill it where it stands."""
+        """Kill it at its present state."""
         assert self._child is not None
         os.kill(self._child.pid, signal.SIGKILL)
         self._child.wait()

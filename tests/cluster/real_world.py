@@ -16,12 +16,12 @@ from tests.patience import eventually, patience
 
 __all__ = ["RealWorld"]
 
-# How long a log is silent where nothing more comes.
+# The seconds without a line after which a log is complete.
 QUIET_SECONDS = patience(0.2)
 
 
 class RealWorld(User):
-    """What users and scenarios do to it; with `is_recorded` all processes are."""
+    """The actions of users and scenarios; with `is_recorded` processes are recorded."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class RealWorld(User):
         self.start()
 
     def kill(self) -> None:
-        """Kill it where it stands; the next process begins."""
+        """Kill it at its present state; the next process begins."""
         self.operator.kill()
         self.start()
 

@@ -2,18 +2,18 @@
 
     python -m tests.cluster.reconciler_runs --runs 50 --seed 1 [--away 90] [KIND...]
 
-A kind is `databases`, `tenants`, `records`, `gardens`, or one of databases with an
-operator that is written with Kopf (`pip install '.[bench]'`): `kopf-databases`, and
+A kind is `databases`, `tenants`, `records`, `gardens`, or databases with an operator
+that is written with Kopf (`pip install '.[bench]'`): `kopf-databases`, and
 `kopf-databases-by-causes`.
 
 With `--away` the API server is killed shortly before the end of each run, when all is
-as desired, and comes back after so many seconds; with `--answering 503` something
-answers so in its place meanwhile, as a load balancer does. Then nobody restarts the
-operator, but if it has ended by itself it is begun again, as a Deployment does. All
-kinds are played in one row.
+as desired, and comes back after this number of seconds. With `--answering 503`, a
+process answers 503 in its place meanwhile, like a load balancer. Then the harness does
+not restart the operator. But if the operator has ended by itself, it is started again,
+as by a Deployment. All kinds are played in one row.
 
-Each run has a namespace and an operator of its own; the kinds run beside each other.
-It ends with 1 if any run has ended otherwise than its owners desire.
+Each run has a namespace and an operator of its own; the kinds run in parallel. It ends
+with 1 if any run has ended in another state than its owners desire.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RunWorld(RealWorld):
         self.operator.stop()  # maybe before it could listen to signals
 
     def revive(self, tell: Callable[[str], None]) -> None:
-        """What a Deployment does: begin an operator again that has ended by itself."""
+        """Start an operator again that has ended by itself, as a Deployment does."""
         if not self.operator.is_running:
             tell("the operator has ended by itself, and is begun again")
             print(self.namespace, "has lost its operator", flush=True)
@@ -176,7 +176,7 @@ def answering(status: int, url: str, pki: Path) -> Iterator[None]:
         do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     address = urlsplit(url)
     assert address.hostname is not None

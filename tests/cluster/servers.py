@@ -34,7 +34,7 @@ __all__ = ["Servers"]
 class Servers:
     """etcd and kube-apiserver in a folder, each of which can be killed and started.
 
-    With `managed` the controllers can be started, too, where there are any.
+    With `managed` the controllers can be started, too, if there are any.
     """
 
     def __init__(self, folder: Path, *, managed: bool = False) -> None:
@@ -73,7 +73,7 @@ class Servers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them, in the order in which they can be started."""
+        """All of them, in a possible order of starting."""
         return tuple(self._flags)
 
     def start(self, *names: str) -> None:

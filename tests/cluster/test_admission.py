@@ -73,7 +73,7 @@ def claim(name: str, **spec: Any) -> dict[str, Any]:
 
 
 class Cluster:
-    """What a user sees of the operator."""
+    """The user's view of the operator."""
 
     def __init__(self, api: ApiServer) -> None:
         self.api = api
@@ -179,7 +179,7 @@ def test_objects_are_created_changed_warned_about_and_denied(
     )
     assert done.returncode == 1
     assert "it must not shrink" in done.stderr
-    # A dry run is told to nobody.
+    # A dry run creates no Event.
     eventually(lambda: cluster.denials)
     (event,) = cluster.denials
     assert event["type"] == "Warning"
@@ -235,7 +235,7 @@ def test_after_a_kill_the_failure_policy_decides_until_the_restart(
     at_work.start()
     eventually(lambda: cluster.denies, 15)
     assert cluster.create(size=2)[0] == 201
-    # The killed process is not listed any more.
+    # The killed process is no longer listed.
     eventually(lambda: len(cluster.listed) == 1 and cluster.listed != killed)
 
 
@@ -349,7 +349,7 @@ def test_the_rights_that_are_printed_are_enough(
     ):
         operator.start()
         working(cluster, operator)
-        # The token tells who the operator is.
+        # The token identifies the operator.
         own = {
             "Impersonate-User": f"system:serviceaccount:{namespace}:operator",
             "Impersonate-Group": "system:masters",

@@ -1,4 +1,4 @@
-"""What authors write of their own accord, on the real API server."""
+"""Code that authors write of their own accord, on the real API server."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.deployments import manifests
 
 @contextmanager
 def deployed(api: ApiServer, files: list[str], served: str) -> Iterator[None]:
-    """What the manifests make, but the namespace, which may be another test's, too."""
+    """The manifests' objects, except for the namespace, which other tests may use."""
     paths = [path for file in files for path in applied(api, manifests(file), served)]
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the object and the log say of handlers that fail, on a real API server."""
+"""The words of the object and the log about failing handlers, on a real API server."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Whatever happens between an operator and the API server, it catches up with it.
+"""An operator catches up after any fault between itself and the API server.
 
-Each case has an operator, a proxy that fails, and a namespace of its own.  Objects are
-handled; then a fault begins, and changes are made while it lasts; when it is over, the
-operator knows what there is, and has handled it.  What had been handled is never
-handled again, and nothing is made twice.  Meanwhile it asks no more than it has to.
+Each case has an operator, a proxy that fails, and a namespace of its own. Objects are
+handled; then a fault begins, and changes are made during it. When it is over, the
+operator knows the present objects, and has handled them. It never handles handled
+objects again, and creates nothing twice. Meanwhile it sends no more requests than
+necessary.
 
 All cases are played at once, in a thread; each test waits for its own.
 """
@@ -54,11 +55,11 @@ from tests.cluster.fault_world import (
 )
 from tests.patience import soon
 
-# So many cases at a time.
+# The number of cases at a time.
 AT_ONCE = 8
 
-# The least waits after failures in a row. They are written again here, so that a wait
-# that somebody shortens is noticed.
+# The least waits after failures in a row. They are repeated here, so that the test
+# notices a shortened wait.
 WAITS = (0.5, 1.0, 2.0, 3.0, 5.0)
 # Tries at once after one that failed: of lists and watches, with new credentials or
 # without an expired version; of single objects, which others may be changing.
@@ -143,14 +144,14 @@ def to_all(action: Action) -> tuple[Fault, ...]:
 
 
 def struck(records: list[Record]) -> Iterator[tuple[Record, list[Record]]]:
-    """What was struck, and what came after it; two objects had the name "replaced"."""
+    """The struck requests, and later ones; two objects had the name "replaced"."""
     for number, each in enumerate(records):
         if each.fault is not None and "/replaced" not in each.path:
             yield each, records[number + 1 :]
 
 
 def looks_first(records: list[Record]) -> None:
-    """Where the outcome of a write is unknown, the next request is a live read."""
+    """If the outcome of a write is unknown, the next request is a live read."""
     for each, after in struck(records):
         if each.method == "GET":
             continue
@@ -169,14 +170,14 @@ def looks_first(records: list[Record]) -> None:
 
 
 def made_once(records: list[Record]) -> None:
-    """What the API server has made once is not made again, and not even tried."""
+    """The operator does not create again, or try to create, an object that exists."""
     looks_first(records)
     made = [each.body for each in records if each.answered == 201]
     assert len(made) == len(set(made)), made
 
 
 def heeds_advice(records: list[Record]) -> None:
-    """Nobody who was told when to come again comes before."""
+    """The operator does not repeat a request before the time in the server's advice."""
     for each, after in struck(records):
         later = [
             other.at - each.at
@@ -188,7 +189,7 @@ def heeds_advice(records: list[Record]) -> None:
 
 
 def takes_its_time(records: list[Record]) -> None:
-    """Who fails again and again with the same request waits longer each time.
+    """After repeated failures of the same request the operator waits longer each time.
 
     Load makes a wait longer, and never shorter: the operator begins to wait after the
     failure, and the failure comes after the record of its request.
@@ -200,7 +201,7 @@ def takes_its_time(records: list[Record]) -> None:
             continue
         tries = failed.setdefault(_target(each), [])
         if tries and each.at - tries[-1].at >= WAITS[-1]:
-            tries.clear()  # there is no longer wait: what came before may be forgotten
+            tries.clear()  # there is no longer wait: earlier tries may be forgotten
         tries.append(each)
         # Its HTTP client repeats a reading request once whose connection has broken.
         is_broken = each.method == "GET" and each.fault in ("Reset()", "HangUp()")
@@ -221,9 +222,9 @@ def _target(record: Record) -> object:
 
 
 def asks_little(records: list[Record]) -> None:
-    """Requests are bounded by what has happened, whatever time that took.
+    """The number of requests depends on the events, not on the time they took.
 
-    An operator also asks for all kinds when somebody else defines one.
+    An operator also lists all kinds when another client defines one.
     """
     silences = (records[-1].at - records[0].at) / SILENCE_SECONDS if records else 0
     strikes = sum(each.fault is not None for each in records)
@@ -452,7 +453,7 @@ async def _begin(case: Case, proxy: FaultProxy) -> None:
         await soon(lambda: proxy.strike(strike, watch=True))
 
 
-# So many changes are made.
+# The number of changes.
 CHANGES = 9
 
 

@@ -1,4 +1,4 @@
-"""What the documentation says of a finalizer that comes as its object is deleted."""
+"""The documented rules for a finalizer that is added while its object is deleted."""
 
 from __future__ import annotations
 

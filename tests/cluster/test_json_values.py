@@ -1,4 +1,4 @@
-"""What `json` takes arrives on a real API server, of whatever class it is."""
+"""Values that `json` accepts arrive on a real API server, with any class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed at any moment and started again, an operator ends where it would have."""
+"""Killed at any moment and started again, an operator reaches the same end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def create(user: User, name: str) -> None:
 
 
 def state(found: dict[str, Any]) -> dict[str, Any]:
-    """What the operator has stored on the object, without its uid."""
+    """The operator's stored state on the object, without its uid."""
     text = (found.get("status") or {}).get(MARKER)
     stored: dict[str, Any] = {} if text is None else json.loads(text)
     stored.pop("uid", None)
@@ -84,7 +84,8 @@ def test_killed_anywhere_it_ends_in_the_same_object(
             operator.kill()
         operator.log.write_text("")
         operator.start()
-        # Where all was done before, it could be asked to end before it can listen.
+        # If everything was done before, the operator might get the signal before it can
+        # handle it.
         eventually(lambda: any("serving " in each for each in operator.lines))
         eventually(lambda: all(map(is_done, user.objects("fnopexamples"))))
         assert operator.stop() == 0

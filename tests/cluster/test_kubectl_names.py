@@ -81,7 +81,7 @@ def definitions() -> Iterator[Json]:
 
 
 def names_of(definition: Json) -> Iterator[str]:
-    """The names of a kind in all forms, some of which mean nothing."""
+    """The names of a kind in all forms, some of them meaningless."""
     spec = definition["spec"]
     names, group = spec["names"], spec["group"]
     plural, kind = names["plural"], names["kind"]
@@ -204,7 +204,8 @@ def test_what_fnop_finds_kubectl_finds_in_the_same_version(named: Named) -> None
     }
     assert len(asked) == len(found), done.stderr[-2000:]
     for number, (name, kinds) in enumerate(found.items()):
-        # Where several groups have the name kubectl takes the first one; fnop asks.
+        # If several groups have the name, kubectl takes the first one; fnop reports the
+        # ambiguity.
         assert asked[number] in [path_of(each, "default") for each in kinds], name
 
 
@@ -227,7 +228,7 @@ def test_each_kind_has_the_version_that_kubectl_lists(named: Named) -> None:
         for each in named.catalogue.resources
         if each.preferred
     }
-    # kubectl leaves out what cannot be listed; verbs are no matter of versions.
+    # kubectl omits kinds that cannot be listed; verbs do not depend on versions.
     assert listed <= ours
     groups = {each["spec"]["group"] for each in named.definitions}
     own = {(plural, at) for plural, at in ours if at.partition("/")[0] in groups}

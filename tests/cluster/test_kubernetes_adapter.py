@@ -59,7 +59,7 @@ async def list_version(api: KubernetesApi, path: str) -> str:
 async def first_lines(
     api: KubernetesApi, request: ApiRequest, count: int, name: str | None = None
 ) -> list[WatchLine]:
-    """So many lines of the watch, only of the object of this name if one is given."""
+    """This number of lines of the watch; with a name, only lines of that object."""
     lines: list[WatchLine] = []
     async with asyncio.timeout(patience(20)):
         async with aclosing(api.watch(request, silence_seconds=patience(20))) as stream:

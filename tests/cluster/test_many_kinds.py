@@ -147,7 +147,7 @@ def test_a_shadow_of_the_same_operator_decides_the_same(handled: Handled) -> Non
     assert done.out.startswith("0 of "), done.out
 
 
-# Somebody changes a field of these, or some.
+# A user changes a field of these, or some.
 EDITS: dict[str, Json] = {
     "ConfigMap": {"data": {"a": "edited"}},
     "CronJob": {"spec": {"schedule": "1 * * * *"}},

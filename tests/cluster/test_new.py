@@ -138,7 +138,8 @@ def test_it_works_with_the_rights_that_it_is_deployed_with(
             ),
             otherwise=told,
         )
-        # A second hand at work: repaired, and told in an Event.
+        # Another client changes a child: the operator repairs it, and reports it in an
+        # Event.
         apiserver.raw("PATCH", deployment, {"spec": {"replicas": 7}}, MERGE_PATCH)
         eventually(lambda: get(deployment)["spec"]["replicas"] == 3, otherwise=told)
         assert operator.stop() == 0, told()

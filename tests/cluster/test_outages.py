@@ -118,7 +118,7 @@ async def _bustle(user: User, operator: Operated) -> None:
 
 
 async def _change(user: User) -> None:
-    """What the user does as soon as the servers are back."""
+    """Change objects as soon as the servers are back."""
     await _insistently(lambda: user.edit("new-1", 2))
     await _insistently(lambda: user.delete("old-1"))
     await _insistently(lambda: user.remove("old-2"))

@@ -1,4 +1,4 @@
-"""Whose child an object is, on a real API server."""
+"""The owners of children, on a real API server."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class OwnersWorld(RealWorld):
         self.start()
 
 
-# What the API server and its garbage collector have a part in; in the simulated
-# cluster all are told at once (unit/effects/test_ownership_scenarios.py).
+# The part of the API server and its garbage collector; in the simulated cluster all are
+# tried at once (unit/effects/test_ownership_scenarios.py).
 AT_ONCE = (
     "a_child_that_is_handled_keeps_its_finalizer_and_its_state",
     "a_child_elsewhere_that_names_no_owner_goes_with_it",

@@ -1,4 +1,4 @@
-"""What the API server makes of changes that name a uid, and of parts of an object."""
+"""The API server's treatment of changes with a uid, and of parts of an object."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_the_server_finds_patterns_as_models_do(
     path = f"/apis/patterns.conf.dev/v1/namespaces/{namespace}/texts"
 
     def refused(text: str) -> set[str]:
-        """The fields in which the server does not take a text."""
+        """The fields in which the server refuses a text."""
         body = {"apiVersion": "patterns.conf.dev/v1", "kind": "Text"}
         spec = dict.fromkeys(given, text)
         made = {**body, "metadata": {"generateName": "text-"}, "spec": spec}

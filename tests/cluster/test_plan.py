@@ -49,7 +49,7 @@ WRITES = re.compile(
 
 @pytest.fixture(scope="module")
 def kept(apiserver: ApiServer) -> tuple[User, str]:
-    """A namespace in which the operator has handled 300 objects, and three drifted."""
+    """A namespace in which the operator handled 300 objects; three have drifted."""
     namespace = apiserver.namespace()
     user = User(apiserver, namespace)
     user.define()

@@ -33,7 +33,7 @@ from tests.patience import eventually, patience
 
 CONTAINER = "c"
 MERGE_PATCH = "application/merge-patch+json"
-# The times of lines are off by so many milliseconds, by turns.
+# The times of lines are off by this number of milliseconds, in turn.
 OFF_MS = (0, -3, 2, -7, 1, 0, -1)
 
 
@@ -110,7 +110,7 @@ class LogsWorld:
         return datetime.now(UTC)
 
     def create(self, name: str) -> None:
-        # Its containers are none of a former pod of this name.
+        # Its containers do not belong to a former pod of this name.
         self.kubelet.remove(self.namespace, name)
         self.pods.create(name, CONTAINER)
         self._names.add(name)

@@ -1,4 +1,4 @@
-"""Handlers without end, beside each other, and mapped: on a real API server."""
+"""Handlers without end, in parallel, and mapped: on a real API server."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from tests.simulations import ROOT
 MANIFEST = ROOT / "examples" / "06-peering" / "peering.yaml"
 OBJECTS = 48
 SLOTS = Settings().request_concurrency
-# A lease and a record that no load costs; whoever waits for a slot renews neither.
+# No load may cost the operator its lease and record; waiting for a slot, it would renew
+# neither.
 TIMING = Timing(ceil(patience(3)), patience(2), retry_seconds=0.5)
 LIFETIME = ceil(patience(1))
 # It holds a slot for longer than the test takes.

@@ -83,11 +83,11 @@ class Twins:
         body = change(self.live) if callable(change) else change
         request = (method, where, body, content_type)
         theirs = self.api.raw(*request, {**(query or {}), **DRY})
-        # No dry run: the resourceVersion tells whether something was written.
+        # No dry run: the resourceVersion shows whether something was written.
         return theirs, Simulated(self.cluster).raw(*request, query)
 
     def differ(self, theirs: Answer, ours: Answer) -> str:
-        """How the two answers differ, in words."""
+        """The differences of the two answers, in words."""
         if theirs[0] != ours[0]:
             return f"{ours[0]}, not {theirs[0]}: {refusal(ours)} {refusal(theirs)}"
         if theirs[0] >= 400:
@@ -122,7 +122,7 @@ async def emptied(api: ApiServer) -> Cluster:
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server of its own, where nobody else writes."""
+    """A server of its own, without other writers."""
     folder = tmp_path_factory.mktemp("calm")
     with running(folder, controllers=False) as server:
         yield server
@@ -180,7 +180,7 @@ def test_what_changes_nothing_is_no_write_and_a_label_is_one(
         assert after == before, what
         version = ours[1]["metadata"]["resourceVersion"]
         is_written = version != one.live["metadata"]["resourceVersion"]
-        # An apply by somebody new is a write: of managed fields.
+        # An apply by a new client is a write: of managed fields.
         assert is_written == (what != "put"), what
     if one.kind != "Service":  # whose ports get others
         theirs, ours = one.asked("PATCH", one.manifest, MERGE_PATCH)

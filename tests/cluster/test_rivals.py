@@ -1,6 +1,6 @@
-"""Candidates and peers over a real API server: it takes their writes as they mean them.
+"""Candidates and peers over a real API server, which accepts their writes as intended.
 
-Their clocks are virtual, so nobody waits.
+Their clocks are virtual, so no test waits.
 """
 
 from __future__ import annotations

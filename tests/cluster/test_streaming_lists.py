@@ -30,7 +30,7 @@ NAMES = [f"a{number}" for number in range(MANY)]
 
 
 class Place(NamedTuple):
-    """A namespace of a server on which the kind is served, with objects in it."""
+    """A namespace of a server that serves the kind, with objects in it."""
 
     api: ApiServer
     kubeconfig: Path

@@ -78,7 +78,7 @@ def test_what_hangs_goes_and_what_stays_is_clean(
         in (counted[1])
     )
     assert user.get("fnopexamples", "leaving") is not None
-    # Nobody is there to say yes.
+    # No user can answer yes.
     assert uninstall()[0] == 1
     assert user.get("fnopexamples", "leaving") is not None
 

@@ -1,4 +1,4 @@
-"""What is refused when a handler is declared, a real API server refuses, too."""
+"""A real API server refuses the options that a handler's declaration refuses."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ async def test_a_webhook_of_another_version_asks_all_handlers(
 
 
 class Hurried(SystemClock):
-    """A clock on which twenty seconds are one."""
+    """A clock on which twenty seconds pass as one."""
 
     def __init__(self) -> None:
         self._began = super().now().wall

@@ -1,4 +1,4 @@
-"""What an object costs, counted by the API server itself."""
+"""The requests for an object, counted by the API server itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_told(operator: Operator) -> bool:
 
 
 def cost_of_creating(user: User, operator: Operator) -> int:
-    """The operator's writes for some objects, one of which is like the other."""
+    """The operator's writes for some objects that are all alike."""
     names = [f"example-{number}" for number in range(OBJECTS)]
     operator.start()
     before = writes(user.api)

@@ -1,1 +1,1 @@
-"""What an API server answers, case by case: simulated, real, and as written down."""
+"""The answers of an API server, case by case: simulated, real, and recorded."""

@@ -23,7 +23,7 @@ def base() -> Cluster:
 def real(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Callable[[str], Real]]:
-    """Start a real server of a version, or skip the test where there is none."""
+    """Start a real server of a version, or skip the test if there is none."""
     found: dict[str, Real] = {}
     with ExitStack() as stack:
 

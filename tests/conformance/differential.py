@@ -141,7 +141,7 @@ def without(parts: Json, name: str) -> Json:
 
 
 def one_generated(ops: list[Op]) -> list[Op]:
-    """Only one made-up name of each kind: nobody knows the order of two in a list."""
+    """Only one generated name of each kind: the order of two in a list is unknown."""
     found: dict[str, Op] = {}
     return [
         op
@@ -171,7 +171,7 @@ def last_objects(plurals: Iterable[str]) -> Iterator[Op]:
 
 
 def final_reads(plurals: Iterable[str]) -> Iterator[Op]:
-    """What shows everything that is left."""
+    """The requests that show everything that is left."""
     for plural in plurals:
         if KINDS[plural].cluster:
             yield from (Op("get", plural, name) for name in NAMES)
@@ -217,7 +217,7 @@ def has_last(events: Iterable[Json]) -> bool:
 
 @dataclass
 class Arena:
-    """A real server with open watches, and the simulated cluster beside it."""
+    """A real server with open watches, and the simulated cluster next to it."""
 
     real: ApiServer
     base: Cluster
@@ -233,7 +233,7 @@ class Arena:
     events: int = 0
 
     def told(self) -> str:
-        """How much has been compared, in words."""
+        """The number of comparisons, in words."""
         return (
             f"{self.sequences} sequences, {self.requests} requests, "
             f"{self.events} watch events"
@@ -366,7 +366,7 @@ class Family(Sequence):
             raise Difference(f"the state after {op}\n{self.unlike()}")
 
     def unlike(self) -> str:
-        """How the objects that are there differ."""
+        """The differences of the present objects."""
         ours = deepcopy(self.our_names).of(self._state(self.simulated))
         theirs = deepcopy(self.their_names).of(self._state(self.arena.real))
         return differences(ours, theirs)
@@ -397,7 +397,7 @@ def is_made_by_controllers(obj: Json) -> bool:
 def watched(
     api: ApiServer, path: str, query: Mapping[str, str], count: int
 ) -> tuple[int, list[Json]]:
-    """So many lines of a watch."""
+    """This number of lines of a watch."""
     with api.watching(path, query, timeout=patience(20)) as (status, lines):
         found = lines if status == 200 else iter(())
         return status, list(itertools.islice(found, count))
@@ -435,7 +435,7 @@ PREFIX = re.compile(r"(?<=Key: )(/registry)?(/apiextensions\.kubernetes\.io)?/")
 
 
 def comparable(op: Op, answer: Answer, *, old: bool) -> Any:
-    """What two servers' answers have in common."""
+    """The common part of two servers' answers."""
     status, body = answer
     if status < 400 or not isinstance(body, dict):
         return {"code": status, "answer": body}
@@ -443,7 +443,7 @@ def comparable(op: Op, answer: Answer, *, old: bool) -> Any:
         return {"code": 404}
     is_unread = op.verb == "patch" and op.body in UNREADABLE
     if old and is_unread and status in (400, 422):
-        return {"code": 400}  # it was 422, and not told why
+        return {"code": 400}  # it was 422, without the reason
     if old and status == 415:
         return {"code": 415}  # in fewer words then
     message = str(body.get("message"))
@@ -457,7 +457,7 @@ def comparable(op: Op, answer: Answer, *, old: bool) -> Any:
         # 1.20 had other words for what does not fit a schema, and found less.
         return {"code": status, "reason": body["reason"]}
     text = PREFIX.sub("/registry/", json.dumps(with_each_cause_once(body)))
-    if prefix := generated_prefix(op):  # a name that nobody got
+    if prefix := generated_prefix(op):  # a name that no object got
         text = re.sub(rf"{re.escape(prefix)}[a-z0-9]{{5}}", f"{prefix}...", text)
     for pattern, words in OLD_WORDS if old else ():
         text = pattern.sub(words, text)
@@ -465,13 +465,13 @@ def comparable(op: Op, answer: Answer, *, old: bool) -> Any:
 
 
 def is_nowhere(status: int, body: Json) -> bool:
-    """Whether there is no object: 1.20 said that its uid differs from the one given."""
+    """Whether the object is missing: 1.20 reported a different uid."""
     message = str(body.get("message"))
     return status == 404 or message.endswith("UID in object meta: ")
 
 
 def with_each_cause_once(body: Json) -> Json:
-    """How often a validator comes across the same fault is not compared."""
+    """Ignore the number of times that a validator reports the same fault."""
     causes = (body.get("details") or {}).get("causes")
     if not causes:
         return body

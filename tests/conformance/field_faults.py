@@ -67,7 +67,7 @@ class Schemas:
             return schema
         if old:
             return self.old[name.removeprefix(types.PREFIX)]
-        if "ObjectMeta" in name:  # of which the types know nothing
+        if "ObjectMeta" in name:  # the types do not describe it
             return self.old["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]
         return types.definition(name)
 
@@ -91,7 +91,7 @@ GIVEN = frozenset(
 )
 
 
-# What 1.20 took only where features were switched on, or dropped since.
+# Values that 1.20 accepted only with features switched on, or that were dropped since.
 GATED = frozenset(
     (
         *("allocateLoadBalancerNodePorts", "clusterName", "dataSource", "ephemeral"),
@@ -154,7 +154,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to one field: `value` takes its place, or nothing does."""
+    """A change of one field: `value` replaces it, or it is removed."""
 
     name: str
     path: Path_
@@ -327,7 +327,7 @@ class Trial:
 
 
 def trials(schemas: Schemas, count: int, seed: int) -> Iterator[Trial]:
-    """So many random trials."""
+    """This number of random trials."""
     dice = random.Random(seed)
     fields = {sample: Fields(schemas, sample) for sample in samples()}
     for number in range(count):
@@ -364,7 +364,7 @@ OTHERWISE_APPLIED = (
 
 @dataclass(frozen=True)
 class Difference:
-    """What two servers made of one trial."""
+    """The two servers' answers to one trial."""
 
     trial: Trial
     what: str
@@ -382,7 +382,7 @@ class Difference:
 
     @property
     def known(self) -> str:
-        """What the old server does otherwise than a current one; "" if it does not."""
+        """The known deviation of the old server from a current one; "" without any."""
         words = str(self.ours[1].get("message")) + str(self.theirs[1].get("message"))
         text = f"{self.family} {words}"
         return next((why for why, form in OLD if form.search(text)), "")
@@ -464,7 +464,7 @@ class Duel:
         return f"fault-{sample.number}"
 
     def told(self) -> str:
-        """How much has been compared, in words."""
+        """The number of comparisons, in words."""
         each = ", ".join(f"{count} {verb}" for verb, count in self.counts.items())
         return f"{self.counts.total()} requests ({each})"
 
@@ -567,8 +567,7 @@ class Duel:
         return found
 
     def _removed(self, sample: Sample, found: Any, *, always: bool = False) -> None:
-        """What is for the whole cluster must not act on other trials, and addresses
-        are few."""
+        """Cluster-wide objects must not affect other trials, and addresses are few."""
         if "{ns}" in sample.at and sample.object["kind"] != "Service" and not always:
             return
         name = quote(found["metadata"]["name"])  # some kinds take any letters
@@ -624,7 +623,7 @@ class Duel:
 
 
 def refusal_of(body: Any) -> Any:
-    """What of a refusal is compared: its reason, the fields and reasons of causes."""
+    """The compared part of a refusal: its reason, the fields and reasons of causes."""
     if not isinstance(body, dict):
         return body
     causes = (body.get("details") or {}).get("causes") or ()
@@ -650,8 +649,8 @@ RENAMED = re.compile(r"^Value$|downwarAPI|matchExpressions\.match")
 
 
 PROTECTION = frozenset(("kubernetes.io/pv-protection", "kubernetes.io/pvc-protection"))
-# What every object has, what managed fields tell, and what came after 1.20: jobs count
-# their generations, and have labels and a selector of another name.
+# The parts that every object has, that managed fields show, and that came after 1.20:
+# jobs count their generations, and have labels and a selector with other names.
 NEVER = ("managedFields", "resourceVersion", "selfLink", "uid")
 UNCOUNTED = frozenset(("CronJob", "HorizontalPodAutoscaler", "Job"))
 JOB_LABELS = frozenset(
@@ -700,7 +699,7 @@ def without_job_labels(value: Any) -> Any:
 
 
 def report(found: list[Difference]) -> str:
-    """What differs and what is known to, in words."""
+    """The unknown and the known differences, in words."""
     known = Counter(one.known for one in found if one.known)
     lines = [f"{count} known: {why}" for why, count in known.most_common()]
     lines += [f"{one.trial}: {one.what}" for one in found if not one.known]

@@ -31,11 +31,11 @@ def file_of(server: str, topic: str) -> Path:
 
 
 def recorded(case: Case, server: str) -> list[Any] | None:
-    """The normalized answers of a real server, or None where nobody recorded them."""
+    """The normalized answers of a real server, or None if there is no recording."""
     steps: list[Any] | None = _transcript(file_of(server, topic_of(case))).get(
         case.name
     )
-    # A case that has grown since is recorded anew.
+    # A case that has grown since is recorded again.
     return None if steps is None or len(steps) != len(case.steps) else steps
 
 

@@ -1,9 +1,9 @@
 """Admission webhooks for cases: a table of answers, played to both servers.
 
-A case registers webhooks at `https://hooks.test/NAME`, where NAME is one of a table of
-answers.  A real server is given the address of a TLS server on loopback in its place;
-the simulated one is answered from the table.  The reviews that were sent are kept, and
-are what the step `ASKED` shows.
+A case registers webhooks at `https://hooks.test/NAME`, with a NAME from a table of
+answers.  A real server gets the address of a TLS server on loopback in its place; the
+simulated one gets answers from the table. The sent reviews are kept, and the step
+`ASKED` shows them.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def once_each(asked: Sequence[Asked]) -> list[Asked]:
     """The reviews without their own uids, and without those that are equal then.
 
     Kubernetes 1.20 reviews an update again that it has refused, or that removes the
-    object: what it compared with may have been out of date. Meanwhile a second may have
-    passed, which managedFields tell.
+    object: its compared object may have been out of date. Meanwhile a second may have
+    passed, which managedFields show.
     """
     found: dict[str, Asked] = {}
     for one in asked:
@@ -164,8 +164,8 @@ def once_each(asked: Sequence[Asked]) -> list[Asked]:
 class Hooked:
     """A real server with webhooks: cases write their address and authority in short.
 
-    A configuration that was written is waited for: reviews of a ConfigMap that nobody
-    makes show that the server has seen it.
+    It waits for each written configuration: reviews of a ConfigMap that is never
+    created show that the server has seen it.
     """
 
     def __init__(self, api: ApiServer, server: HookServer) -> None:

@@ -24,7 +24,7 @@ TEXTS = (
 )
 ODD: tuple[Any, ...] = (None, 1, -1, 1.5, "text", "", [], ["a"], {}, {"a": 1}, True)
 NUMBERS = (0, 1, 2, 80, 8080, 65535, 100)
-# One part in so many of a faulty object is something else.
+# One part in this number of a faulty object has another type.
 FAULTS = 12
 
 
@@ -91,7 +91,7 @@ class Maker:
         return found
 
     def _chosen(self, schema: Json) -> list[str]:
-        """What one of the alternatives requires."""
+        """The requirements of one of the alternatives."""
         choices = schema.get("oneOf") or schema.get("anyOf")
         if not choices:
             return []

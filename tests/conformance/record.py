@@ -103,9 +103,10 @@ def transcript_of(
 def scopes_of(
     case: Case, real: Real, theirs: tuple[list[tuple[int, Any]], str], base: Cluster
 ) -> list[Scope]:
-    """How much of the answers to write down.
+    """The parts of the answers to write down.
 
-    With controllers at work, answers may be equal by luck: what the case compares.
+    With controllers at work, answers may be equal by luck: then only the part that the
+    case compares.
     """
     if real.version == "1.20" and is_slow(case):
         return declared(case, real.version)

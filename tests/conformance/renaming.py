@@ -22,7 +22,7 @@ VERSION = re.compile(
     r"|(?<=ResourceVersion in precondition: )\d+"
     r"|(?<=ResourceVersion in object meta: )\d+"
 )
-# A version that an answer tells, perhaps for the first time: after a deletion of many.
+# A version in an answer, perhaps for the first time: after a deletion of many.
 TOLD = re.compile(r"(?<=ResourceVersion in record \()\d+(?=\))")
 # The address of a document with the hash of its content.
 CONTENT_HASH = re.compile(r"(?<=[?&]hash=)[0-9A-F]{32,}")
@@ -30,10 +30,10 @@ CONTENT_HASH = re.compile(r"(?<=[?&]hash=)[0-9A-F]{32,}")
 AGE = re.compile(r"\d{1,3}s")
 ADDRESS = re.compile(r"\d+(\.\d+){3}|[0-9a-f:]*:[0-9a-f:]+")
 
-# Nobody can know hashes of storage versions.
+# Hashes of storage versions are not predictable.
 DROPPED = frozenset(("storageVersionHash",))
-# 1.20 tracked other fields than a current server: those of status through the main
-# endpoint, none of subresources by themselves.
+# 1.20 tracked other fields than a current server: fields of the status through the main
+# endpoint, and no fields of subresources by themselves.
 DROPPED_OLD = DROPPED | {"managedFields"}
 HASHES = frozenset(("pod-template-hash", "controller-revision-hash"))
 ADDRESSES = frozenset(("clusterIP", "clusterIPs", "hostIP", "ip", "podIP"))
@@ -101,7 +101,7 @@ class Renaming:
             # The real validator walks maps in no order.
             result["causes"] = sorted(result["causes"], key=json.dumps)
         if isinstance(result.get("managedFields"), list):
-            # They are in the order of their times, of which one second is many.
+            # They are ordered by time, with many in one second.
             result["managedFields"].sort(key=manager_of)
         if isinstance(result.get("message"), str):
             result["message"] = sorted_list(result["message"])
@@ -111,13 +111,13 @@ class Renaming:
 
     def _is_dropped(self, name: str, value: Any) -> bool:
         if self.is_old and name == "creationTimestamp" and value is None:
-            return True  # it showed moments that there are none of, in templates
+            return True  # it showed times in templates, which have none
         return name in (DROPPED_OLD if self.is_old else DROPPED)
 
     def _field(self, name: str, owner: dict[str, Any]) -> Any:
         value = owner[name]
         if name == "resourceVersion" and value and isinstance(value, str):
-            # A list has the version of the whole cluster, where others write.
+            # A list has the version of the whole cluster, if others write.
             return self._version(value) if "uid" in owner else "any"
         if name == "continue" and value:
             return "token"
@@ -152,7 +152,7 @@ def manager_of(entry: Any) -> tuple[str, ...]:
 
 
 def either_word(words: dict[str, str]) -> re.Pattern[str]:
-    """Any of the words, the longest first, where no letter or digit adjoins."""
+    """Any of the words, the longest first, without an adjoining letter or digit."""
     longest = sorted(words, key=len, reverse=True)
     either = "|".join(map(re.escape, longest)) or "(?!)"  # nothing, ever
     return re.compile(f"(?<![0-9A-Za-z])(?:{either})(?![0-9A-Za-z])")
@@ -214,7 +214,7 @@ MANY = 12
 
 
 def differences(ours: Any, theirs: Any) -> str:
-    """Where two values differ, one path a line.
+    """The differing places of two values, one path per line.
 
     >>> print(differences({"a": [1, 2]}, {"a": [1, 3]}))
     a.1: 2, not 3

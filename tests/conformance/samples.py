@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A valid object, and where both servers serve its kind."""
+    """A valid object, and the path at which both servers serve its kind."""
 
     number: int
     at: str
@@ -36,7 +36,7 @@ class Sample:
 
     @property
     def api_version(self) -> str:
-        """The version in which a current server has the kind."""
+        """The version of the kind on a current server."""
         root, *parts = self.now.removeprefix("/").split("/")
         return parts[0] if root == "api" else "/".join(parts[:2])
 

@@ -42,7 +42,7 @@ NOWHERE = "00000000-0000-0000-0000-000000000000"
 
 
 def resource_of(plural: str) -> str:
-    """What is stored: the versions of a kind are one resource.
+    """The stored resource: the versions of a kind are one resource.
 
     >>> resource_of("crates@v1beta1")
     'crates'
@@ -52,7 +52,7 @@ def resource_of(plural: str) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kind:
-    """A kind to play with: where it lives, and what its objects are made of."""
+    """A kind to play with: its scope, and the parts of its objects."""
 
     kind: str
     api_version: str
@@ -72,7 +72,7 @@ class Kind:
 
     @property
     def resource(self) -> str:
-        """The plural without the version that tells kinds of one resource apart."""
+        """The plural without the version that distinguishes kinds of one resource."""
         return resource_of(self.plural)
 
     @property
@@ -108,7 +108,7 @@ class Op:
 
 
 class Memory:
-    """What one server has shown of the objects so far."""
+    """The objects that one server has shown so far."""
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
@@ -388,7 +388,7 @@ def definition(
 
 
 def in_two_versions(crd: Json, schema: Json) -> Json:
-    """The definition with an older version beside the one that is stored."""
+    """The definition with an older version next to the stored one."""
     spec = crd["spec"]
     (version,) = spec["versions"]
     older = {"name": "v1beta1", "storage": False}
@@ -741,7 +741,7 @@ def status_updates(kind: Kind, status: Strategy) -> Strategy:
 
 
 def scales(kind: Kind) -> Strategy:
-    """What is done through `/scale`."""
+    """Requests through `/scale`."""
     head = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
 
     def of(name: str) -> Strategy:
@@ -981,7 +981,7 @@ def reads(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
 
 
 def misdirections(kind: Kind, kinds: tuple[Kind, ...]) -> Strategy:
-    """Requests that are no good whatever is there."""
+    """Requests that are wrong for any objects."""
     body = body_of(kind, "a", {}, kind.sample)
     wrong = [
         Op("create", kind.plural, "a", body=body),

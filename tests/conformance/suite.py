@@ -1,9 +1,9 @@
 """Run the same requests on the simulated and on a real API server, and compare.
 
-A case is a list of steps.  What a step must answer is written down, so that the
-simulated cluster is checked without a real one too; where a real one is at hand,
-the whole answers of both are compared, after renaming what cannot be equal: uids,
-resource versions, moments, generated suffixes.
+A case is a list of steps. The expected answer to a step is written down, so the
+simulated cluster is checked without a real one, too. If a real one is available, the
+whole answers of both are compared, after renaming the parts that cannot be equal: uids,
+resource versions, times, generated suffixes.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ class Step:
     code: int = 200
     # Parts of the answer: a dotted path and the value there (ABSENT: nothing).
     has: Mapping[str, Any] = field(default_factory=dict)
-    # What of the answers must be compared: "all", "code", or the dotted paths.
-    # Where the transcript has the whole answer, all of it is.
+    # The parts of the answers to compare: "all", "code", or the dotted paths. If the
+    # transcript has the whole answer, all of it is compared.
     compare: str | tuple[str, ...] = "all"
     # Repeat until `code` and `has` are met: controllers are at work.
     eventually: bool = False
-    # What Kubernetes 1.20 answers where a current one answers otherwise.
+    # The answer of Kubernetes 1.20 if it differs from a current one's.
     old: tuple[int, Mapping[str, Any]] | None = None
     # Headers: Accept and User-Agent; and the user and groups to impersonate.
     accept: str = JSON
@@ -118,7 +118,7 @@ class Step:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The request headers beside the content type."""
+        """The request headers in addition to the content type."""
         found = {"Accept": self.accept, "User-Agent": self.agent}
         if self.user:
             found["Impersonate-User"] = self.user
@@ -132,11 +132,11 @@ ABSENT = object()
 
 @dataclass(frozen=True)
 class Case:
-    """A story that every API server tells alike.
+    """A story with the same answers on every API server.
 
-    `servers` are the real ones that it is compared with: "1.20", the whole one,
-    and "1.36", which has custom kinds only, and takes any namespace for granted.
-    A case without any is written from the documentation.
+    `servers` are the real ones that it is compared with: "1.20", the whole one, and
+    "1.36", which has custom kinds only, and takes any namespace for granted. A case
+    without any is written from the documentation.
     """
 
     name: str
@@ -327,7 +327,7 @@ def awaited(
 
 
 def faults(step: Step, status: int, body: Any) -> list[str]:
-    """How an answer differs from what is written down."""
+    """The differences between an answer and the recorded one."""
     found = [] if status == step.code else [f"{status}, not {step.code}: {body}"]
     for path, wanted in step.has.items():
         got = part_of(body, path)
@@ -357,9 +357,9 @@ def normalized(
     server: str,
     scopes: Sequence[Scope] = (),
 ) -> list[Any]:
-    """What two servers' answers to one case must have in common, step by step.
+    """The common parts of two servers' answers to one case, step by step.
 
-    The scopes are those of the steps, unless others are given.
+    The scopes are the steps' own, unless others are given.
     """
     names = Renaming(namespace, server)
     return [
@@ -371,15 +371,15 @@ def normalized(
 
 
 def declared(case: Case, server: str) -> list[Scope]:
-    """What the steps say that is compared.
+    """The parts of the steps that are compared.
 
-    Of a step that this server is known to answer otherwise it is the code.
+    For a step that this server is known to answer differently, it is the code.
     """
     return ["old" if is_old(step, server) else step.compare for step in case.steps]
 
 
 def kept(case: Case, server: str, golden: Sequence[Any] | None) -> list[Scope]:
-    """What is compared with a transcript: the whole answer where it has that."""
+    """The part that is compared with a transcript: the whole answer if it has that."""
     scopes = declared(case, server)
     if golden is None:
         return scopes
@@ -420,10 +420,10 @@ def widest(
     ours: tuple[list[tuple[int, Any]], str],
     theirs: tuple[list[tuple[int, Any]], str],
 ) -> list[Scope]:
-    """Whole answers wherever those of the simulated and the real server are equal.
+    """Choose whole answers if those of the simulated and the real server are equal.
 
-    Both are given with the namespaces that they were played in.  What controllers
-    change meanwhile is left as the case has it: equality there would be luck.
+    Both are given with the namespaces that they were played in. Parts that controllers
+    change meanwhile stay as the case has them: equality there would be luck.
     """
     least = declared(case, server)
     scopes: list[Scope] = [
@@ -433,7 +433,7 @@ def widest(
     while True:
         mine = normalized(case, *ours, server, scopes)
         other = normalized(case, *theirs, server, scopes)
-        # One less: where an answer is left out, names may fall into place.
+        # One less: if an answer is omitted, names may become equal.
         for number, scope in enumerate(scopes):
             is_unlike = differences(mine[number], other[number])
             if scope == "all" and least[number] != "all" and is_unlike:

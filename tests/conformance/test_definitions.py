@@ -1,9 +1,11 @@
-"""Definitions of well-known projects, and objects made up from their schemas, are
-stored and refused by the simulated cluster as by Kubernetes 1.36.
+"""Definitions of well-known projects: the simulated cluster and Kubernetes 1.36.
 
-FNOP_DEFINITIONS names the folder where `python -m tests.conformance.packaged` has
-left the packages: `make definitions` does both.  FNOP_SAMPLES says how many objects
-are tried of each version.
+The simulated cluster stores and refuses the definitions, and objects generated from
+their schemas, as Kubernetes 1.36 does.
+
+FNOP_DEFINITIONS names the folder with the packages from `python -m
+tests.conformance.packaged`: `make definitions` does both. FNOP_SAMPLES is the number of
+objects that are tried of each version.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class Pair:
         self.found: list[str] = []
 
     def told(self) -> str:
-        """What has been compared, in words."""
+        """The comparisons, in words."""
         return ", ".join(f"{count} {what}" for what, count in self.counts.items())
 
     def compare(self, definition: Json) -> None:
@@ -126,14 +128,14 @@ def stored_definition(server: Raw, name: str) -> Json:
     metadata = found["metadata"]
     for volatile in ("managedFields", "resourceVersion"):
         metadata.pop(volatile, None)
-    # Two controllers add their conditions, whoever comes first.
+    # Two controllers add their conditions, in any order.
     found["status"]["conditions"].sort(key=lambda condition: str(condition["type"]))
     renamed: Json = Renaming(SPACE).of(found)
     return renamed
 
 
 def comparable(answer: Answer) -> Json:
-    """What two servers' answers have in common."""
+    """The common part of two servers' answers."""
     status, body = answer
     if status < 400:
         return {"code": status, "answer": body}

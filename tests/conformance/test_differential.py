@@ -1,8 +1,10 @@
-"""Random sequences of requests: the simulated and the real servers cannot be told
-apart by their answers, by the objects that are left, or by what watches show.
+"""Random sequences of requests, on the simulated and the real servers.
 
-FNOP_SEQUENCES says how many are tried with each real server, FNOP_SEED which:
-`make differential` tries 2,000.
+The servers must agree in their answers, in the objects that are left, and in the events
+of watches.
+
+FNOP_SEQUENCES is the number of sequences tried with each real server, FNOP_SEED selects
+them: `make differential` tries 2,000.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def many(count: int) -> settings:
     )
 
 
-# The older server takes long: its built-in kinds are those of test_field_faults.py.
+# The older server is slow: test_field_faults.py covers its built-in kinds.
 @pytest.mark.parametrize("server", parameters(SERVERS, SERVERS[-1:]))
 def test_both_do_the_same(server: str, tmp_path: Path) -> None:
     plurals = PLURALS[server]

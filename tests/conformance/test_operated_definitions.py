@@ -1,9 +1,10 @@
-"""Kinds of well-known projects, served by an operator with handlers of all sorts: no
-server refuses a request that nobody but the operator itself has asked for.
+"""Kinds of well-known projects, served by an operator with handlers of all sorts.
 
-Handlers fail, wait, return results and desire children; none writes the status.  So
-each refused request is about the operator's own state, results or conditions.
-`make definitions` fetches the packages.
+No server refuses a request that only the operator itself causes.
+
+Handlers fail, wait, return results and desire children; none writes the status. So each
+refused request is about the operator's own state, results or conditions. `make
+definitions` fetches the packages.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ Json = dict[str, Any]
 
 SPACE = "definitions"
 MERGE = "application/merge-patch+json"
-# Objects of which one is sought that the schema takes; every second one has faults.
+# The number of objects to try until the schema accepts one; every second one has
+# faults.
 TRIED = 80
 
 
@@ -88,7 +90,7 @@ class Kind:
                 yield each
 
     def declare(self, registry: Registry) -> None:
-        """Handlers of all sorts, of which some fail."""
+        """Declare handlers of all sorts, some of which fail."""
         kind, label, called = self.key, self.key.replace(".", "-"), self.called
 
         @fnop.on.create(kind, registry=registry, id=f"create-{label}")

@@ -20,7 +20,7 @@ from tests.conformance.suite import (
     play,
 )
 
-# One of so many cases is played at once.
+# One case in this number is played at once.
 SHARE = 3
 
 

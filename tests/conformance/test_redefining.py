@@ -1,8 +1,9 @@
-"""A definition that is edited while its objects are there: both servers read, count
-and refuse alike.
+"""A definition that is edited while its objects exist.
 
-FNOP_SEQUENCES and FNOP_SEED are those of the random sequences; each here takes a few
-seconds, for the real server takes its time to serve a definition anew.
+Both servers read, count and refuse alike.
+
+FNOP_SEQUENCES and FNOP_SEED are the same as for the random sequences. Each takes a few
+seconds, as the real server takes its time to serve a definition again.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def definition(plural: str, fields: Json, mark: int) -> Json:
 
 
 class Player:
-    """One server, on which a sequence is played."""
+    """One server, with a sequence played on it."""
 
     def __init__(self, server: Raw, plural: str) -> None:
         self.server, self.plural, self.marks = server, plural, itertools.count(1)

@@ -1,7 +1,7 @@
 """Kinds of Python types on all servers: definitions, defaults, refusals.
 
-The simulated cluster and the real servers are told the same; Kubernetes 1.20 knows no
-CEL rules, and drops them. Random kinds are made there for a trial (`dryRun`).
+The simulated cluster and the real servers get the same requests; Kubernetes 1.20 knows
+no CEL rules, and drops them. Random kinds are made there for a trial (`dryRun`).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Place:
 def place(
     request: pytest.FixtureRequest, base: Cluster, real: Callable[[str], Real]
 ) -> Iterator[Place]:
-    """The kind on one server, where it is removed afterwards."""
+    """Serve the kind on one server, and remove it afterwards."""
     version: str = request.param
     if version == SIMULATED:
         found = Place(version, fork(base), NAMESPACE)
@@ -190,7 +190,7 @@ def place(
     eventually(lambda: found.create("trial", size=1)[0] == 201)
     yield found
     if version == SIMULATED:
-        return  # a fork, which nobody else sees
+        return  # a fork, which no other test sees
     path = f"{DEFINITIONS}/stores.typed.conf.dev"
     found.server.raw("DELETE", path)
     eventually(lambda: found.server.raw("GET", path)[0] == 404)
@@ -266,8 +266,8 @@ def test_the_status_keeps_fnops_state_and_conditions_are_a_map(place: Place) -> 
         )
         assert status == 200, found
     types = [each["type"] for each in found["status"]["conditions"]]
-    # 1.20 forgets what it knows of an object in which unknown fields are kept, when it
-    # applies to it: there the list is one value.
+    # 1.20 forgets its knowledge of an object that keeps unknown fields when it applies
+    # to it: there the list is one value.
     alone = ["fnop.dev/default"]
     assert sorted(types) == (alone if place.version == "1.20" else ["Ready", *alone])
     for wrong in (

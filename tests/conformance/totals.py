@@ -13,7 +13,7 @@ HEAD = ("topic", "cases", "steps", *SERVERS, "documentation", "partly compared")
 
 
 def row(topic: str, cases: Iterable[Case]) -> tuple[str, ...]:
-    """How many cases there are, and with what they are compared."""
+    """The number of cases, and of comparisons with each server."""
     found = list(cases)
     numbers = (
         len(found),

@@ -38,7 +38,7 @@ from fnop.adapters.cli.main import main
 if __name__ == "__main__":
     main(["run", "-m", minimal.__name__, *sys.argv[1:]])
 """
-# There is no cluster at port 1: the operator has begun when it says so.
+# There is no cluster at port 1: the operator has begun when it reports that.
 EMBEDDED = """
 import asyncio
 import logging
@@ -191,7 +191,7 @@ def prepare() -> None:
 
 
 def verdict(sort: Sort) -> str:
-    """How it went, in a word or a sentence."""
+    """The result, in a word or a sentence."""
     try:
         said = done(*sort.build(), *sort.arguments)
     except Unavailable as problem:

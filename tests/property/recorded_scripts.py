@@ -15,7 +15,7 @@ Script = list[tuple[str, int, int]]
 
 
 def keeping(port: int, *, from_size: int = 0) -> Registry:
-    """Handlers of three styles; where the size is at least so, with this port."""
+    """Handlers of three styles; from this size on, with this port."""
     registry = Registry()
 
     @fnop.index("configmaps", registry=registry)
@@ -69,7 +69,7 @@ def watched(script: Script, ring: Ring) -> tuple[Scenario, Recording]:
 
 
 def dumped(registry: Registry, ring: Ring) -> Recording:
-    """What the ring remembers, written as a recording."""
+    """The content of the ring, written as a recording."""
     found = Recording(registry)
     for now, input, commands in ring.steps():
         found.recorder.observe(now, input, commands)

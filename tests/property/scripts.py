@@ -14,13 +14,14 @@ from fnop.core.handlers.declare.registry import Registry
 from tests.simulations import Scenario
 
 KIND = "fnopexamples"
-# How a handler goes about it: for so many attempts it fails, asks to wait, or sleeps.
+# The behaviour of a handler: for this number of attempts it fails, asks to wait, or
+# sleeps.
 WAYS = ("plain", "fails", "again", "sleeps", "calls", "halfway")
 
 
 @dataclass(frozen=True)
 class Way:
-    """How one handler behaves; `times` is how often before it succeeds."""
+    """The behaviour of one handler; `times` is its number of unsuccessful attempts."""
 
     name: str
     times: int
@@ -43,7 +44,7 @@ scripts = st.lists(st.one_of(edits, pauses, edits, pauses, crashes), max_size=12
 
 
 def shown_in(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a handler does: a ConfigMap with the view that it began with."""
+    """A handler's effect: a ConfigMap with the view that it began with."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

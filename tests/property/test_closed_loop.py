@@ -34,7 +34,7 @@ def gone_on(name: str, step: int) -> tuple[Excerpt, Ended]:
 def test_the_same_operator_comes_to_the_same_end(name: str, share: float) -> None:
     step = max(1, round(share * len(recorded(name))))
     _, found = gone_on(name, step)
-    # The operator starts anew: the example notes that it was resumed.
+    # The operator starts again: the example notes that it was resumed.
     others = [each for each in found.differences if each.path != "status.seen"]
     assert (found.unsettled, others, [*found.refused]) == ("", [], [])
 

@@ -109,7 +109,7 @@ def story_of(name: str, actions: Sequence[Action], at: int, sent: bool) -> Morta
     for act in actions:
         act(story)
         story.live()
-    # Restarting is no secret: a handler of on.resume may tell. So all have done it.
+    # Restarts are visible: a handler of on.resume may show them. So all have done one.
     story.crash()
     story.live()
     return story

@@ -49,7 +49,7 @@ HANDLERS = parts(parts(parts()))
 
 
 def handler_of(part: Part, name: str, begins: Callable[[str], None]) -> Any:
-    """An author's function that does so, and tells when an attempt begins."""
+    """An author's function that behaves so, and reports the start of each attempt."""
     inner = {
         f"p{number}": handler_of(each, f"{name}/p{number}", begins)
         for number, each in enumerate(part.parts)
@@ -123,7 +123,7 @@ def test_no_attempt_of_a_part_begins_after_its_handler_s_deadline(
 def test_a_deletion_with_a_timeout_always_ends(
     part: Part, timeout: float, crashes: list[float]
 ) -> None:
-    """A crash may lose the first attempt; the clock begins anew then, at the latest."""
+    """A crash may lose the first attempt; the clock begins again then at the latest."""
     run, _ = deleting(part, timeout)
     for seconds in crashes:
         run.wait(seconds)

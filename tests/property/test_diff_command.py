@@ -133,7 +133,7 @@ def at(value: Any, path: Path) -> Any:
 
 
 def other(value: Any) -> Any:
-    """Another value of the same type, which is no other name of the same thing."""
+    """Another value of the same type, which is not another name of the same thing."""
     match value:
         case bool():
             return not value
@@ -276,7 +276,7 @@ def test_what_differs_before_missing_steps_is_named_as_without_them(
 
 
 def lacking(records: Sequence[Any], data: st.DataObject) -> list[Any]:
-    """The records without some steps in a row, of which a gap tells."""
+    """The records without some consecutive steps, with a gap that reports them."""
     begin = data.draw(st.integers(0, len(records) - 1))
     end = data.draw(st.integers(begin + 1, len(records)))
     return [*records[:begin], {"gap": end - begin}, *records[end:]]

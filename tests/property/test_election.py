@@ -107,7 +107,7 @@ def test_no_two_leaders_may_start_requests_at_one_time(
     windows = {each.host.name: each.windows for each in replicas}
     note(str(windows))
     assert overlaps(windows) == []
-    # Whoever comes later has the greater epoch.
+    # A later leader has the greater epoch.
     order = sorted(
         (start, each.host.name, epoch)
         for each in replicas
@@ -117,7 +117,7 @@ def test_no_two_leaders_may_start_requests_at_one_time(
         assert after > before if one != other else after >= before
 
 
-# What somebody does to the Lease by hand: `kubectl edit`, `kubectl delete`.
+# Manual changes of the Lease: `kubectl edit`, `kubectl delete`.
 BY_HAND = {
     "emptied": ("PATCH", {"spec": None}),
     "without a holder": ("PATCH", {"spec": {"holderIdentity": ""}}),
@@ -234,7 +234,7 @@ def test_without_troubles_the_one_who_resigns_is_followed_in_a_moment() -> None:
 def test_the_laws_end_where_clocks_run_too_differently(
     rate: float, overlap: bool
 ) -> None:
-    """The simulation can see two leaders, where the protocol does not prevent them."""
+    """The simulation can see two leaders if the protocol does not prevent them."""
     world = World(CLUSTER)
     slow = Host("slow", cuts=((30.0, 90.0),))
     fast = Host("fast", rate=rate, starts=5.0)

@@ -33,7 +33,7 @@ from tests.explorer import CASES, histories
 def is_gone_by_status(
     key: object, body: object, problem: Exception
 ) -> Generator[Any, Any, bool]:
-    """Any 409 tells that another child has the name."""
+    """Any 409 means that another child has the name."""
     return isinstance(problem, Refused) and problem.status in (404, 409)
     yield
 
@@ -46,7 +46,7 @@ def without_any_patch(record: ObjectRecord, writing: Writing) -> ObjectRecord:
 
 
 def taken_in_part(writing: Writing, *, split: bool) -> Writing:
-    """What an endpoint has taken is computed again for the other one."""
+    """Fields that an endpoint has taken are computed again for the other one."""
     return writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
 
 
@@ -71,14 +71,15 @@ def view_for_former_aims(
 
 
 def nothing_unwritten(_context: Context, record: ObjectRecord) -> Work:
-    """Who loses the lease forgets all that is not on the object."""
+    """After losing the lease, forget everything that is not on the object."""
     return Work()
 
 
 class Defect(NamedTuple):
-    """What takes a mend back, the history that shows it, and the law that it breaks.
+    """A removed fix, the history that shows the defect, and the law that it breaks.
 
-    Of so many random `histories` one finds it; 0 where that takes more than a test has.
+    Out of this number of random `histories` one finds it; 0 if that takes more than a
+    test has.
     """
 
     undone: tuple[tuple[object, str, object], ...]

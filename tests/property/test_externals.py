@@ -126,7 +126,7 @@ def test_what_happens_to_a_fork_does_not_happen_to_the_other(
 def test_the_order_of_creation_is_not_in_the_digest(
     first: list[str], second: list[str], by: str
 ) -> None:
-    """Where a tag or a token tells what a thing is, its id has no meaning."""
+    """If a tag or a token identifies a thing, its id has no meaning."""
     looks = []
     for order in (first, second):
         cloud = PostService("net")

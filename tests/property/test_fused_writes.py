@@ -59,7 +59,7 @@ def _declare(registry: Registry, author: str, spec: Spec) -> None:
 
     async def handler(patch: Any, **of: Any) -> Any:
         if called == "event" and of["type"] == "MODIFIED":
-            return None  # two of them would never come to rest
+            return None  # two of them would never settle
         if "sleeps" in does and called != "event":
             await fnop.sleep(1)
         if "sets patch" in does:

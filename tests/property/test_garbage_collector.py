@@ -27,8 +27,8 @@ BASE = tick(empty_cluster(now=START), START)[0]
 SIZE = 4
 POLICIES = ("Background", "Foreground", "Orphan")
 
-# Who owns whom (circles, diamonds and all), and whether the owner has to wait.  Who
-# owns and blocks himself waits for ever, in Kubernetes, too: there is none here.
+# The owners (circles, diamonds and all), and whether the owner has to wait. An object
+# that owns and blocks itself waits forever, in Kubernetes, too: there is none here.
 GRAPHS = st.dictionaries(
     st.sampled_from([(a, b) for a in range(SIZE) for b in range(SIZE) if a != b]),
     st.booleans(),
@@ -51,7 +51,7 @@ def sent(cluster: Cluster, method: str, path: str, body: Any = None) -> Any:
 
 
 def planted(edges: dict[tuple[int, int], bool]) -> Cluster:
-    """Config maps m0, m1, … where an edge (a, b) says that a owns b."""
+    """Config maps m0, m1, … in which an edge (a, b) means that a owns b."""
     cluster, uids = BASE, []
     for number in range(SIZE):
         body = {"metadata": {"name": f"m{number}"}}

@@ -1,7 +1,7 @@
-"""Impure daemons: what they see of their objects, over scripts of a user.
+"""Impure daemons: their views of their objects, over scripts of a user.
 
-Objects are edited, deleted and made anew, the operator is killed, and watch events come
-late.  Everything runs in the simulated cluster, on virtual time.
+Objects are edited, deleted and created again, the operator is killed, and watch events
+come late. Everything runs in the simulated cluster, on virtual time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ looks: list[dict[str, Any]] = []
 
 
 def look(views: dict[str, Any]) -> None:
-    """Note what the object is, of which all views tell the same."""
+    """Note the object's state, on which all views agree."""
     body, meta = views["body"], views["meta"]
     assert views["spec"] == body.spec == body.get("spec", {})
     assert views["status"] == body.status

@@ -28,7 +28,7 @@ objects = st.fixed_dictionaries(
 
 @st.composite
 def patches(draw: st.DrawFn) -> tuple[dict[str, Any], list[Any]]:
-    """An object and operations, of which nearly all fit it, as it is by then."""
+    """An object and operations; nearly all fit its state at that time."""
     found: Any = draw(objects)
     now, steps = found, []
     for _ in range(draw(st.integers(1, 9))):
@@ -54,7 +54,7 @@ def patches(draw: st.DrawFn) -> tuple[dict[str, Any], list[Any]]:
 
 
 def made(patch: Patch, found: dict[str, Any]) -> dict[str, Any]:
-    """What an endpoint keeps of a patch: its own part of the object."""
+    """The part of a patch that an endpoint keeps: its own part of the object."""
     after = operated(patch.json, found)
     theirs = {"status"} if patch.subresource != "status" else {*PARTS} - {"status"}
     kept = {name: value for name, value in after.items() if name not in theirs}

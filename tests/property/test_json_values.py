@@ -1,4 +1,4 @@
-"""What `json` takes arrives, of whatever class it is."""
+"""Values that `json` accepts arrive, with any class."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ files = st.fixed_dictionaries(
 
 @contextmanager
 def written(folder: Path, documents: Sequence[dict[str, Any]]) -> Iterator[list[Path]]:
-    """The files, each in a folder of its own; each entry tells where it stands."""
+    """The files, each in a folder of its own; each entry names its file."""
     with TemporaryDirectory(dir=folder) as top:
         paths = []
         for number, document in enumerate(documents):
@@ -115,7 +115,7 @@ def test_the_first_broken_file_is_named(
     broken_at: list[int],
     text: bytes,
 ) -> None:
-    """Whatever it says itself, and whatever the others say."""
+    """With any content of its own, and any content of the others."""
     with written(tmp_path_factory.getbasetemp(), documents) as paths:
         for number, at in enumerate(broken_at):
             broken = tmp_path_factory.getbasetemp() / f"broken{number}"
@@ -267,7 +267,7 @@ def test_a_token_file_counts_before_a_token_as_long_as_it_can_be_read(
 async def test_a_context_needs_no_user_and_certificates_are_beside_their_own_file(
     tmp_path: Path,
 ) -> None:
-    """Of the cluster's file, and of the user's, where these are two."""
+    """The cluster's file, and the user's, if these are two."""
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         for name in ("ca.pem", "cert.pem", "key.pem"):

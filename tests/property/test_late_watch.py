@@ -1,8 +1,8 @@
-"""Late watches: live answers are newer than what a watch shows.
+"""Late watches: live answers are newer than the events of a watch.
 
-Users create, edit, delete and create anew, while the watch lags behind by some events.
-Whatever the order: an object is created once, deleted once, and nothing is done about
-it once an answer of the API server has said that it is gone.
+Users create, edit, delete and create again, while the watch lags behind by some events.
+In any order, an object is created once and deleted once. Nothing is done about it after
+an answer of the API server has shown that it is gone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Lagging(Story):
     """Events are held from the start; the script lets some through."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
-        # What the operator's own requests have been told, by uid.
+        # The answers to the operator's own requests, by uid.
         self.gone: set[str] = set()
         self.newest: dict[str, int] = defaultdict(int)
         super().__init__(*given, **options)

@@ -114,7 +114,7 @@ def test_a_refusal_keeps_its_status_and_the_advice(
     objects | odd,
 )
 def test_each_line_of_a_watch_is_one_input(type: str, found: Any) -> None:
-    """Whatever stands in it, it is taken in or ends the watch; nothing raises."""
+    """With any content, it is taken in or ends the watch; nothing raises."""
     match watch_input(3, type, found):
         case WatchEvent(3, changed, body):
             assert changed == type in ("ADDED", "MODIFIED", "DELETED")

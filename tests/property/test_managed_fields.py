@@ -234,7 +234,7 @@ def apply(
 
 
 def owned(obj: Json, manager: str) -> frozenset[Path]:
-    """What of the spec a manager manages."""
+    """The fields of the spec that a manager manages."""
     found: frozenset[Path] = frozenset()
     for entry in obj["metadata"].get("managedFields", ()):
         if entry["manager"] == manager:
@@ -273,7 +273,7 @@ def test_appliers_who_agree_commute(first: Json, second: Json) -> None:
     one, status, ours = apply(one, "b", second)
     other, _, _ = apply(START, "b", second)
     other, reverse, theirs = apply(other, "a", first)
-    # Who comes second meets the conflict, whoever it is.
+    # The second one meets the conflict, in either order.
     assert (status == 409) == (reverse == 409)
     if status != 409:
         assert content(ours) == content(theirs)
@@ -420,7 +420,7 @@ def deployed(
 def test_nothing_is_pruned_of_what_is_applied_again(
     steps: list[tuple[str, str, Json, Json, bool]],
 ) -> None:
-    """The short way of an applier who drops nothing ends where the long one does."""
+    """The short way of an applier that drops nothing ends like the long one."""
     ends = []
     for is_short in (True, False):
         with pytest.MonkeyPatch.context() as patch:

@@ -234,7 +234,7 @@ scripts = st.builds(
 
 
 def is_unforeseen(command: Command) -> bool:
-    """Whether the core says that it had to give up something nobody foresaw."""
+    """Whether the core reports that it had to give up something unforeseen."""
     return isinstance(command, Say) and (
         "an unexpected error" in command.message
         or "cannot be decided" in command.message
@@ -272,7 +272,7 @@ class Life(Story):
                 raise AssertionError(verb)
 
     def act_on(self, verb: str, name: str, size: int, *, there: bool) -> None:
-        """What a user does to one object, if it can be done."""
+        """A user's action on one object, if it is possible."""
         match verb:
             case "create" if not there:
                 self.apply(example(name, size=size))
@@ -406,7 +406,8 @@ def test_law_1_in_another_process_under_another_hash_seed() -> None:
         "from tests.property.test_operator_laws import digest_of_everything;"
         "print(digest_of_everything())"
     )
-    # Another one than this process has, which is random unless somebody has set it.
+    # Another seed than this process has, which is random unless the environment sets
+    # it.
     seed = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
     with subprocess.Popen(
         [sys.executable, "-c", code],
@@ -427,8 +428,8 @@ class Frozen:
     """The value of a state, and whether anything in it could be changed.
 
     Parsed JSON is the only thing that may be reached as a plain dict or list: a
-    read-only view over what the API server sent, or a mapping field.  Its value
-    is part of the fingerprint, so that whoever writes to it is found out.
+    read-only view over what the API server sent, or a mapping field.  Its value is part
+    of the fingerprint, so that any write to it is found.
     """
 
     def __init__(self) -> None:
@@ -497,7 +498,7 @@ def _declared(annotation: Any) -> str:
 
 
 class Watched(Life):
-    """A life in which each step is looked at from before and after."""
+    """A life, with a comparison before and after each step."""
 
     drives = 0
 
@@ -850,7 +851,7 @@ def test_step_never_raises(
             canonical(command_to_wire(command))
             if isinstance(command, Alarm):
                 alarm = command.at
-    # Then silence: it comes to rest, with nothing but alarms.
+    # Then silence: it settles, with nothing but alarms.
     for _ in range(200):
         if alarm is None:
             break

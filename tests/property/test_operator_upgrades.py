@@ -1,7 +1,7 @@
 """Upgrades: any handlers replace any others, at any moment.
 
-Whatever was under way, the object comes to rest; a process that finds it at rest does
-nothing again; and what is to be deleted is gone.
+The object settles, with any work in progress. A process that finds it settled does
+nothing again. Objects to be deleted are gone.
 """
 
 from __future__ import annotations

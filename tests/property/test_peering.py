@@ -1,4 +1,4 @@
-"""Peering of several operators: who serves once nothing changes any more.
+"""Peering of several operators: the one that serves after the last change.
 
 Each has clocks of its own, is paused, cut off or killed; requests, answers and watches
 are late or lost.
@@ -187,7 +187,7 @@ def simulated(
 
 
 def check_quiet(operators: list[Operator]) -> None:
-    """The one of the highest priority serves, or nobody if there are two of them."""
+    """Check that the one of the highest priority serves, or none if there are two."""
     top = max((each.member.priority for each in operators), default=0)
     first = [each for each in operators if each.member.priority == top]
     note(str([(each.host.name, each.peering) for each in operators]))
@@ -245,7 +245,7 @@ LANDS_LATE = (
 def test_an_operator_freezes_before_its_record_dies_for_others(
     found: list[Host], ranks: list[int], fates: list[Fate], lags: list[float]
 ) -> None:
-    """By exact clocks; whoever saw a record change is right by any clocks."""
+    """By exact clocks; an operator that saw a record change is right by any clocks."""
     world, board, operators = simulated(found, ranks, fates, lags)
     world.run(LENGTH + CALM)
     serving = {name for name, serves in board.deaths if serves}
@@ -341,7 +341,7 @@ records = st.fixed_dictionaries(
 @settings(max_examples=examples(50))
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), records), max_size=6))
 def test_any_objects_are_looked_at(statuses: list[dict[str, Any]]) -> None:
-    """Whatever others write, this operator decides, and goes on renewing its record."""
+    """Records by others never stop this operator from deciding and renewing its own."""
     peering = begin(Member("me", mode=Mode.MANDATORY))
     host = Host("me")
     move = advance(peering, host.now(0), Placed((PEERINGS.key,)))

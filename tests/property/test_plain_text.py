@@ -17,7 +17,7 @@ from fnop.adapters.common.plain import plain
 from fnop.core.seam.commands import Say, Subject
 from tests.thorough import examples
 
-# What people have used against terminals and readers, beside any text at all.
+# Characters that have been used against terminals and readers, in addition to any text.
 SAMPLES = (
     "\n[2026-01-01 12:00:00,000] fnop [ERROR] forged",
     "\r\nforged",
@@ -46,7 +46,7 @@ FORMATS = st.sampled_from(("text", "plain", "full"))
 
 
 class Raised(Exception):
-    """An error whose text is somebody else's."""
+    """An error with foreign text."""
 
 
 def raised(text: str) -> Raised:
@@ -86,7 +86,7 @@ def logged(format: str) -> Iterator[tuple[Console, io.StringIO]]:
 
 
 def acting(text: str) -> list[str]:
-    """The characters that do something, or that nobody sees."""
+    """The characters that do something, or that are invisible."""
     return [
         letter
         for letter in text

@@ -49,7 +49,7 @@ PURE = [
     "time.gmtime(0)",
     "os.path.join('a', 'b')",
 ]
-# The ways in which a line comes to its expression.
+# The possible paths from a line to its expression.
 WAYS = [
     "{}",
     "[{} for _ in (1, 2)]",

@@ -22,10 +22,10 @@ from tests.thorough import examples
 
 KIND = "fnopexamples"
 NAMES = ("a", "b", "c", "d")
-# Of these somebody else has one of the name; the operator may not touch it.
+# Another owner has objects with these names; the operator may not touch them.
 FOREIGN = "d"
 
-# What somebody else does to a child.
+# Another client's changes of a child.
 HACKS: dict[str, dict[str, Any]] = {
     "change": {"data": {"value": "changed"}},
     "add": {"data": {"theirs": "x"}},
@@ -69,7 +69,7 @@ def keep(spec: dict[str, Any], **_: Any) -> fnop.Desired:
 
 
 class Losing:
-    """The next requests are done, or not, and nobody hears of it."""
+    """The next requests are done, or not, and their answers are lost."""
 
     def __init__(self) -> None:
         self.left = 0
@@ -89,7 +89,7 @@ def data_of(run: Story, name: str) -> Any:
 
 
 def edit(run: Story, name: str, **change: Any) -> None:
-    """A change by somebody else, of an object that may not be there."""
+    """A change by another client, of an object that may not exist."""
     if name != FOREIGN and run.get("configmaps", name) is not None:
         run.edit("configmaps", name, **change)
 

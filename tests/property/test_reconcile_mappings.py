@@ -1,8 +1,8 @@
-"""Mappings: each object that one names is handled, whatever fails meanwhile.
+"""Mappings: each object that one names is handled, even after failures.
 
-For any histories of edits, deletions, failures of the mapping, and restarts: whoever
-was named by the object when it was changed, before or after that change, is looked at
-once more after it.
+For any histories of edits, deletions, failures of the mapping, and restarts: each
+object that the changed object named, before or after the change, is handled once more
+after it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ends = st.lists(st.sampled_from(("fine", "error", "later")), max_size=9)
 
 
 class World:
-    """An operator with a mapping that fails as told, and its user."""
+    """An operator with a mapping that fails on request, and its user."""
 
     def __init__(self, ends: list[str]) -> None:
         self.ends = [*ends]

@@ -9,7 +9,7 @@ from tests.property.recorded_scripts import Script, dumped, keeping, watched
 from tests.property.scripts import KIND, scripts
 from tests.thorough import examples
 
-# An update that is made of one of which the ring has kept the middle alone.
+# An update based on another one; the ring has kept only the middle of that.
 CRASH = [("crash", 0, 0)]
 IN_THE_MIDDLE: Script = [
     *CRASH,

@@ -190,7 +190,7 @@ def keeps(on: Registry, value: str) -> None:
 
 
 def packs(on: Registry, value: str) -> None:
-    """Among bytes that are no text."""
+    """Among bytes that are not text."""
 
     @fnop.on.create(KIND, registry=on, id="packs")
     async def handler(name: str, **_: Any) -> Any:
@@ -296,7 +296,7 @@ Script = Sequence[tuple[str, str, str]]
 
 
 class Raw:
-    """What a recording would hold if nothing were redacted."""
+    """The content of a recording if nothing were redacted."""
 
     def __init__(self) -> None:
         self.records: list[dict[str, Any]] = []
@@ -407,7 +407,7 @@ def test_whatever_secrets_hold_an_unchanged_operator_replays_identically(
 def test_what_is_made_as_text_may_be_applied_as_it_is_stored(
     value: str, script: Script
 ) -> None:
-    """By itself: with handlers for updates of the same kind it would not come to rest.
+    """By itself: with handlers for updates of the same kind it would not settle.
 
     Not across a restart, for that would compare what an earlier process has stored.
     """
@@ -416,7 +416,7 @@ def test_what_is_made_as_text_may_be_applied_as_it_is_stored(
     assert found.difference is None
 
 
-# Fields that say what something is, and where, wherever they are.
+# Fields with the type of a thing, and its place, at any position.
 NAMING = (
     "name",
     "namespace",
@@ -465,7 +465,7 @@ def test_keys_names_kinds_uids_and_finalizers_are_never_redacted(
 
 
 def forms(value: str) -> list[str]:
-    """The encodings in which operators write a value, whatever stands around it."""
+    """The encodings in which operators write a value, with any surroundings."""
     raw = value.encode()
     inner = [
         base64.b64encode(b"\0" * offset + raw)[

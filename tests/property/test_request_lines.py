@@ -71,7 +71,7 @@ LINE = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 
 
 def built(make: Any) -> Any:
-    """The effect, or None where it is refused; by nothing but a ValueError."""
+    """The effect, or None if it is refused, which only a ValueError does."""
     try:
         return make()
     except ValueError as problem:
@@ -125,7 +125,7 @@ def test_a_manifest_has_its_own_path(name: str, namespace: str) -> None:
     if apply is None:
         return
     where = ["api", "v1", "namespaces", namespace, "pods"]
-    if not namespace:  # the same as none: that of the handled object
+    if not namespace:  # the same as None: the handled object's
         where, namespace = ["api", "v1", "namespaces", "own", "pods"], "own"
     assert sent(apply, PODS, namespace, name)[0] == [*where, name]
     assert sent(create, PODS, namespace, name)[0] == where
@@ -203,7 +203,7 @@ def test_what_the_server_has_shown_is_addressed(name: str) -> None:
 def test_the_parts_of_a_kind_are_segments(
     group: str, version: str, plural: str, kind: str
 ) -> None:
-    """They come from discovery, and so from whoever serves a group."""
+    """They come from discovery, and so from any server of a group."""
     resource = Resource(group, version, plural, kind)
     try:
         path = path_of(resource, "ns", "x")

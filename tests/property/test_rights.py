@@ -83,7 +83,7 @@ def test_any_right_that_is_left_out_is_missing(
     (line,) = compared(found, grants.granted).missing
     assert line.startswith(str(left_out.right))
     assert compared(found, grants.granted).superfluous == ()
-    # And the other way: it is superfluous where nobody needs it.
+    # And the other way: it is superfluous if nothing needs it.
     every = granted_by(manifests_for(found, ACCOUNT), ACCOUNT)
     extra = compared(rest, every.granted)
     assert extra.missing == ()

@@ -1,4 +1,4 @@
-"""What a schema says of a status: just what the API server then takes and keeps."""
+"""A schema's rules for a status are exactly what the API server accepts and keeps."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_the_server_takes_what_fits(schema: Json) -> None:
 
 
 def told(condition: Json, schema: Json) -> Json:
-    """A condition without what is no loss to whoever reads it."""
+    """A condition without parts that no reader misses."""
     items = schema["properties"].get("conditions", {}).get("items") or {}
     known = items.get("properties") or {}
     spare = {"lastTransitionTime", "observedGeneration"} - {*known}

@@ -38,7 +38,7 @@ FIELDS = ("spec.n", "status", "status.conditions", "metadata.finalizers", "data"
 
 
 def recorded(script: Script, *, size: int | None = None) -> Records:
-    """The records of a run; of the last of it, where a ring of a size has them."""
+    """The records of a run, or of its last part, if a ring of a size has them."""
     ring = Ring(size=size or 1_000)
     _, whole = watched(script, ring)
     _, records = (whole if size is None else dumped(keeping(80), ring)).records()
@@ -204,7 +204,7 @@ class Lazily:
 
 
 def session_of(records: Records, ahead: int) -> Session:
-    """A session that has read so much at first, and reads so far beyond each step."""
+    """A session that reads this far at first, and this far beyond each step."""
     source = Lazily(records)
     steps = source.read_on(ahead)
     assert steps is not None

@@ -12,7 +12,7 @@ from fnop.interpreters.recording.format.deltas import DeltaReader, DeltaWriter
 from tests.property.strategies import json_values
 from tests.thorough import examples
 
-# Texts that are cut at commas and quotes where no member ends.
+# Texts that are cut at commas and quotes inside members.
 awkward = st.sampled_from(
     ['","', '"', ",", "\\", '\\"', ",,", "a,b", "é", "\u2028", ""]
 )
@@ -30,7 +30,7 @@ def text_of(value: Any) -> bytes:
 def test_each_text_is_read_as_it_was_written(
     blocks: list[list[tuple[str, str, Any]]], size: int
 ) -> None:
-    """Also where the memory is small, and where some blocks are taken back."""
+    """Even if the memory is small, and if some blocks are taken back."""
     writer, reader = DeltaWriter(size), DeltaReader()
     for number, block in enumerate(blocks):
         texts = [(key, family, text_of(value)) for key, family, value in block]

@@ -19,11 +19,11 @@ INDEX = FOLDER / "index.json"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recording, `name`.fnop: its operator's file, and how many steps it has.
+    """A recording, `name`.fnop: its operator's file, and the number of its steps.
 
-    That of a process which was killed is `cut_off`.  Of an earlier format the name
-    begins with a folder, such as `format-2`; of these some are decided otherwise on
-    purpose since, from the step `otherwise` on.
+    The recording of a killed process is `cut_off`. The name of an earlier format begins
+    with a folder, such as `format-2`. Some of these are decided differently on purpose
+    since then, from the step `otherwise` on.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Recorded:
 
 
 def read_index() -> Mapping[str, Recorded]:
-    """What there is, by name."""
+    """The entries of the corpus, by name."""
     if not INDEX.exists():
         return MappingProxyType({})
     found = json.loads(INDEX.read_text())

@@ -51,5 +51,5 @@ def _load(name: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert spec is not None
     module = module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.syspath_prepend(file.parent)  # it may import what is beside it
+    monkeypatch.syspath_prepend(file.parent)  # it may import files next to it
     loader.exec_module(module)

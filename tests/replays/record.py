@@ -1,12 +1,12 @@
-"""Record the corpus anew.
+"""Record the corpus again.
 
     python -m tests.replays.record [NAME ...]
 
-Those in folders such as `format-2` stay: earlier releases have made them.
+Recordings in folders such as `format-2` stay: earlier releases have made them.
 
-Only where a recording may not be replayed any more, for the format or what the core
-asks for has changed on purpose; the changelog says so then.  It needs the servers of
-KUBEBUILDER_ASSETS but for what is simulated, and takes about ten minutes.
+Run it only if a recording can no longer be replayed, because the format or the core's
+requests have changed on purpose; the changelog says so then. It needs the servers of
+KUBEBUILDER_ASSETS, except for simulated runs, and takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def churned(plan: Plan, folder: Path) -> Recordings:
 
 
 def met(api: ApiServer, namespace: str, folder: Path) -> Recordings:
-    """Two peers: one freezes where the other begins, and serves again at its end."""
+    """Two peers: one freezes when the other begins, and serves again at its end."""
     low, high = folder / "low", folder / "high"
     for each in (low, high):
         each.mkdir()
@@ -138,7 +138,7 @@ Scenes = Mapping[str, Callable[[Path], Recordings]]
 
 
 def simulations() -> Scenes:
-    """What is recorded without a server, by name."""
+    """The recordings without a server, by name."""
     plain = {path.parent.name for path in ROOT.glob("examples/*/example.py")}
     return {
         f"simulated-{name}": partial(simulated, name)
@@ -147,7 +147,7 @@ def simulations() -> Scenes:
 
 
 def scenes(api: ApiServer) -> Scenes:
-    """What is recorded with a server, by name."""
+    """The recordings with a server, by name."""
     found: dict[str, Callable[[Path], Recordings]] = {}
     for story in STORIES:
         found[f"real-{story.example}"] = partial(_anew, told, story, api)

@@ -2,8 +2,7 @@
 
     python -m tests.replays.test_counts
 
-writes down anew what is counted, where that has changed on purpose or there are other
-recordings.
+writes the counts again, if they have changed on purpose or there are other recordings.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from fnop.interpreters.runtime.meter import Histogram, Meter
 from tests.replays.corpus import FOLDER, Recorded, read_index
 from tests.simulations import ROOT
 
-# Secrets are tokens in a recording, which are no answers to count with; and functions
-# are called by the name of the module, which is another one beside a second example.py.
+# Secrets are tokens in a recording, which cannot answer calls; and functions are called
+# by the name of the module, which differs next to a second example.py.
 UNCOUNTED = ("examples/19-database/example.py", "examples/21-records/example.py")
 RECORDED = {
     name: each
@@ -97,7 +96,7 @@ def _of_all(times: Mapping[str, Histogram]) -> dict[str, Any]:
 
 
 def _of_one(times: Histogram) -> dict[str, Any]:
-    """How many there are within each bound, but for the empty ones; in all, seconds."""
+    """The number within each bound, without empty ones; in all, seconds."""
     bounds = [*map(str, times.bounds), "more"]
     numbers = [after - before for before, after in pairwise([0, *times.cumulated()])]
     found = zip(bounds, numbers, strict=True)

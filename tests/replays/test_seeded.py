@@ -58,7 +58,7 @@ def returns(attempt: Attempt) -> Any:
 
 
 def is_decided(attempt: Attempt, exchanges: int) -> bool:
-    """Whether it has gone on after so many answers."""
+    """Whether it has continued after this number of answers."""
     return attempt.end is not None or len(attempt.exchanges) > exchanges
 
 

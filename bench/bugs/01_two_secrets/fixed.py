@@ -1,4 +1,4 @@
-"""Certificates in two Secrets: each one is made where it is missing."""
+"""Certificates in two Secrets: each one is created if it is missing."""
 
 import fnop
 

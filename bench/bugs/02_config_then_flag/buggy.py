@@ -1,4 +1,4 @@
-"""A new configuration restarts the Pod: a flag in the status says that it is due."""
+"""A new configuration restarts the Pod: a flag in the status marks that it is due."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A new configuration restarts the Pod: the Pod itself tells with which one it runs."""
+"""A new configuration restarts the Pod: the Pod itself names its configuration."""
 
 import fnop
 

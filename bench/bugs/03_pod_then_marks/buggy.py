@@ -1,4 +1,4 @@
-"""Pods by number; marks in the status tell which of them may go."""
+"""Pods by number; marks in the status name the ones that may be deleted."""
 
 import fnop
 

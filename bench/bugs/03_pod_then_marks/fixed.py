@@ -1,4 +1,4 @@
-"""Pods by number; those that belong to the object and are too many go."""
+"""Pods by number; surplus Pods that belong to the object are deleted."""
 
 import fnop
 
@@ -23,5 +23,6 @@ async def scale(body, name, uid, spec, **_):
         owners = {each["uid"] for each in found.meta.get("ownerReferences", ())}
         if uid in owners and found.name not in wanted:
             await fnop.delete(found)
-    # With the uid in `body`: another object of this name may have been made meanwhile.
+    # With the uid in `body`: another object of this name may have been created
+    # meanwhile.
     await fnop.patch(body, status={"pods": wanted})

@@ -1,4 +1,4 @@
-"""Volumes that grow: the StatefulSet is made anew, for its template cannot change."""
+"""Volumes that grow: the StatefulSet is recreated, as its template is immutable."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Volumes that grow: each one is compared with the size that is wanted."""
+"""Volumes that grow: each one is compared with the wanted size."""
 
 import fnop
 
@@ -55,7 +55,7 @@ async def store(name, spec, **_):
 
 @fnop.on.delete("xs.example.com")
 async def end(name, **_):
-    """Delete the pods that nobody owns, if their stateful set is being made anew."""
+    """Delete the pods without an owner if their stateful set is being recreated."""
     found = await fnop.get("statefulsets.apps", name=name)
     if found is not None and "deletionTimestamp" in found.meta:
         return fnop.again(after=1, because="its stateful set goes first")

@@ -1,4 +1,4 @@
-"""A network in a cloud: a tag with the object's uid tells whose it is."""
+"""A network in a cloud: a tag with the object's uid names its owner."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""An account at a server outside: what cannot be removed is only logged."""
+"""An account at an external server: a failed removal is only logged."""
 
 import fnop
 

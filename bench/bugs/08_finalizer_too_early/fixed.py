@@ -1,4 +1,4 @@
-"""An account at a server outside: the object is gone when the account is."""
+"""An account at an external server: the object is gone when the account is."""
 
 import fnop
 

@@ -3,7 +3,7 @@ from fnop.testing import External, apply, delete
 
 
 class Server(External):
-    """Accounts by name; what is there is not made again, what is not is not deleted."""
+    """Accounts by name; an existing one is not created, a missing one not deleted."""
 
     def __init__(self):
         self.made = 0

@@ -1,4 +1,4 @@
-"""A volume for each object, by its name: it is deleted by its name, too."""
+"""A volume for each object, by its name: it is also deleted by its name."""
 
 import fnop
 
@@ -22,5 +22,6 @@ async def provide(name, **_):
 
 @fnop.on.delete("xs.example.com")
 async def clean_up(name, **_):
-    # Before the object is gone, so that nobody pays for the volume any more.
+    # Before the object is gone, so that the user does not pay for the volume any
+    # longer.
     await fnop.delete("persistentvolumeclaims", name=f"data-{name}")

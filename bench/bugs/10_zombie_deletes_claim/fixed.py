@@ -1,4 +1,4 @@
-"""A volume for each object, by its name: the one that is deleted is its own."""
+"""A volume for each object, by its name: the operator deletes only its own."""
 
 import fnop
 
@@ -22,8 +22,10 @@ async def provide(name, **_):
 
 @fnop.on.delete("xs.example.com")
 async def clean_up(uid, **_):
-    # Before the object is gone, so that nobody pays for the volume any more.
+    # Before the object is gone, so that the user does not pay for the volume any
+    # longer.
     for found in await fnop.list("persistentvolumeclaims"):
         owners = {each["uid"] for each in found.meta.get("ownerReferences", ())}
         if uid in owners:
-            await fnop.delete(found)  # this one alone, whoever has its name by then
+            # only this one, even if another object has its name by then
+            await fnop.delete(found)

@@ -1,4 +1,4 @@
-"""A StatefulSet that goes before its object does, by its name."""
+"""A StatefulSet that is deleted before its object, by its name."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A StatefulSet that goes before its object does, and no other one."""
+"""A StatefulSet that is deleted before its object, and no other one."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Volumes of another size: the StatefulSet is made anew, whichever it is."""
+"""Volumes of another size, larger or smaller: the StatefulSet is recreated."""
 
 import fnop
 

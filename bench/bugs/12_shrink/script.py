@@ -2,7 +2,7 @@ from bench.bugs.crds import crd, custom
 from fnop.testing import apply, edit
 
 CRDS = [crd()]
-# A volume that has found its claim, as nothing in the simulated cluster binds them.
+# A bound volume, as no controller in the simulated cluster binds volumes.
 GIVEN = [
     {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Pods with a volume each: those of numbers that are too high are deleted."""
+"""Pods with a volume each: volumes with numbers that are too high are deleted."""
 
 import fnop
 

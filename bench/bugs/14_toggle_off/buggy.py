@@ -1,4 +1,4 @@
-"""A certificate that is there for as long as TLS is on."""
+"""A certificate that exists as long as TLS is on."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A certificate that is there for as long as TLS is on; the one that was seen goes."""
+"""A certificate that exists as long as TLS is on; only the one read is deleted."""
 
 import fnop
 

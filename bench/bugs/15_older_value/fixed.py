@@ -1,4 +1,4 @@
-"""A disruption budget that follows its object, by writes for what was read."""
+"""A disruption budget that follows its object, by writes for the version read."""
 
 import fnop
 

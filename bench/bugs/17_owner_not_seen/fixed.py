@@ -1,4 +1,4 @@
-"""Secrets that users give to an object by a label: those of nobody are deleted."""
+"""Secrets that users give to an object by a label: unowned ones are deleted."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Racks as StatefulSets: a new image goes to all that the index has."""
+"""Racks as StatefulSets: a new image is written to all sets in the index."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Racks as StatefulSets: a new image goes to those that there are."""
+"""Racks as StatefulSets: a new image is written to the sets that exist."""
 
 import fnop
 
@@ -48,7 +48,7 @@ async def serve(name, uid, spec, **_):
 
 @fnop.timer("statefulsets.apps", labels={"cluster": fnop.PRESENT}, interval=10)
 async def collect(body, labels, **_):
-    """A set that was asked for long ago, and came after its rack had gone."""
+    """Delete a set that was requested long ago, and created after its rack was gone."""
     owner = await fnop.get("xs.example.com", name=labels["cluster"])
     if owner is None or not is_of(body, owner.uid):
         return

@@ -1,4 +1,4 @@
-"""Pods with random names: as many are made as the index lacks."""
+"""Pods with random names: the operator creates the number that the index lacks."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Pods with numbers in their names: each one is made where it is missing."""
+"""Pods with numbers in their names: each one is created if it is missing."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A machine for each object: after its creation the index is waited for, 10 s."""
+"""A machine for each object: the handler creates it, and waits 10 s for the index."""
 
 from datetime import datetime, timedelta
 

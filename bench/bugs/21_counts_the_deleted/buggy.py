@@ -1,4 +1,4 @@
-"""Pods by number: users name those that are to go; a timer removes what is too much."""
+"""Pods by number: users name the ones to delete; a timer removes surplus Pods."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Pods by number: those that users name are left out, and the rest follows."""
+"""Pods by number: the ones that users name are skipped, and the rest follows."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Pods of a restored cluster are taken over: after those that are missing are made."""
+"""Pods of a restored cluster are adopted after missing ones are created."""
 
 import fnop
 

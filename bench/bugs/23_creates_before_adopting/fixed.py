@@ -1,4 +1,4 @@
-"""Pods of a restored cluster are taken over, before any other one is made."""
+"""Pods of a restored cluster are adopted before any other one is created."""
 
 import fnop
 

@@ -2,7 +2,7 @@ from bench.bugs.crds import crd, custom
 from fnop.testing import apply, edit, wait
 
 CRDS = [crd()]
-# From a backup: the Pods are older than their object, which they do not know yet.
+# From a backup: the Pods are older than their object, and not yet owned by it.
 GIVEN = [
     {
         "apiVersion": "v1",

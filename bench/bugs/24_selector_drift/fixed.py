@@ -1,4 +1,4 @@
-"""Pods are counted by their owner, whatever their labels are."""
+"""Pods are counted by their owner, with any labels."""
 
 import fnop
 

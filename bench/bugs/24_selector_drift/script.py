@@ -3,7 +3,7 @@ from fnop.testing import apply
 
 
 def policy(pod):
-    """The labels that the policy of another controller does not allow."""
+    """The labels that the policy of another controller forbids."""
     labels = pod["metadata"].get("labels", {})
     return {"metadata": {"labels": {"owner": None}}} if "owner" in labels else None
 

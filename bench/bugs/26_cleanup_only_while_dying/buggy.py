@@ -1,4 +1,4 @@
-"""A member's claim is deleted by whoever sees its pod dying."""
+"""A member's claim is deleted by the handler that sees its pod terminating."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A claim goes when its number is out of the size and no pod uses it."""
+"""A claim is deleted when its number exceeds the size and no pod uses it."""
 
 import re
 
@@ -37,7 +37,7 @@ def number_of(name):
 
 @fnop.timer("xs", interval=10)
 async def members(name, **_):
-    """The claims follow from the spec and the pods that exist, at any time."""
+    """Derive the claims from the spec and the existing pods, at any time."""
     owner = await fnop.get("xs", name=name)
     if owner is None or "deletionTimestamp" in owner["metadata"]:
         return
@@ -57,5 +57,5 @@ async def members(name, **_):
 
 
 def members_of(found, prefix):
-    """Those with a number: names stay, whatever happens to labels and owners."""
+    """Pods with a number: names stay, even if labels and owners change."""
     return [each for each in found if re.fullmatch(f"{prefix}-[0-9]+", each.name)]

@@ -1,4 +1,4 @@
-"""A finalizer on each pod, so that no end is missed: but for that of the owner."""
+"""A finalizer on each pod, so that no end is missed, except when the owner ends."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Members are added, and never taken away: what there is depends on what was seen."""
+"""Members are added, and never removed: their number depends on observed history."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""One member is taken away for each decrement that was observed."""
+"""One member is removed for each observed decrement."""
 
 import fnop
 

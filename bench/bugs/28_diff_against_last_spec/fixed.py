@@ -1,4 +1,4 @@
-"""Members are taken away as long as there are more than the spec says."""
+"""Members are removed as long as there are more than in the spec."""
 
 import re
 
@@ -37,7 +37,7 @@ def number_of(name):
 
 @fnop.timer("xs", interval=10)
 async def members(name, **_):
-    """The surplus follows from what there is, not from what was."""
+    """Derive the surplus from the present members, not from history."""
     owner = await fnop.get("xs", name=name)
     if owner is None or "deletionTimestamp" in owner["metadata"]:
         return
@@ -57,5 +57,5 @@ async def members(name, **_):
 
 
 def members_of(found, prefix):
-    """Those with a number: names stay, whatever happens to labels and owners."""
+    """Pods with a number: names stay, even if labels and owners change."""
     return [each for each in found if re.fullmatch(f"{prefix}-[0-9]+", each.name)]

@@ -1,4 +1,4 @@
-"""Two handlers, each for one transition: a merged change is neither of them."""
+"""Two handlers, each for one transition: a merged change matches neither."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""One handler, which looks at what is asked for now."""
+"""One handler, which reads the present spec."""
 
 import fnop
 

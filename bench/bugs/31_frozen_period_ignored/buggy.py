@@ -1,4 +1,4 @@
-"""While a freeze is announced, changes are dropped; nobody comes back to them."""
+"""During an announced freeze, changes are dropped and never handled later."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""While a freeze is announced, changes wait; they are looked at again and again."""
+"""During an announced freeze, changes wait; the handler checks them repeatedly."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A change in the time of a freeze, which ends."""
+"""A change during a freeze, which ends."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import apply, delete, edit, expect
@@ -6,7 +6,7 @@ from fnop.testing import apply, delete, edit, expect
 FREEZE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "freeze"}}
 
 CRDS = [crd()]
-# A freeze keeps what was there when it began: that is what it is for.
+# A freeze keeps the state from its beginning: that is its purpose.
 HISTORY = ("configmaps/x-settings",)
 SCRIPT = [
     apply(custom(size=1)),

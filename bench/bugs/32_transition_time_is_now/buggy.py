@@ -1,4 +1,4 @@
-"""Each look at the object writes the time of the look into its condition."""
+"""Each check of the object writes the time of the check into its condition."""
 
 import fnop
 

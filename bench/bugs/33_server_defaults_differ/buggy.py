@@ -1,4 +1,4 @@
-"""A service that is not what was asked for is updated; with defaults it never is."""
+"""A service that differs from the request is updated; with defaults it always does."""
 
 import fnop
 

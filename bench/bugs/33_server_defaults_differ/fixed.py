@@ -1,4 +1,4 @@
-"""The spec is applied; what the server adds to it is nobody's business."""
+"""The spec is applied; fields that the server adds are ignored."""
 
 import fnop
 

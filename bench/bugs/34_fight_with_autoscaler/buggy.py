@@ -1,4 +1,4 @@
-"""Each turn writes the whole deployment, with a number that somebody else sets."""
+"""Each turn writes the whole deployment, with a number that an autoscaler sets."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""The number is the autoscaler's: it is in no write of ours."""
+"""The number is the autoscaler's: the operator never writes it."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A deployment that an autoscaler holds at three."""
+"""A deployment that an autoscaler keeps at three."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import apply, wait

@@ -1,4 +1,4 @@
-"""Of the objects that name one secret the oldest has it; the others say so."""
+"""Of the objects that name one secret the oldest has it; the others report that."""
 
 import fnop
 
@@ -18,7 +18,7 @@ async def issue(body, name, uid, spec, patch, **_):
     patch.status["message"] = None
     found = await fnop.get("secrets", name=spec["target"])
     if found is not None and "deletionTimestamp" in found["metadata"]:
-        return  # what is written into it goes with it: the timer looks again
+        return  # its content is deleted with it: the timer checks again
     metadata = {"name": spec["target"], "annotations": {"example.com/owner": name}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
     secret["stringData"] = {"host": spec["host"]}

@@ -1,4 +1,4 @@
-"""A child that is gone is made again, also when its parent waits for its end."""
+"""A missing child is recreated, even if its parent is waiting for its end."""
 
 import fnop
 

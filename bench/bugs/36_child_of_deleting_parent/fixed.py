@@ -1,4 +1,4 @@
-"""A child is made again as long as its parent is to live."""
+"""A child is recreated as long as its parent is not being deleted."""
 
 import fnop
 

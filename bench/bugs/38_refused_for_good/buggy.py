@@ -1,4 +1,4 @@
-"""An update that is refused for good is tried again for ever, and nothing after it."""
+"""A permanently refused update is retried forever, and blocks all later ones."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A StatefulSet that cannot be changed is made anew; its pods stay meanwhile."""
+"""A StatefulSet that cannot be changed is recreated; its pods stay meanwhile."""
 
 import fnop
 
@@ -41,7 +41,7 @@ async def run(body, name, spec, **_):
 
 @fnop.on.delete("xs")
 async def end(name, **_):
-    """Delete the pods that nobody owns, if their stateful set is being made anew."""
+    """Delete the pods without an owner if their stateful set is being recreated."""
     found = await fnop.get("statefulsets.apps", name=name)
     if found is not None and "deletionTimestamp" in found.meta:
         return fnop.again(after=1, because="its stateful set goes first")

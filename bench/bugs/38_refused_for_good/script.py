@@ -1,4 +1,4 @@
-"""A change of a field that a stateful set never changes."""
+"""A change of an immutable field of a stateful set."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import apply, edit

@@ -1,4 +1,4 @@
-"""One handler for all that happens; its first step cannot be done at the end."""
+"""One handler for all events; its first step is impossible at the end."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""At the end only that is done which the end needs."""
+"""At the end, only the steps that the end needs are done."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A list that others write to is written for the version that was read."""
+"""A list with other writers is written for the version that was read."""
 
 import fnop
 
@@ -17,7 +17,7 @@ async def hold(spec, **_):
 
 @fnop.timer("secrets", interval=10)
 async def let_go(body, name, meta, **_):
-    """A secret that no object uses is let go, also if one went before it was held."""
+    """Release an unused secret, even if its object was gone before it was held."""
     names = meta.get("finalizers", ())
     if FINALIZER not in names:
         return
@@ -28,7 +28,7 @@ async def let_go(body, name, meta, **_):
 
 @fnop.on.delete("secrets")
 async def let_go_at_last(body, name, meta, **_):
-    """Timers do not run for a secret that is being deleted, and it may be held."""
+    """Release a held secret that is being deleted: timers do not run for it."""
     if FINALIZER in meta.get("finalizers", ()):
         if any(each.spec["secret"] == name for each in await fnop.list("xs")):
             return fnop.again(after=10, because="it is in use")
@@ -36,7 +36,7 @@ async def let_go_at_last(body, name, meta, **_):
 
 
 async def write(secret, names):
-    """Write the list, unless the secret has changed: then look at it again."""
+    """Write the list, unless the secret has changed: then check it again."""
     version = secret["metadata"]["resourceVersion"]
     try:
         await fnop.patch(

@@ -1,4 +1,4 @@
-"""The finalizer is made sure of before anybody asks whether the object is to go."""
+"""The finalizer is ensured before the check whether the object is being deleted."""
 
 import fnop
 

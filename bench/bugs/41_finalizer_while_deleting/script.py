@@ -1,4 +1,4 @@
-"""A deleted object that somebody else holds for a while."""
+"""A deleted object that another controller holds for a while."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import External, apply, delete, edit
@@ -32,7 +32,7 @@ SAVED = {"annotations": {"example.com/saved": "yes"}}
 
 
 def backup(found):
-    """A rival that lets go of what was saved, and of nobody else's finalizers."""
+    """A rival that releases saved objects, and removes only its own finalizers."""
     meta = found["metadata"]
     names = meta.get("finalizers", [])
     if "example.com/saved" not in meta.get("annotations", {}) or BACKUP not in names:

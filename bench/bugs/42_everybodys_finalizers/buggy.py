@@ -1,4 +1,4 @@
-"""An object that is through with a secret takes all finalizers off it."""
+"""An object that no longer needs a secret removes all its finalizers."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Each object has a finalizer of its own on the secret, and takes off no other one."""
+"""Each object has its own finalizer on the secret, and removes only that one."""
 
 import fnop
 
@@ -17,7 +17,7 @@ async def hold(name, spec, **_):
 
 @fnop.timer("secrets", interval=10)
 async def let_go(body, name, meta, **_):
-    """The finalizers of objects that are gone go, and nobody else's."""
+    """Remove the finalizers of deleted objects, and no others."""
     names = meta.get("finalizers", ())
     if not any(each.startswith(OURS) for each in names):
         return
@@ -29,7 +29,7 @@ async def let_go(body, name, meta, **_):
 
 
 async def write(secret, names):
-    """Write the list, unless the secret has changed: then look at it again."""
+    """Write the list, unless the secret has changed: then check it again."""
     version = secret["metadata"]["resourceVersion"]
     try:
         await fnop.patch(

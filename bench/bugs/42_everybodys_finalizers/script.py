@@ -1,4 +1,4 @@
-"""A secret that two objects and a backup need; one of the objects goes."""
+"""A secret that two objects and a backup need; one of the objects is deleted."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import apply, delete, expect

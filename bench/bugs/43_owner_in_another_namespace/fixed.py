@@ -1,4 +1,4 @@
-"""Copies in other namespaces have no owner; who finds one too many takes it away."""
+"""Copies in other namespaces have no owner; the handler deletes surplus ones."""
 
 import fnop
 

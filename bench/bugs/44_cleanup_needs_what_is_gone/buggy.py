@@ -1,10 +1,10 @@
-"""The end needs a secret, which may have gone before."""
+"""The end needs a secret, which may have been deleted before."""
 
 import fnop
 
 
 def revoke(token):
-    """Revoke all that was given out with this token."""
+    """Revoke everything that was issued with this token."""
     raise NotImplementedError("a service that this example does not have")
 
 

@@ -1,10 +1,10 @@
-"""The end needs a secret; without it there is nothing to do but to say so."""
+"""The end needs a secret; without it the handler can only report that."""
 
 import fnop
 
 
 def revoke(token):
-    """Revoke all that was given out with this token."""
+    """Revoke everything that was issued with this token."""
     raise NotImplementedError("a service that this example does not have")
 
 

@@ -1,11 +1,11 @@
-"""The credentials go before the object that needs them for its end."""
+"""The credentials are deleted before the object that needs them for its end."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import External, apply, delete
 
 
 class Service(External):
-    """The service that has given things out, by token."""
+    """The service that has issued things, by token."""
 
     def __init__(self):
         self.given = {"c2VjcmV0": 3}

@@ -1,4 +1,4 @@
-"""Each request for a certificate has the next number, counted from those there are."""
+"""Each request for a certificate has the next number after the existing ones."""
 
 import fnop
 

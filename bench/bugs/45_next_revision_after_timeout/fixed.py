@@ -1,4 +1,4 @@
-"""A request has the name of what it asks for: asking again is the same request."""
+"""A request is named after its content: repeating it is the same request."""
 
 import hashlib
 

@@ -1,10 +1,10 @@
-"""Nodes that could not be asked for count as none."""
+"""Nodes that could not be listed count as zero."""
 
 import fnop
 
 
 def list_nodes(cluster):
-    """Tell the names of the nodes of another cluster."""
+    """Return the names of the nodes of another cluster."""
     raise NotImplementedError("a cluster that this example does not have")
 
 

@@ -1,10 +1,10 @@
-"""Nodes that could not be asked for are unknown: what was known of them stays."""
+"""Nodes that could not be listed are unknown: the known facts about them stay."""
 
 import fnop
 
 
 def list_nodes(cluster):
-    """Tell the names of the nodes of another cluster."""
+    """Return the names of the nodes of another cluster."""
     raise NotImplementedError("a cluster that this example does not have")
 
 

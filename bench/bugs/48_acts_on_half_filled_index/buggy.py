@@ -1,4 +1,4 @@
-"""A route whose gateway is in no index is taken away: the index may be late."""
+"""A route is removed if its gateway is not in the index: the index may be late."""
 
 import fnop
 

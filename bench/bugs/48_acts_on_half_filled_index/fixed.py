@@ -1,4 +1,4 @@
-"""A route is taken away when the API server says that its gateway does not exist."""
+"""A route is removed if the API server reports that its gateway does not exist."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Nothing is changed unless all pods are ready: not even what keeps them from it."""
+"""Nothing changes unless all pods are ready, not even the cause that blocks them."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""A console that needs a Secret, while nobody deletes it."""
+"""A console that needs a Secret, unless the console is being deleted."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Storage is required from now on, also of what was stored without it."""
+"""Storage is required from now on, also for objects stored without it."""
 
 import fnop
 

@@ -1,4 +1,4 @@
-"""Storage is required from now on of new objects."""
+"""Storage is required from now on for new objects."""
 
 import fnop
 

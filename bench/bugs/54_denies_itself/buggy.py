@@ -1,4 +1,4 @@
-"""Only labelled ConfigMaps are admitted: those of the operator itself are not."""
+"""Only labelled ConfigMaps are admitted: the operator's own are not."""
 
 import fnop
 

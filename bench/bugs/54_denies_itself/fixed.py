@@ -1,4 +1,4 @@
-"""Only labelled ConfigMaps are admitted, and those of the operator are."""
+"""Only labelled ConfigMaps are admitted, and the operator's own."""
 
 import fnop
 

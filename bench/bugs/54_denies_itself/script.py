@@ -1,4 +1,4 @@
-"""An object of which a ConfigMap is made."""
+"""An object that needs a ConfigMap."""
 
 from bench.bugs.crds import crd, custom
 from fnop.testing import apply

@@ -134,10 +134,9 @@ class Likeness:
         self._seen.update(map(hash, _texts(input)))
 
     def alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
-        """Whether a decision is the recorded one; `counterpart` is the counterpart's
-        decision.
+        """Whether a decision is the recorded one.
 
-        The whole decision is compared, even after a difference, to learn the values of
+        `counterpart` is the decision of the second operator. The whole decision is compared, even after a difference, to learn the values of
         tokens.
         """
         self.is_derived = False

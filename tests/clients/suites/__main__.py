@@ -1,11 +1,10 @@
 """The command: `python -m tests.clients.suites [NAME ...]`.
 
-Each suite whose name contains one of the given words (all, if none is given) runs on
-a fresh real API server, where KUBEBUILDER_ASSETS names one, and on a fresh
-`fnop cluster`.  Everything listens on 127.0.0.1.
+Each suite whose name contains one of the given words (all, if none is given) runs on a
+fresh real API server, if KUBEBUILDER_ASSETS names one, and on a fresh `fnop cluster`.
+Everything listens on 127.0.0.1.
 
-Exit status: 0 where all tests pass that are to, 1 where not, or where an archive
-cannot be had.
+Exit status: 0 if all expected tests pass, 1 if not, or if an archive cannot be fetched.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def judged(suite: Suite, python: Path, runs: Path) -> Verdict:
 
 
 def shown(found: Verdict) -> str:
-    """What is to be mended, or that nothing is."""
+    """The parts to be fixed, or a sentence that there are none."""
     if not found.simulated:
         return f"{found.suite}: no test has run"
     good = "passes" if found.real is None else "as on the real server"

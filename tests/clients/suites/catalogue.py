@@ -1,9 +1,9 @@
-"""The suites: which versions, which of their tests, and what is left out, and why.
+"""The suites: their versions, their tests, and the skipped ones with the reason.
 
-Left out is what needs something that is no API server, such as containers that run,
-or what a server of today does not have any more.  `not_on_real` names what the real
-server at hand, Kubernetes 1.20 without a kubelet, does not pass: it runs on the
-simulated cluster only, which must pass it.  In patterns, `*` is anything.
+Tests are skipped if they need more than an API server, such as running containers, or
+features that current servers have dropped. `not_on_real` names tests that the available
+real server, Kubernetes 1.20 without a kubelet, does not pass: they run only on the
+simulated cluster, which must pass them. In patterns, `*` matches anything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Suite:
     """Reasons by patterns of node ids: not run on the real server."""
 
     def paths(self, source: Path) -> list[Path]:
-        """What Python imports from."""
+        """The folders that Python imports from."""
         return [source / name for name in self.also]
 
 
@@ -186,8 +186,8 @@ SUITES = (
     Suite(
         "Kopf 1.45.2, e2e and examples",
         KOPF,
-        # Kopf ends its loop before TLS has ended its connections; whether the
-        # collector of garbage tells so within a test is luck, on any server.
+        # Kopf ends its loop before TLS has ended its connections; it is luck, on any
+        # server, whether the garbage collector reports that within a test.
         (
             *("-W", "ignore:unclosed:ResourceWarning"),
             *("--only-e2e", "tests/e2e", "examples"),

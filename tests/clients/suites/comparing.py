@@ -1,4 +1,4 @@
-"""What the runs of a suite came to, side by side: pure."""
+"""The results of a suite's runs, side by side: pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Outcome(StrEnum):
 def outcomes_of(lines: Iterable[str]) -> dict[str, Outcome]:
     """Each test's outcome, by node id, from the reports of its phases.
 
-    The phases of a test tell one after the other.  A test whose preparation or
-    clean-up fails has failed; one that has told of its preparation alone was
+    The phases of a test report one after the other. A test whose preparation or
+    clean-up fails has failed. A test that has reported only its preparation was
     interrupted, and has failed, too.  A repeated test counts as its last run.
 
     >>> list(outcomes_of([
@@ -35,7 +35,7 @@ def outcomes_of(lines: Iterable[str]) -> dict[str, Outcome]:
         node, outcome = told["node"], told["outcome"]
         match told["phase"], outcome:
             case "setup", "passed":
-                found[node] = Outcome.FAILED  # until its call tells
+                found[node] = Outcome.FAILED  # until its call reports
             case "teardown", "passed" | "skipped":
                 pass
             case _, "passed" | "skipped":
@@ -49,7 +49,7 @@ def outcomes_of(lines: Iterable[str]) -> dict[str, Outcome]:
 class Verdict:
     """One suite on both servers; the lists are node ids.
 
-    `real` is None where there was no real server.
+    `real` is None if there was no real server.
     """
 
     suite: str
@@ -97,7 +97,7 @@ def table(verdicts: Iterable[Verdict]) -> str:
 
 
 def counted(outcomes: Mapping[str, Outcome]) -> str:
-    """How many of how many have passed.
+    """The number of passed tests, out of all.
 
     >>> counted({"a": Outcome.PASSED, "b": Outcome.FAILED, "c": Outcome.SKIPPED})
     '1 of 2, 1 skipped'

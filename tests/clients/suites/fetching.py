@@ -69,7 +69,7 @@ class DebianSource(Archive):
 
 
 def run(*command: str) -> None:
-    """Run a command in silence; Unfetched tells the end of what it said."""
+    """Run a command in silence; Unfetched contains the end of its output."""
     try:
         done = subprocess.run(
             command,

@@ -15,7 +15,7 @@ from tests.cluster.envtest import missing
 
 
 def main() -> int:
-    """Make a run; exit status 1 where something was not as it has to be."""
+    """Make a run; exit with status 1 if something was not as it must be."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.churn")
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--seed", type=int, default=1)

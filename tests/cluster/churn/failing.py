@@ -1,4 +1,4 @@
-"""What goes wrong: requests, the operator's process, and the servers."""
+"""The faults: of requests, of the operator's process, and of the servers."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class Process:
         return ["--record", str(self._recordings / name)]
 
     async def ended(self, seconds: float) -> int | None:
-        """Its exit status, None where it goes on."""
+        """Its exit status; None while it runs."""
         assert self._child is not None
         deadline = time.monotonic() + seconds
         while (status := self._child.poll()) is None and time.monotonic() < deadline:
@@ -233,7 +233,7 @@ class Process:
             os.kill(self.pid, signal.SIGCONT)
 
     async def _restart(self) -> None:
-        """In order; now and then it is told twice, and ends at once."""
+        """Restart in order; now and then it gets two signals, and ends at once."""
         self.counts["SIGTERM"] += 1
         await self.end(twice=self._random.random() < 0.3)
         self.start()

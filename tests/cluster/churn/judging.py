@@ -1,4 +1,4 @@
-"""What must never happen, by the calls of handlers and what the API server stored."""
+"""The forbidden events, by the calls of handlers and the API server's writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, order=True)
 class View:
-    """What a handler has seen of an object: both numbers only grow."""
+    """A handler's view of an object: both numbers only grow."""
 
     generation: int
     touched: int
@@ -42,19 +42,22 @@ class View:
 
 @dataclass
 class Judge:
-    """Hears of calls and of what the API server has stored, and compares.
+    """Compares the calls with the states that the API server has stored.
 
     A success is stored when the API server has answered a write that has the handler's
-    result with 200, whether or not the operator got that answer.  From then on
-    - no creation handler is called for that uid,
-    - no update handler is called for what it has seen with this success or one before,
-      nor for what all handlers of the creation have seen (R15: what the first of them
-      to succeed has not seen is an update); what it has written itself is another
-      state, for which it is called once more,
-    - no field handler is called for the value that it has succeeded with, unless the
-      field had another one in between,
-    by no process.  A call before that, also of a process that was killed then, is no
-    repetition: it was not stored.
+    result with 200, whether or not the operator got that answer.  From then on, no
+    process
+
+    - calls a creation handler for that uid,
+    - calls an update handler for a state that it has seen with this success or one
+      before, or for a state that all handlers of the creation have seen (R15: a state
+      that the first successful one of them has not seen is an update); the handler's
+      own write is another state, for which it is called once more,
+    - calls a field handler for the value that it has succeeded with, unless the field
+      had another one in between.
+
+    A call before that, also of a process that was killed then, is not a repetition: it
+    was not stored.
     """
 
     stored: dict[tuple[str, str], tuple[float, Manifest]] = field(default_factory=dict)
@@ -159,7 +162,7 @@ class Judge:
         return all(self._created_by(each, line, uid) for each in ("made", "fielded"))
 
     def _created_by(self, handler: str, line: Manifest, uid: str) -> bool:
-        """Whether a handler of the creation is known to have seen so much."""
+        """Whether a handler of the creation is known to have seen this state."""
         result = self.created.get((uid, handler))
         if result is None or line["mark"] != result["mark"]:
             return False
@@ -229,7 +232,7 @@ EXPECTED = "fnop.core.values.errors.Refused: "
 
 
 def bad_lines(lines: Iterable[str]) -> Iterator[str]:
-    """What should not be there, tracebacks among it."""
+    """The lines that should not be there, including tracebacks."""
     within = False
     for line in map(str.rstrip, lines):
         if line.startswith("Traceback"):

@@ -25,5 +25,5 @@ class Plan:
 
     @property
     def per_second(self) -> float:
-        """How many changes the user makes."""
+        """The number of changes that the user makes per second."""
         return min(10.0, max(2.0, self.objects / 50))

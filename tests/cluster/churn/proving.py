@@ -1,8 +1,8 @@
-"""What the recordings of a run have to tell: nothing is decided otherwise.
+"""The recordings of a run must show that nothing is decided differently.
 
-Each recording is decided again, told as a story, asked with `--shadow`, and compared
-with itself, by the commands that a user has.  That of a process that was killed is cut
-off, and identical as far as it goes.
+Each recording is decided again, shown as a story, examined with `--shadow`, and
+compared with itself, by the commands that a user has. The recording of a killed process
+is cut off, and identical as far as it goes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EQUAL = re.compile(r"^no difference in (\d+) decisions? of handlers$", re.M)
 
 @dataclass
 class Proof:
-    """What the recordings have told; `problems` are those that tell otherwise.
+    """The results of the recordings; `problems` are the differences.
 
     `untold` counts the decisions that could not be compared, by the reason.
     """
@@ -74,7 +74,7 @@ def proved(files: Sequence[Path], folder: Path) -> Proof:
 
 
 def _asked(file: Path, proof: Proof) -> Iterator[str]:
-    """Ask one recording; what it tells otherwise."""
+    """Examine one recording; return its differences."""
     done = _fnop(file.parent, "replay", file, OPERATOR)
     if done.status == 3 and _NOTHING.search(done.err):
         proof.empty += 1

@@ -1,4 +1,4 @@
-"""A run, and what is told of it."""
+"""A run, and its report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RECORDS_MAX = 2_000
 
 @dataclass
 class Report:
-    """What has been done, and what was not as it has to be."""
+    """The actions of a run, and the violations."""
 
     plan: Plan
     changes: Counter[str] = field(default_factory=Counter)
@@ -139,11 +139,11 @@ async def _churned(plan: Plan, folder: Path, servers: Servers) -> Report:
 
 
 async def _collecting(servers: Servers) -> None:
-    """Start the controllers anew, so that whoever has outlived its owner is collected.
+    """Restart the controllers, so that orphans are collected.
 
-    The collector of garbage knows owners by what it has watched, and may have missed
-    the ends of some while the API server was away (seen with 1.20); a new one looks
-    whether they are there.
+    The garbage collector knows owners by its watches, and may have missed the ends of
+    some while the API server was away (seen with 1.20). A new one checks whether they
+    exist.
     """
     if servers.managed:
         name = "kube-controller-manager"
@@ -196,7 +196,7 @@ async def _settled(
     processes: Sequence[Process],
     looks: Callable[[], Awaitable[list[str]]],
 ) -> float | None:
-    """How long it takes until all is well; None and violations where it does not."""
+    """Measure the time until all is well; return None and violations if it is never."""
     began = time.monotonic()
     while True:
         for process in processes:

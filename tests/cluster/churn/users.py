@@ -1,4 +1,4 @@
-"""Who changes the objects, and what must have become of them in the end."""
+"""The users that change the objects, and the required end states."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Item:
 
 
 class User:
-    """Makes changes past every fault; some get lost where the servers are away."""
+    """Make changes past every fault; some get lost while the servers are away."""
 
     def __init__(
         self, upstream: Upstream, namespace: str, judge: Judge, plan: Plan
@@ -145,8 +145,8 @@ class User:
         answer = await self._ask("delete", "DELETE", path)
         if answer is None or answer["kind"] == "Status":
             # Gone at once: the API server had read it before a finalizer was added, and
-            # compares no version then (1.20 and 1.36: see the page on reliability).
-            # Or nobody knows; who sees it still, says so.
+            # compares no version then (1.20 and 1.36: see the page on reliability). Or
+            # its fate is unknown; an operator that still sees it reports it.
             self.judge.held.discard(item.uid)
         if answer is not None:
             del self.items[item.name]
@@ -154,7 +154,7 @@ class User:
             self.deleted[item.name] = item
 
     async def release(self, *, all_of_them: bool = False) -> None:
-        """Take the own finalizer away where it is time."""
+        """Take the own finalizer away when it is time."""
         for item in list(self.deleted.values()):
             assert item.release_at is not None
             if all_of_them or time.monotonic() >= item.release_at:
@@ -190,7 +190,7 @@ class User:
         body: Manifest | None = None,
         kind: str = "application/json",
     ) -> Manifest | None:
-        """The answer; None where it got lost, and where it was refused."""
+        """Return the answer; None if it got lost, or if the server refused it."""
         status, answer = await self._asked(method, path, body, kind)
         self.judge.trace.append(f"{time.time():.3f} USER {verb} {path} {body} {status}")
         if status not in (200, 201, 202):
@@ -238,9 +238,9 @@ class User:
 async def unmet(
     user: User, processes: Sequence[Process], *, collected: bool
 ) -> list[str]:
-    """What is not as it has to be once all is over; nothing, in the end.
+    """The deviations after everything is over; nothing, in the end.
 
-    `collected` tells that there is a garbage collector.
+    `collected` means that there is a garbage collector.
     """
     await user.release(all_of_them=True)
     objects = await user.listed(user.collection)
@@ -268,7 +268,7 @@ async def unmet(
         f"{user.judge.names[uid]} {uid} is gone, and its end was not handled"
         for uid in user.judge.held - user.judge.ended - live
     ]
-    # Who has lost the lease ends its daemons, and calls nothing any more.
+    # An operator that has lost the lease ends its daemons, and makes no further calls.
     alone = len(processes) == 1
     found += [f"{name} is nobody's" for name, owner in _owned(maps) if not owner]
     found += [
@@ -286,7 +286,7 @@ async def unmet(
 
 
 def _owned(maps: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
-    """The children with their owner, an empty one where there is none."""
+    """The children with their owner, or with an empty one."""
     for each in maps:
         metadata = each["metadata"]
         if metadata["name"] != "kube-root-ca.crt":

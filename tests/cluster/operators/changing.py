@@ -1,4 +1,4 @@
-"""An operator that changes each object once, in the form that its name tells."""
+"""An operator that changes each object once, in the form given by its name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""An operator with something of everything, which keeps a ledger of its calls.
+"""An operator with every kind of handler, which keeps a ledger of its calls.
 
-Each call of a handler is a line of the file that CHURN_LEDGER names, in JSON: when it
-was, of which process, and what the handler has seen.  A result is what the handler has
-seen, too: so it can be judged what was handled, and whether that was stored before.
+Each call of a handler is a line of JSON in the file that CHURN_LEDGER names: its time,
+its process, and the handler's view. The view is also the handler's result. So a judge
+can see which state was handled, and whether that was stored before.
 """
 
 import json
@@ -30,7 +30,7 @@ def note(**line: Any) -> None:
 
 
 def seen(body: Any) -> dict[str, Any]:
-    """What a handler has seen: the generation counts the states of the spec."""
+    """The handler's view: the generation counts the states of the spec."""
     annotations = body["metadata"].get("annotations", {})
     return {
         "generation": body["metadata"]["generation"],
@@ -95,7 +95,7 @@ async def changed(
 @fnop.on.field(KIND, field="spec.other", id="fielded", backoff=1.0)
 async def fielded(body: fnop.Body, retry: int, runtime: timedelta, **_: Any) -> Any:
     await called("fielded", body, retry=retry)
-    # Waiting is no failure, so `retry` does not count it.
+    # Waiting is not a failure, so `retry` does not count it.
     if body["spec"]["other"] % 5 == 0 and runtime.total_seconds() < 0.4:
         return fnop.again(after=0.5, because="the field is not ready")
     return seen(body)

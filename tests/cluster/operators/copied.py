@@ -1,4 +1,4 @@
-"""Handlers of two kinds, of which one gets the annotations of the other."""
+"""Handlers of two kinds, one of which gets the annotations of the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers that fail in ways of which the object and the log have to tell truly."""
+"""Handlers with failures that the object and the log must report truthfully."""
 
 from typing import Any
 

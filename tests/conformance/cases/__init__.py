@@ -1,6 +1,7 @@
-"""All conformance cases, topic by topic: every module here exports `CASES`, and
-`CRDS` where its cases need definitions that are installed before any of them;
-`CRDS_136` are definitions that Kubernetes 1.20 would refuse.
+"""All conformance cases, topic by topic: every module here exports `CASES`.
+
+It also exports `CRDS` if its cases need definitions that are installed before any of
+them. `CRDS_136` are definitions that Kubernetes 1.20 would refuse.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ KINDS = {
     VALIDATING: "ValidatingWebhookConfiguration",
 }
 HOOKED = {"hook": "yes"}
-# What reviews the webhooks have got.  A path says what they are about where controllers
-# write that, too: only what the step says is compared then.
+# The reviews that the webhooks have got.  A path names their objects if controllers
+# write these, too: then only the step's parts are compared.
 ASKED = Step("ASKED", "", has={})
 WARNED = Step("WARNED", "")
 
@@ -168,7 +168,7 @@ IN_SPACE: Json = {
     "objectSelector": {},
     "namespaceSelector": {"matchLabels": {"hooked": "{ns}"}},
 }
-# Nobody has made a token yet.
+# No token exists yet.
 POD: Json = {
     "automountServiceAccountToken": False,
     "containers": [{"name": "c", "image": "i"}],
@@ -1119,8 +1119,8 @@ def of_response(**parts: Any) -> Answer:
 
 
 PATCH = base64.b64encode(b'[{"op": "add", "path": "/data", "value": {}}]').decode()
-# Answers that mean nothing, what is said of them now, and in 1.20 without what stands
-# before (None: in other words).
+# Meaningless answers, the present messages about them, and the 1.20 messages without
+# their beginning (None: in other words).
 MALFORMED: tuple[tuple[str, Answer, str, str | None], ...] = (
     ("a text", said('"hello"'), UNCALLED, f"couldn't get version/kind; json parse "
      f"error: json: cannot unmarshal string into {SHAPE}"),
@@ -1313,7 +1313,7 @@ def conditions() -> Iterator[Case]:
 # ---------------------------------------------------------------- registrations
 
 SERVICE: Json = {"name": "n", "namespace": "m"}
-# Parts of a webhook, and the field that is at fault; None: there is none.
+# Parts of a webhook, and the faulty field; None: without a fault.
 REGISTERED: tuple[tuple[Json, str | None], ...] = (
     ({"clientConfig": {"url": "http://x.y"}}, "clientConfig.url"),
     ({"clientConfig": {"url": "https://u:p@x.y"}}, "clientConfig.url"),

@@ -1047,7 +1047,8 @@ APPLIES = (
 # ------------------------------------------------------------- built-in kinds
 
 MANAGED = ("metadata.managedFields",)
-# Of what controllers write, too, only the first: whoever was there before them.
+# Of the objects that controllers also write, only the first: the others depend on their
+# order.
 FIRST = ("metadata.managedFields.0",)
 BOTH = ("metadata.managedFields.0", "metadata.managedFields.1")
 
@@ -1160,7 +1161,7 @@ BUILTINS = (
                 MAPS,
                 sent,
                 code=500,
-                # 1.20 does not say of which object it speaks.
+                # 1.20 does not name the object in its message.
                 old=(500, {}),
             )
             for sent in (

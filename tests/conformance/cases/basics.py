@@ -239,7 +239,7 @@ def discovery() -> Iterator[Case]:
             get(
                 "/apis/apps/v1",
                 has={"resources.0.kind": "ControllerRevision"},
-                # 1.20 tells no singular names of built-in kinds.
+                # 1.20 returns no singular names of built-in kinds.
                 old=(200, {"resources.0.singularName": ""}),
             ),
         ),
@@ -568,7 +568,7 @@ def updates() -> Iterator[Case]:
             merge(FOOS + "/a", {}),
             post(MAPS, configmap(data={"k": "1"})),
             merge(MAPS + "/a", {"data": {"k": "1"}}),
-            # 1.20 writes anew who manages the status that it ignores.
+            # 1.20 rewrites the managers of the status that it ignores.
             merge(FOOS + "/a", {"status": {"ignored": 1}}, compare=("spec", "status")),
         ),
     )

@@ -274,7 +274,7 @@ def defaulting() -> Iterator[Case]:
     yield Case(
         "claims are filled in",
         (
-            # Claims are not protected here: nobody would take that finalizer off.
+            # Claims are not protected here: no controller would remove that finalizer.
             post(
                 CORE + "persistentvolumeclaims",
                 named("c", CLAIM),
@@ -1163,9 +1163,9 @@ def container_patch(**more: Any) -> Json:
     return {"spec": {"containers": [{**CONTAINER, **more}]}}
 
 
-# Steps whose message 1.20 words otherwise: it shows structs as Go writes them where a
-# current server shows JSON, names old groups, or knows fewer values; and a name
-# that is generated and no name.
+# Steps whose message 1.20 words otherwise: it shows structs as Go writes them instead
+# of JSON as in a current server, names old groups, or knows fewer values; and a
+# generated name, or none.
 OLD_WORDS: dict[str, tuple[int, ...]] = {
     "policies of pods are of a few": (1,),
     "variables of containers": (2,),

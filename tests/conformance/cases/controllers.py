@@ -73,7 +73,7 @@ def seen(path: str, *more: str, query: str = "", **has: Any) -> Step:
 
 
 def status(name: str, conditions: list[Json] | None = None, **more: Any) -> Step:
-    """What a kubelet says about a pod."""
+    """A kubelet's report about a pod."""
     found: Json = {**more}
     if conditions is not None:
         found["conditions"] = conditions

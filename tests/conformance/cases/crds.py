@@ -694,7 +694,7 @@ SHAPING = (
     ),
     shapes(
         "a format and another type",
-        # Who manages such a field the real server cannot tell.
+        # The real server cannot show the managers of such a field.
         replace(shape(201, moment=["x"]), compare=("spec",)),
         shape(422, moment=1.5),
     ),

@@ -1,6 +1,6 @@
-"""What the differential test has found: each once a bug of the simulated cluster.
+"""Findings of the differential test: each was a bug of the simulated cluster.
 
-The kinds are those of the random sequences.
+The kinds are the same as in the random sequences.
 """
 
 from __future__ import annotations
@@ -405,7 +405,7 @@ PATCHES = (
                 plain(uid=NOWHERE),
                 code=404,
                 has=GONE,
-                # It compared the uid with that of nothing.
+                # It compared the uid with the uid of a missing object.
                 old=(409, {"reason": "Conflict"}),
             ),
         ),

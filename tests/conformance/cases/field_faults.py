@@ -1,5 +1,7 @@
-"""Faults in fields of built-in kinds, by the families that random ones were found in
-(`tests/conformance/field_faults.py`), and what is filled in where nothing is wrong.
+"""Faults in fields of built-in kinds, and the defaults of correct objects.
+
+They are grouped by the families in which random ones were found
+(`tests/conformance/field_faults.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ __all__ = ["CASES"]
 Json = dict[str, Any]
 NAME = "faulty"
 
-# The kinds, and for each which field is spoiled how, and of which field it is told.
-# A path ends in "-" where the field is taken away.
+# The kinds, with the spoiled fields, the faults, and the reported fields. A path ends
+# in "-" if the field is removed.
 Spoil = tuple[str, Any, str]
 REFUSED: dict[str, tuple[Spoil, ...]] = {
     "Pod": (

@@ -55,7 +55,7 @@ def merge(path: str, body: Json, **more: Any) -> Step:
 
 
 def certificates() -> Iterator[Case]:
-    """Who asks is who sends; approvals and certificates come from others."""
+    """The requester is the sender; approvals and certificates come from others."""
     one = f"{SIGNING}/{{ns}}-a"
     yield Case(
         "a request for a certificate is its sender's",

@@ -1,4 +1,4 @@
-"""What is too large to be stored: etcd says so, in words of its own."""
+"""Objects that are too large to be stored: etcd refuses them in its own words."""
 
 from __future__ import annotations
 

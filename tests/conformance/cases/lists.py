@@ -66,7 +66,7 @@ def get(path: str, code: int = 200, **more: Any) -> Step:
 
 
 def listed(path: str = THINGS, code: int = 200, /, **more: Any) -> Step:
-    """A list with what is no option of a step as its query."""
+    """A list whose query has all parameters that are not options of a step."""
     options = {
         name: more.pop(name)
         for name in ("has", "compare", "old", "eventually")
@@ -95,7 +95,7 @@ def config(name: str, **metadata: Any) -> Json:
 
 
 def items(*names: str) -> Json:
-    """What a list of just these objects has."""
+    """The items of a list of exactly these objects."""
     found: Json = {f"items.{i}.metadata.name": name for i, name in enumerate(names)}
     return {**found, f"items.{len(names)}": ABSENT}
 

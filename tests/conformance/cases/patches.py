@@ -23,7 +23,7 @@ POLICIES = "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies"
 
 INVALID = {"reason": "Invalid"}
 BAD = {"reason": "BadRequest"}
-# The words are those of a decoder that 1.20 had another one of.
+# The words come from a decoder; 1.20 had another one.
 CAUSE = ("reason", "details.causes.0.field", "details.causes.0.reason")
 
 

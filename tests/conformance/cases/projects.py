@@ -1,5 +1,8 @@
-"""What definitions of well-known projects use: defaults in the status, several
-versions, approved groups, fields that say nothing."""
+"""Features in the definitions of well-known projects.
+
+They are defaults in the status, several versions, approved groups, and fields without a
+meaning.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def definition(kind: str, *versions: Json, group: str = GROUP, **more: Any) -> J
     }
 
 
-# As Gateway of the Gateway API: conditions that nobody has looked at yet.
+# As Gateway of the Gateway API: conditions that no controller has checked yet.
 CONDITIONS: Json = {
     "type": "array",
     "x-kubernetes-list-type": "map",
@@ -394,7 +397,7 @@ def approvals(group: str) -> Iterator[Step]:
 
 
 class Condition:
-    """Equal to conditions of which one says this of the approval."""
+    """Equal to conditions if one of them says this about the approval."""
 
     def __init__(self, status: str, reason: str) -> None:
         self.wanted = status, reason

@@ -1,4 +1,4 @@
-"""Who may do what, and how to ask; the subresources of pods and accounts."""
+"""The rights of users, and requests about them; subresources of pods and accounts."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def access(verb: str, resource: str, **more: str) -> Json:
 
 
 def ask(path: str, spec: Json, **more: Any) -> Step:
-    """Create a review; of the answer, the metadata is nobody's business."""
+    """Create a review; the metadata of its answer is ignored."""
     given = {"code": 201, "compare": ANSWER, **more}
     return Step("POST", path, {"spec": spec}, **given)
 
@@ -795,7 +795,7 @@ ESCALATION: tuple[Case, ...] = (
                 code=403,
                 user="rbac-esc-d",
             ),
-            # What the garbage collector writes, anybody may.
+            # Anybody may write the garbage collector's objects.
             Step(
                 "PATCH",
                 f"{ROLES}/big",
@@ -1038,7 +1038,7 @@ REVIEWS: tuple[Case, ...] = (
                 {"nonResourceAttributes": {"verb": "get", "path": "/apis"}},
                 user="rbac-x",
                 has={"status.allowed": True},
-                # By which of two bindings is chance.
+                # It is random which of two bindings is named.
                 compare=("status.allowed",),
             ),
             ask(

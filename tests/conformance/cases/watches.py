@@ -76,7 +76,7 @@ def patch(path: str, body: Any) -> Step:
 
 
 def watch(path: str = THINGS, code: int = 200, /, **more: Any) -> Step:
-    """A watch with what is no option of a step as its query."""
+    """A watch whose query has all parameters that are not options of a step."""
     names = ("has", "compare", "old", "accept")
     options = {name: more.pop(name) for name in names if name in more}
     query = {"watch": "true", **{name: str(value) for name, value in more.items()}}

@@ -1,6 +1,6 @@
-"""The same handlers asked by Kopf and here: answers, warnings and objects are the same.
+"""The same handlers in Kopf and in fnop: answers, warnings and objects are the same.
 
-Where fnop decides otherwise on purpose (docs/admission.md) the case says so.
+If fnop decides differently on purpose (docs/admission.md), the case says so.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -23,7 +23,7 @@ from fnop.core.values.merge import operated
 from fnop.testing import review
 
 kopf = pytest.importorskip("kopf")
-# What Kopf does with a review is none of its public functions.
+# Kopf's code for a review is not one of its public functions.
 engine = pytest.importorskip("kopf._core.engines.admission")
 indexing = pytest.importorskip("kopf._core.engines.indexing")
 inventory = pytest.importorskip("kopf._core.reactor.inventory")
@@ -263,7 +263,7 @@ def conversing(on: Tools) -> None:
 
 
 OPERATORS = [everything, defaults, denials, coded, filtered, conversing]
-# fnop tells all denials where Kopf tells one.
+# fnop reports all denials, Kopf only one.
 SEVERAL = {("coded", "created"), ("coded", "created_empty"), ("coded", "created_bad")}
 SEVERAL |= {("coded", "created_labelled"), ("coded", "dry")}
 

@@ -1,4 +1,4 @@
-"""The configurations of webhooks: what the API server is told of an operator."""
+"""The configurations of webhooks: an operator's registration at the API server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def webhook(selector: str, **how: Any) -> dict[str, Any]:
 
 
 def test_the_name_of_a_webhook_goes_before_the_id_of_a_handler() -> None:
-    """The configurations lead to names; an id may look like that of another one."""
+    """The configurations point to names; an id may look like another one's name."""
     registry = Registry()
     claims, nothing = "claims.example.com", lambda **_: None
     for name in ("mutate", "other"):

@@ -1,4 +1,4 @@
-"""Denials as Kubernetes Events, where they are asked for."""
+"""Denials as Kubernetes Events, if they are requested."""
 
 from __future__ import annotations
 

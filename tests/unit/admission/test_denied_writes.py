@@ -1,4 +1,4 @@
-"""Writes that a webhook denies: whatever its code is, nobody else is to blame."""
+"""Writes that a webhook denies: with any code, no other cause is blamed."""
 
 from __future__ import annotations
 

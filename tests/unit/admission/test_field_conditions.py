@@ -72,7 +72,7 @@ def asked(expression: str, new: Any, old: Any = None) -> bool | str:
     return condition(expression, {**request, "object": new, "oldObject": old})
 
 
-# Most of them are no names in CEL, and go into brackets.
+# Most of them are not names in CEL, and go into brackets.
 NAMES = st.sampled_from(
     [
         "tls",
@@ -89,7 +89,7 @@ NAMES = st.sampled_from(
 
 
 def objects(outer: str, inner: str, leaf: Any) -> st.SearchStrategy[Any]:
-    """A spec in which a field may be, or something else on the way to it."""
+    """A spec that may have a field, or another value on the path to it."""
     odd = st.sampled_from(ODD)
     found = odd | st.builds(lambda each: {inner: each}, odd | st.just(leaf))
     return odd | st.builds(lambda each: {outer: each}, found)
@@ -211,9 +211,9 @@ def test_a_connection_by_a_person_is_not_the_operator_s() -> None:
 
 
 def test_who_asks_for_all_kinds_does_not_mean_reviews_of_access() -> None:
-    """While the operator is down nobody could log in.
+    """While the operator is down, users could not log in.
 
-    A handler that names them may share its webhook: the other one is not asked.
+    A handler that names them may share its webhook: the other handler is not called.
     """
     group = "authentication.k8s.io"
     reviews = Resource(group, "v1", "tokenreviews", "TokenReview", verbs=("create",))

@@ -1,4 +1,4 @@
-"""Keepers of webhook configurations: what they write, beside others that write, too."""
+"""Keepers of webhook configurations: their writes, with other writers."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_what_the_server_adds_or_drops_is_written_once(drops: Sequence[str]) -> 
 
 
 def edits() -> st.SearchStrategy[Any]:
-    """Changes that somebody makes to the webhooks."""
+    """Changes of the webhooks by another client."""
 
     def changed(name: str, value: Any) -> Any:
         def change(found: dict[str, Any]) -> None:
@@ -348,7 +348,7 @@ def test_a_change_of_the_client_configuration_is_written(server: Server) -> None
     assert not one.mended
     one.wish = wanted("https://other")
     assert one.look(1)
-    assert not one.mended  # nobody else has changed it
+    assert not one.mended  # no other client has changed it
     assert server.urls == ["https://other/kept"]
     assert not one.look(2)
 
@@ -455,7 +455,7 @@ def local(server: Server, number: int) -> Process:
 
 
 def address(process: Process) -> str:
-    """That of its webhook."""
+    """The address of its webhook."""
     url: str = process.wish["webhooks"][0]["clientConfig"]["url"]
     return url
 
@@ -594,7 +594,7 @@ def test_one_that_ends_does_not_wait_for_killed_ones(server: Server) -> None:
 
 
 class World:
-    """Processes that start, end and are killed, beside somebody who edits."""
+    """Processes that start, end and are killed, with another client that edits."""
 
     def __init__(self, data: st.DataObject, server: Server) -> None:
         self.data, self.server = data, server

@@ -1,4 +1,4 @@
-"""What handlers answer, and what becomes of it: one decision, without a cluster."""
+"""The answers of handlers, and their effect: one decision, without a cluster."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ def test_what_the_update_makes_wrong_is_denied(
 
 
 def listing(registry: Registry, **how: Any) -> None:
-    """A validation that tells all mistakes at once."""
+    """A validation that reports all mistakes at once."""
 
     @fnop.on.validate(KIND, registry=registry, id="listed", **how)
     def judge(spec: fnop.Spec, **_: Any) -> None:
@@ -443,7 +443,7 @@ def test_a_field_that_is_wrong_anew_is_denied_in_whatever_words(
         if spec["size"] % 2:
             raise fnop.Denied("the size must be even", field=field)
 
-    # Of a mapping, or without a field, nobody can tell.
+    # For a mapping, or without a field, this is unknown.
     told = review(registry, claim(size=3), claim(size=5)).allowed
     assert told == (field != "spec.size")
     assert review(registry, claim(size=3), claim(size=3, other=1)).allowed
@@ -711,7 +711,7 @@ def test_a_call_in_a_dry_run_is_refused_and_an_equal_one_is_made_once(
 
 
 def test_another_account_than_a_service_s_may_be_a_person_s(registry: Registry) -> None:
-    """Whoever runs an operator on their machine is asked about what they write."""
+    """An operator on a user's machine gets reviews of that user's writes."""
     denying(registry, fnop.Denied("no"), id="judge")
     request = Request("1", "CREATE", "example.com", "v1", "claims", "Claim", object={})
     mine = request._replace(user_info={"username": "anna"})
@@ -805,7 +805,7 @@ def test_the_request_and_the_connection_are_arguments(registry: Registry) -> Non
 
 
 def test_the_memo_is_that_of_the_object(registry: Registry) -> None:
-    """That of startup handlers, until the object has one of its own."""
+    """The memo of startup handlers, until the object has one of its own."""
     seen: list[Any] = []
 
     @fnop.on.startup(registry=registry)

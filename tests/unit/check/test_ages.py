@@ -1,4 +1,4 @@
-"""What depends on the time in which it is looked at is no mistake."""
+"""Values that depend on the time of reading are not mistakes."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ TWO = apply(custom("b", size=2)), apply(custom("a", size=1))
 
 
 def told(registry: Registry, *script: Action) -> set[str]:
-    """What single faults lead to, confirmed."""
+    """The consequences of single faults, confirmed."""
     case = Case(Program(registry.handlers), [crd()], script or TWO)
     explorer = Explorer(case)
     found = {each.message for each in explorer.benign.violations}

@@ -1,4 +1,4 @@
-"""What the recording of a failure tells beside the operator's steps."""
+"""The content of a failure's recording in addition to the operator's steps."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def case() -> Case:
 
 
 def test_the_account_knows_the_cluster_under_every_fault() -> None:
-    """Whatever the operator is shown was in the cluster by then, and has its maker."""
+    """All objects shown to the operator were in the cluster then, with their makers."""
     subject, tried, compared = case(), Counter[str](), 0
     for schedule in Explorer(subject).singles():
         kind = schedule[0].kind
@@ -198,7 +198,7 @@ def copying() -> Case:
 
 
 def test_the_message_of_a_failure_has_no_values_of_secrets(tmp_path: Path) -> None:
-    """Neither those in Secrets, whatever they are, nor telling copies elsewhere."""
+    """Neither any values in Secrets, nor revealing copies elsewhere."""
     differences = (
         Difference("secrets/x", "data.pin", "MTIzNA==", "NDMyMQ=="),
         Difference("configmaps/x", "data.copy", f"the {PASSWORD}", "the 4711"),

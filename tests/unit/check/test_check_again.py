@@ -25,7 +25,7 @@ from fnop.interpreters.simulation.actions import apply
 from tests.checks import BUGGY, CRD, FIXED, OBJECT, called
 from tests.long import parameters
 
-# The script is one of two objects, of which a failure takes one, without its labels.
+# The script has two objects; a failure needs one of them, without its labels.
 SMALLER = {**OBJECT, "metadata": {"name": "x", "labels": {"a": "b"}}}
 OTHER = {**OBJECT, "metadata": {"name": "y"}}
 SCRIPT = f"""
@@ -43,7 +43,7 @@ NOWHERE = {"place": "write", "handler": "certify", "verb": "create", "target": "
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which an operator has failed, in a smaller script than its author's.
 
-    Beside it stands one without the bug.
+    Next to it is one without the bug.
     """
     place = tmp_path_factory.mktemp("again")
     (place / "crd.yaml").write_text(json.dumps(CRD))
@@ -58,7 +58,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def failed(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of what was recorded there, where the present folder is now."""
+    """A copy of its recordings, with the present folder changed to it."""
     monkeypatch.chdir(begun)
     return Path(copytree("first", tmp_path / "failures"))
 
@@ -71,7 +71,7 @@ def tried(file: str, *arguments: str) -> dict[str, Any]:
 
 
 def told_otherwise(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """Let the headers of failures tell something else."""
+    """Let the headers of failures contain something else."""
 
     def told(file: Path) -> dict[str, Any] | None:
         found = failure_in(file)

@@ -1,4 +1,4 @@
-"""What authors write for a check is heeded, or told to be wrong: nothing is ignored."""
+"""An author's parts of a check are used, or reported as wrong: nothing is ignored."""
 
 from __future__ import annotations
 
@@ -160,13 +160,13 @@ def test_what_is_refused_under_faults_as_without_fails_the_test(folder: Path) ->
     sim = Simulation(file, crds=NARROW, faults=faults).apply(large).settle()
     with pytest.raises(AssertionError, match="less than or equal to 5"):
         sim.heal()
-    # Without faults it is told at once: so a refusal is tested.
+    # Without faults it is reported at once: so a refusal is tested.
     with pytest.raises(AssertionError, match="less than or equal to 5"):
         Simulation(file, crds=NARROW).apply(large)
 
 
 def test_a_script_that_is_refused_is_no_benign_one(folder: Path) -> None:
-    """Also where it comes to an end without the refusal being asked for."""
+    """Even if it ends before the refusal is requested."""
     sim = Simulation(operator(folder, BUGGY), crds=NARROW, faults=[])
     sim.apply(OBJECT).delete("xs/nope").settle()
     with pytest.raises(AssertionError, match='"nope" not found'):

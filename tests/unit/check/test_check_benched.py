@@ -15,7 +15,7 @@ SETTINGS = Site(Place.WRITE, "converge", "apply", "configmaps/x-settings")
 SECOND = Site(Place.OWN, "converge", "patch", "xs/x", 2)
 LOOKS = Site(Place.READ, "serve", "list", "statefulsets/")
 SCHEDULES: dict[str, tuple[str, Schedule]] = {
-    # The set is never made anew, and its volume does not grow before all is deleted.
+    # The set is never recreated, and its volume does not grow before all is deleted.
     "mutants/04_pvc_expand": (
         "deleted",
         (Fault(BY_NAME["F14:stuck"], Site(Place.RUN, "", "", "garbage")),),

@@ -26,7 +26,7 @@ def fault(number: int) -> Fault:
 
 
 class Fake(NamedTuple):
-    """An explorer of a case that has so many single faults."""
+    """An explorer of a case that has this number of single faults."""
 
     case: Case
     number: int
@@ -59,7 +59,7 @@ def known_in(
     return [Known(cases[case], (fault(number),)) for case, number in numbers]
 
 
-# Failures as pairs of a case, of which the last is another one, and a fault.
+# Failures as pairs of a case, the last of which is another one, and a fault.
 FOUND = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), max_size=6)
 
 

@@ -73,7 +73,7 @@ def test_a_bug_is_found_told_and_written_down(folder: Path) -> None:
     assert replayed.status == 0, replayed.err
     assert replayed.out.startswith("identical")
 
-    # The run without faults is beside it: the difference is the fault.
+    # The run without faults is next to it: the difference is the fault.
     benign, failed = result.stdout.partition("compared  fnop diff ")[2].split()[:2]
     assert (Path(benign).parent, failed) == (Path(recording).parent, recording)
     assert Path(benign).name.startswith("benign-create-")
@@ -105,7 +105,7 @@ def test_an_operator_without_bugs_passes(folder: Path) -> None:
 
 
 def test_shards_are_parts_of_the_whole(folder: Path) -> None:
-    """Also where each shard knows what those before it have found."""
+    """Even if each shard knows the findings of those before it."""
     file, options = operator(folder, BUGGY), ("-o", "json", *creation(folder))
     whole = json.loads(called(file, *options, "--save", "whole").stdout)
     for number in (1, 2, 3):
@@ -195,7 +195,7 @@ class OtherSeed:
         yield cls()
 
     def go_on(self) -> None:
-        """There are no processes to be begun."""
+        """Begin nothing: there are no processes."""
 
     def differing(self, campaign: object) -> Iterator[TaskResult]:
         violation = Violation("pure", "it goes otherwise")
@@ -218,7 +218,7 @@ def test_reports_for_machines(folder: Path) -> None:
     limits = ("--depth", "1", *creation(folder))
     result = called(file, "-o", "github", "--junit", "j.xml", *limits)
     (line,) = result.stdout.splitlines()
-    # That of the handler's first decorator.
+    # The one of the handler's first decorator.
     assert line.startswith(f"::error file={file},line=4,title=fnop check: same_end::")
     suite = ElementTree.parse("j.xml").getroot()
     assert suite.get("failures") == "1"

@@ -16,7 +16,7 @@ EXAMPLES = tuple(operators(examples_only=True))
 BUDGET = 12
 # The beginnings of other walks.
 HALVES = ("change all fields", "unset all fields", "set all absent fields")
-# Scripts of those that wait for minutes, where each costs seconds: others go alike.
+# Scripts of examples that wait for minutes, if each costs seconds: others behave alike.
 LEFT = {
     "09-testing": ("edit and revert spec.size",),
     "14-daemons": (

@@ -36,9 +36,9 @@ ACTS: list[Callable[[], None]] = []
 
 
 def failing(how: str) -> Case:
-    """An operator that fails for a field that nobody writes, once or again and again.
+    """An operator that fails for a missing field, once or again and again.
 
-    In another script it fails otherwise: no run shows both.
+    In another script it fails differently: no run shows both.
     """
     registry, mode = Registry(), facade.ErrorsMode(how)
 
@@ -89,7 +89,7 @@ def checking(folder: Path, **options: Any) -> Checking:
 
 
 def recorded(folder: Path) -> list[str]:
-    """The properties of which there are recordings."""
+    """The properties that have recordings."""
     return sorted(each.name.partition("-")[0] for each in folder.glob("*.fnop"))
 
 
@@ -151,7 +151,7 @@ def test_a_signal_while_a_failure_is_recorded_leaves_no_part_of_a_file(
 def test_a_signal_while_a_run_is_looked_at_again_loses_no_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a run violates beside is not known then; the failure is shown."""
+    """Further violations of a run are not known then; the failure is shown."""
     real = check_folder.Folder.saved
 
     class Interrupted:
@@ -245,7 +245,7 @@ def circling() -> Case:
     return case._replace(program=Program(registry.handlers, Settings()), name="made")
 
 
-# The alarm may ring in a callback of the collector, whose errors Python only tells.
+# The alarm may ring in a callback of the collector, whose errors Python only prints.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "case",
@@ -284,7 +284,7 @@ def test_a_trial_that_has_no_end_is_ended_by_the_time(
     assert INTERRUPTED not in told.err
 
 
-# The alarm may ring in a callback of the collector, whose errors Python only tells.
+# The alarm may ring in a callback of the collector, whose errors Python only prints.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_handler_that_does_not_come_back_is_named(
@@ -331,7 +331,7 @@ class Unhurried:
         yield cls()
 
     def go_on(self) -> None:
-        """There are no processes to be begun."""
+        """Begin nothing: there are no processes."""
 
     def differing(self, campaign: object) -> Iterator[NoReturn]:
         stuck()
@@ -339,7 +339,7 @@ class Unhurried:
 
 
 class Ended:
-    """A process that ends when somebody asks for what it has printed."""
+    """A process that ends when its output is requested."""
 
     returncode = 0
 

@@ -89,7 +89,7 @@ def test_an_operator_without_a_mark_is_told_what_a_crash_loses() -> None:
 
 
 def test_a_container_that_does_not_run_yet_writes_later() -> None:
-    """A kubelet that is stuck is no reason for an alarm."""
+    """A stuck kubelet does not raise an alarm."""
     stuck = [e for e in SINGLES if e.kind.name == "F14:stuck"]
     assert stuck
     for each in stuck:

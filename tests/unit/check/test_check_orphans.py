@@ -1,4 +1,4 @@
-"""What stays behind when an object is gone: whose it is, and what is an orphan."""
+"""Remains of a deleted object: their owners, and which of them are orphans."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ HOLDERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", HOLDERS)
 @pytest.mark.parametrize("given", [False, True])
 def test_who_lives_has_no_orphans(kind: str, given: bool) -> None:
-    """Also an object of a kind that no world tells of, and one that never changes."""
+    """Even an object of a kind that no world shows, and one that never changes."""
     registry = Registry()
 
     @fnop.on.event(kind, registry=registry)
@@ -252,7 +252,7 @@ def test_what_is_shared_outside_stays_as_long_as_somebody_has_it(drops: bool) ->
 
 
 class Mail(External):
-    """Letters that were sent: nobody takes one back."""
+    """Letters that were sent: they cannot be taken back."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -311,7 +311,7 @@ def test_work_outside_that_has_begun_is_let_come_to_its_end() -> None:
 
 @pytest.mark.parametrize("twice", [True, False])
 def test_a_life_that_nobody_saw_leaves_no_records(twice: bool) -> None:
-    """Each life has one job, if somebody sees it; another job has another cause."""
+    """Each life has one job, if the operator sees it; another job has another cause."""
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
@@ -343,10 +343,10 @@ class Forgiving(Cloud):
 
 
 def test_a_crash_and_an_edit_forget_what_was_made_for_the_spec_before() -> None:
-    """An operator is down while the user edits, and begins with what is new.
+    """An operator is down while the user edits, and begins with the new spec.
 
-    Without a crash the status tells what is to be taken away; without an edit, or with
-    one later, it makes the same thing again.
+    Without a crash the status names the objects to delete. Without an edit, or with a
+    later one, it creates the same thing again.
     """
     registry = Registry()
 
@@ -399,9 +399,9 @@ def test_what_a_user_does_after_the_script_is_told() -> None:
 
 @pytest.mark.parametrize("kind", ["fnopexamples", "configmaps"])
 def test_a_deletion_handler_may_be_missing(kind: str) -> None:
-    """An operator of a custom kind takes away what it has made for its objects.
+    """An operator of a custom kind deletes the objects that it has created for its own.
 
-    Of a kind of the cluster's own it may be told of objects that are nobody's affair.
+    For a built-in kind, it may get events about objects that are not its concern.
     """
     registry = Registry()
 

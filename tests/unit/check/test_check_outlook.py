@@ -1,4 +1,4 @@
-"""Before its faults a check tells what was found, and how long it is about to take."""
+"""Before its faults a check reports its findings, and an estimate of its duration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASTRAY = Violation("history", "secrets/x is missing")
 
 
 class Fake(NamedTuple):
-    """An explorer whose run without faults takes so many turns."""
+    """An explorer whose run without faults takes this number of turns."""
 
     case: Case
     number: int
@@ -50,7 +50,7 @@ def told(
     limit: float | None = None,
     **options: Any,
 ) -> list[str]:
-    """The lines before the faults of two scripts, of which one takes so long."""
+    """The lines before the faults of two scripts, one of which takes this long."""
     campaign = Campaign((), Options(**options))
     case, clock = Case(Program((), Settings())), VirtualClock()
     explorers: list[Any] = [Fake(case, 10, 100), Fake(case, 4, 50)]

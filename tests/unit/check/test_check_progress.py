@@ -1,4 +1,4 @@
-"""What a check tells while it runs, and how it ends early."""
+"""The output of a check while it runs, and its early ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two replicas of an operator, of which one leads: it dies, or it stands still."""
+"""Two replicas of an operator, one of which leads: it dies, or it stands still."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def note() -> dict[str, Any]:
 
 
 def violations(explorer: Explorer, verb: str = "") -> dict[str, set[str]]:
-    """What the faults of each mode violate, at sites of a verb."""
+    """The violations of the faults of each mode, at sites of a verb."""
     told: dict[str, set[str]] = {}
     for fault in of_replicas(explorer):
         if fault.site.verb.startswith(verb):
@@ -181,7 +181,7 @@ def test_without_the_fence_two_leaders_are_found(
 
 
 def test_both_processes_have_one_world_outside() -> None:
-    """What a replica makes outside counts: the records of both are in one model."""
+    """External resources of a replica count: the records of both are in one model."""
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
@@ -261,7 +261,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_recording_of_a_leader_s_failure_is_decided_again_alike(
     mode: str, folder: Path
 ) -> None:
-    """It is that of the first process: the other one is in it by what it changed."""
+    """It is the first process's recording: the other one is in it by its changes."""
     program = Program(handlers_of_file(folder / "op.py"), replicated(Settings()))
     calls = models_of([module_of_file(folder / "models.py")], [])
     case = Case(program, (DEFINITION,), (apply(example()),), calls=calls)

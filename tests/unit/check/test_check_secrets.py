@@ -1,4 +1,4 @@
-"""Secrets that an operator shows elsewhere, as `fnop check` tells them."""
+"""Secrets that an operator shows elsewhere, as `fnop check` reports them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def config(name: str, text: str) -> dict[str, Any]:
 def told(
     then: Callable[[str, Any], Any], manifest: dict[str, Any] | None = None
 ) -> list[str]:
-    """What is told of an operator that makes a Secret, and does this."""
+    """The reports about an operator that makes a Secret, and does this."""
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
@@ -162,7 +162,7 @@ def test_what_was_drawn_as_a_secret_is_one_under_any_key(
 
 
 def _told_of(key: str, value: str) -> list[str]:
-    """What is told of an operator that shows this value of a Secret."""
+    """The reports about an operator that shows this value of a Secret."""
     registry = Registry()
     made = {**secret("x"), "stringData": {key: value}}
 

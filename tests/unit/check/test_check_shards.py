@@ -41,7 +41,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def parts(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the results, where the present folder is that of the operator."""
+    """A copy of the results, with the operator's folder as the present one."""
     monkeypatch.chdir(begun)
     return Path(copytree("parts", tmp_path / "parts"))
 

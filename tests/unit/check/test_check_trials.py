@@ -129,7 +129,7 @@ _ELSEWHERE |= {"F8:remade"}  # it neither patches nor deletes others
 _ELSEWHERE |= {"F15:failover", "F15:paused"}  # test_check_replicas.py
 _ELSEWHERE |= {"F23:down", "F23:slow", "F23:former"}  # test_check_admission.py
 _ELSEWHERE |= {"F24:break", "F24:cut", "F24:late", "F24:crash"}  # test_check_logs.py
-# Where nothing has changed since, it is the same as a crash after something.
+# If nothing has changed since, it is the same as a crash after something.
 _ELSEWHERE |= {"F1:before"}
 
 
@@ -286,7 +286,7 @@ def test_a_child_that_is_another_one_at_each_call_does_not_settle() -> None:
 
 
 def test_a_phase_after_one_without_an_end_does_not_begin() -> None:
-    """What goes round after a fault does so when all is healed; no restart mends it."""
+    """A loop after a fault starts when all is healed; no restart ends it."""
     registry = Registry()
 
     @fnop.on.create("fnopexamples", id="made", registry=registry)
@@ -378,9 +378,9 @@ def members(spec: fnop.Spec, name: str, **_: Any) -> fnop.Desired:
 def test_a_stuck_controller_makes_nothing_of_a_state_in_between(
     history: tuple[str, ...],
 ) -> None:
-    """Volumes of members that went again stay, as those that never came are not there.
+    """Volumes of deleted members stay; those that never came are missing.
 
-    It is legal only where the author says that these depend on the way.
+    It is legal only if the author declares that these depend on the history.
     """
     registry = Registry()
     owns = ["statefulsets.apps"]
@@ -403,9 +403,9 @@ def test_a_stuck_controller_makes_nothing_of_a_state_in_between(
 def test_what_a_stuck_controller_had_yet_to_make_may_be_missing_after_a_deletion(
     tidies: bool,
 ) -> None:
-    """A volume outlives its set; one that never came is not there, and no loss.
+    """A volume outlives its set; one that never came is missing, which is not a loss.
 
-    What is there, and would not be after any life, is told as ever.
+    Objects that exist, but would not exist after any life, are reported as usual.
     """
     registry = Registry()
     owns = ["statefulsets.apps"]
@@ -431,7 +431,7 @@ def test_what_a_stuck_controller_had_yet_to_make_may_be_missing_after_a_deletion
 
 
 def rolled_out(kind: str, *, follows: bool = True) -> Case:
-    """Two pods of a set; those of another version than 1 never become ready."""
+    """Two pods of a set; pods of another version than 1 never become ready."""
     registry = Registry()
 
     @fnop.reconcile("fnopexamples", owns=[kind], registry=registry)
@@ -478,7 +478,7 @@ def test_a_rollout_that_waits_keeps_pods_of_before(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SETS)
 def test_how_many_pods_live_at_once_is_for_their_set_to_say(kind: str) -> None:
-    """Who rolls out slowly makes them one by one; after a backlog, all at once."""
+    """A slow rollout creates them one by one; after a backlog, all at once."""
     explorer = Explorer(rolled_out(kind))
     for fault in ("F18:backlog", "F13:after", "F14:stuck"):
         for verdict in single(explorer, fault):
@@ -606,7 +606,7 @@ def service(name: str, *ports: int) -> dict[str, Any]:
 
 
 def refused_when_edited(*ports: int) -> list[str]:
-    """The refusals told of an operator whose Service a user edits."""
+    """The reported refusals of an operator whose Service a user edits."""
     registry = Registry()
 
     @fnop.reconcile("fnopexamples", owns="services", registry=registry)
@@ -621,7 +621,7 @@ def refused_when_edited(*ports: int) -> list[str]:
 def test_what_fnop_asks_otherwise_when_it_is_refused_is_no_fault_of_the_author() -> (
     None
 ):
-    """The ports of somebody else are not valid beside ours: the list is set anew."""
+    """Another client's ports are not valid next to ours: the list is set again."""
     assert refused_when_edited(80) == []
 
 
@@ -647,7 +647,7 @@ class Records(PostService):
 
 
 def test_what_was_updated_outside_is_as_after_one_creation() -> None:
-    """What came with a token at first is nothing that anybody sees."""
+    """The values first sent with a token are not visible anywhere."""
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
@@ -735,7 +735,7 @@ def test_a_timer_that_leaves_what_is_outside_alone_hides_no_fault() -> None:
 
 
 def test_who_may_begin_something_at_any_time_is_no_measure() -> None:
-    """A daemon may do so after an hour, and a slow timer beside a quick one, too."""
+    """A daemon may do so after an hour, and a slow timer next to a quick one, too."""
     names = frozenset(forgetting(None)["no_orphans"])
     assert "no_orphans" not in forgetting(None, daemon=True, names=names)
 
@@ -907,7 +907,7 @@ def test_a_deletion_that_names_a_uid_is_of_the_object_that_has_it() -> None:
         if str(each.site).startswith("`delete")
     ]
     assert explorer.verdict_of(trial, schedule).violations == ()
-    assert len({*deleted}) == 3  # the late request has made one of them anew
+    assert len({*deleted}) == 3  # the late request has created one of them again
 
 
 def test_who_never_looked_means_whatever_has_the_name() -> None:
@@ -986,7 +986,7 @@ def test_a_timer_that_has_failed_is_not_at_rest_before_its_next_try() -> None:
 
 
 def test_the_first_restart_may_have_a_change_to_handle() -> None:
-    """What resuming alone writes then comes with the second one, and stays."""
+    """A write only by resuming comes with the second restart, and stays."""
     registry = Registry()
 
     @fnop.on.resume("fnopexamples", registry=registry)
@@ -1052,7 +1052,7 @@ def test_a_life_that_nobody_saw_leaves_no_traces() -> None:
 
 
 def test_a_daemon_that_is_always_due_keeps_nobody_waiting() -> None:
-    """Where each step takes as long as its pause, others have their turn as well."""
+    """If each step takes as long as its pause, others have their turn as well."""
     registry = Registry()
 
     @fnop.daemon("fnopexamples", registry=registry)

@@ -1,4 +1,4 @@
-"""Worlds compared: what is volatile in them, and how a difference is told."""
+"""Worlds compared: their volatile parts, and the reports of differences."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ MAP = (
     '"metadata": {"name": f"{name}-{each}"}, "data": {"size": str(new)}})'
 )
 IN_PLACE = TWO.replace("ROLL", MAP)
-# It takes away what it is about to make again: at rest nobody sees it.
+# It deletes an object before creating it again: at rest this is invisible.
 REPLACES = TWO.replace(
     "ROLL", f'await fnop.delete("configmaps", name=f"{{name}}-{{each}}"); {MAP}'
 )
@@ -170,7 +170,7 @@ def test_what_holds_always_is_judged_at_each_change(folder: Path) -> None:
 
 
 def test_what_holds_always_holds_under_faults_as_well(folder: Path) -> None:
-    """A rival that deletes a child is none of the operator's doing."""
+    """A rival that deletes a child is not the operator's action."""
     found = checked(folder, IN_PLACE, ALWAYS, "--budget", "60")
     assert found.exit_code == 0, found.output
 
@@ -232,7 +232,7 @@ def test_a_call_without_a_model_of_that_name_is_told(folder: Path) -> None:
 def test_a_moment_has_the_requests_the_models_and_the_time_of_then(
     folder: Path,
 ) -> None:
-    """The status is written after the call, and nobody is charged before the Pod."""
+    """The status is written after the call, and no charge comes before the Pod."""
     text = """
 SCRIPTS = {'keep': [apply(CLAIM)]}
 @expect("claims", always=True)

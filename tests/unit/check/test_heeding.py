@@ -1,4 +1,4 @@
-"""What `fnop check` tells of decisions that are made again with other inputs.
+"""The reports of `fnop check` about decisions repeated with other inputs.
 
 Each property has an operator that violates it, and one that holds it.
 """
@@ -68,7 +68,7 @@ def sized(*, writes: bool) -> Registry:
 
 
 def test_objects_are_looked_at_for_those_that_are_not_wanted() -> None:
-    """In the run there is none, and what else is asked for tells each spec apart."""
+    """The run has none, and the other requests distinguish the specs."""
     registry = Registry()
 
     @fnop.on.create(XS, id="scale", registry=registry)
@@ -175,7 +175,7 @@ def test_a_rare_use_of_a_field_is_found(name: str) -> None:
 
     @fnop.on.create(XS, id="used", registry=registry)
     def used(spec: fnop.Spec, **_: Any) -> dict[str, Any]:
-        first = {**spec}[next(iter(spec))]  # a whole copy is no look
+        first = {**spec}[next(iter(spec))]  # a whole copy does not count as reading
         return {"used": use(spec), "kind": type(first).__name__}
 
     assert heeds(registry, apply(custom(**spec))) == []
@@ -762,7 +762,7 @@ def test_a_loop_that_another_input_makes_endless_is_left() -> None:
     def counted(spec: fnop.Spec, **_: Any) -> dict[str, int]:
         number = turns = 0
         while number < 10:
-            number += spec["step"]  # that of 0 has no end
+            number += spec["step"]  # with 0 it would not end
             turns += 1
         return {"turns": turns}
 

@@ -80,7 +80,7 @@ def rents_one(*, swallows: bool) -> Program:
 
 
 def takes_away(*, swallows: bool) -> Program:
-    """Takes its claim away when it resumes, and there are no settings any more."""
+    """Delete its claim when it resumes, and the settings are missing."""
     with default_registry.set_aside():
 
         @fnop.on.create("xs.example.com")

@@ -1,7 +1,7 @@
-"""The scripts that are made up: what users do, and which mistakes that shows.
+"""The generated scripts: the users' actions, and the mistakes that they show.
 
-Each operator here is there twice, with a mistake and without it. No script of an
-author's, and no fault, is needed to tell them apart.
+Each operator here exists twice, with a mistake and without it. The generated scripts
+distinguish them without an author's script, and without a fault.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def test_a_thing_that_a_deletion_forgets_is_an_orphan(
 
 
 class Archive(PutService):
-    """What is put there stays: nothing takes it away."""
+    """Its content stays: nothing removes it."""
 
     def ensure(self, key: str) -> None:
         self.put(key)

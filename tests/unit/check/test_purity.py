@@ -74,7 +74,7 @@ KIND = "fnopexamples"
 
 
 def found_by(registry: Registry, *, guard: bool = True) -> list[Finding]:
-    """What is found when an object is created, changed and deleted."""
+    """The findings when an object is created, changed and deleted."""
     settings = fnop.Settings().replace(guard=guard)
     purity = Purity()
     run = SimulatedRun(
@@ -141,7 +141,7 @@ class Stamp(pydantic.BaseModel):
 
 
 class Aware(datetime.datetime):
-    """A class of somebody's own."""
+    """A class of an author's own."""
 
 
 NOW, RANDOM, ENV = "the argument `now`", "await fnop.random(size)", "the top of"
@@ -587,7 +587,7 @@ def with_markupsafe() -> Any:
 
 
 def with_annotated_pydantic() -> Any:
-    """What needs the most of pydantic: JSON schema, unions, validators."""
+    """The heaviest parts of pydantic: JSON schema, unions, validators."""
     adapter = pydantic.TypeAdapter(dict[str, int | Spec])
     return adapter.json_schema(), adapter.validate_python({"a": {"size": 3}})
 
@@ -670,7 +670,7 @@ def test_what_is_pure_is_not_told(
     monkeypatch.syspath_prepend(tmp_path)
     warm = name not in ("import", "zoneinfo")
     if warm:
-        PURE[name]()  # it skips where something is not installed
+        PURE[name]()  # it skips if something is not installed
     done = []
     assert found_in(lambda: done.append(PURE[name]())) == []
     assert done
@@ -793,7 +793,7 @@ def test_a_path_that_is_none_does_no_harm() -> None:
 
 
 def test_a_fork_is_watched_where_it_gets_an_eye_of_its_own(tmp_path: Path) -> None:
-    """What the guard refuses is told all the same."""
+    """The guard's refusals are reported all the same."""
     registry = Registry()
 
     @fnop.on.create(KIND, registry=registry, id="created")

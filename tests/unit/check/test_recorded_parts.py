@@ -28,7 +28,7 @@ Versions = dict[Place, str]
 
 
 def keeping() -> Case:
-    """An operator with a child; a user edits the object, deletes it, makes it anew."""
+    """An operator with a child; a user edits, deletes, and recreates the object."""
     registry = Registry()
 
     @facade.reconcile("xs.example.com", owns="secrets", registry=registry)

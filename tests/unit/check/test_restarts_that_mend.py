@@ -1,4 +1,4 @@
-"""Bugs that a restart of the operator mends: they are there until somebody does."""
+"""Bugs that a restart of the operator repairs: they last until then."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def pair(*, looks: bool) -> Registry:
 
 
 def crashed(registry: Registry) -> set[str]:
-    """What all crashes lead to, confirmed."""
+    """The consequences of all crashes, confirmed."""
     found = explorer(registry, apply(custom(size=1)))
     assert not found.benign.violations
     crashes = [each for each in found.singles() if each[0].kind.code == "F1"]

@@ -1,4 +1,4 @@
-"""A status tells the truth: of this generation, of this spec, and of what is there."""
+"""A true status: of this generation, of this spec, and of the present objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Show = Callable[..., Any]
 def told(
     registry: Registry, *script: Action, faults: tuple[str, ...] = ()
 ) -> list[str]:
-    """What the run without faults violates, and those with faults of some names."""
+    """The violations of the run without faults, and of runs with certain faults."""
     explorer = Explorer(Case(Program(registry.handlers), [crd()], script))
     verdicts = [explorer.benign]
     verdicts += [
@@ -212,9 +212,9 @@ def deployment(name: str, size: int) -> dict[str, Any]:
 
 
 def served(say: Callable[[int, int], Any], *, looks: bool) -> Registry:
-    """An operator of a Deployment that says of it what `say` makes of two numbers.
+    """An operator of a Deployment with a status that `say` makes of two numbers.
 
-    They are those of wanted pods and of ready ones: it `looks` how many these are, or
+    They are the numbers of wanted and of ready pods. It `looks` for the ready ones, or
     supposes that all are.
     """
     registry = Registry()

@@ -36,7 +36,7 @@ def is_there(**_: Any) -> Any: ...
 
 
 class Records(PutService):
-    """DNS records; whoever takes away what is not there is told so."""
+    """DNS records; deleting a missing one is an error."""
 
     def ensure(self, key: str) -> None:
         self.put(key)

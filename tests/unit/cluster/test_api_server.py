@@ -449,7 +449,7 @@ def test_watches_end_when_their_kind_goes(client: Client) -> None:
     }
     assert client.ask("POST", root, body)[0] == 201
     watch = watching(client, path="/apis/a.dev/v1/things")
-    # Its spec is written: informers are to list anew.
+    # Its spec is written: informers must list again.
     change = {"spec": {"names": {"shortNames": ["th"]}}}
     assert client.ask("PATCH", f"{root}/things.a.dev", change, MERGE)[0] == 200
     assert watch.read() == b""
@@ -533,7 +533,7 @@ def test_closing_ends_watches_in_order() -> None:
 
 
 def test_bodies_that_would_fill_the_memory_are_refused(client: Client) -> None:
-    """What is stored can be written again, and aliases are not written out for ever."""
+    """Stored objects can be written again; aliases are not expanded without end."""
     path = "/api/v1/namespaces/default/configmaps"
     deep = '{"metadata":{"name":"x"},"a":' + "[" * 300 + "]" * 300 + "}"
     status, answer = client.ask("POST", path, deep.encode())

@@ -121,7 +121,7 @@ def packed(folder: str, file: str = "a.py") -> bytes:
 
 
 class Local(Archive):
-    """An archive that somebody has put in its place already."""
+    """An archive that is already in its place."""
 
     def fetch(self, target: Path) -> None:
         raise AssertionError("it is there")

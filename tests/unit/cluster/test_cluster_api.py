@@ -255,7 +255,7 @@ QUERIES = st.lists(
 
 @st.composite
 def mutated(draw: st.DrawFn, body: Any) -> Any:
-    """A valid body of which one part, somewhere, is something else."""
+    """A valid body with one part, somewhere, replaced by another value."""
     if not isinstance(body, dict | list) or not body or draw(st.integers(0, 3)) == 0:
         return draw(VALUES)
     names = list(body) if isinstance(body, dict) else list(range(len(body)))

@@ -113,7 +113,7 @@ def test_docstrings_begin_with_a_subject_or_a_verb() -> None:
 
 
 def test_each_controller_is_reminded_and_each_reminder_has_a_controller() -> None:
-    # Those of all kinds, and of namespaces, are reminded by deletions (commit.py).
+    # Deletions remind the controllers of all kinds, and of namespaces (commit.py).
     of_deletions = {"garbage", "foreground", "orphan", "namespace", "crd"}
     assert set(ACTORS) - of_deletions == set(PRIMARY)
     source = (HOUSE / "storage/waking.py").read_text()

@@ -1,4 +1,4 @@
-"""Lists, watches and tables of the simulated cluster, where no case compares them."""
+"""Lists, watches and tables of the simulated cluster, if no case compares them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated cluster's controllers, where no real server has the same."""
+"""The simulated cluster's controllers, as far as no real server has the same."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_a_fresh_status_has_what_clients_require(kind: Kind) -> None:
 
 
 def test_a_disruption_budget_begins_with_zeros() -> None:
-    """Its schema does not require them any more; Go writes them all the same."""
+    """Its schema no longer requires them; Go writes them all the same."""
     _, made, _ = answer(
         empty_cluster(),
         ApiRequest(

@@ -260,7 +260,7 @@ def test_digits_are_a_number_as_long_as_it_has_64_bits(digits: str) -> None:
     )
 )
 def test_any_number_of_json_is_read_or_named(text: str) -> None:
-    """What a float64 can be is read, and what is too large is told apart."""
+    """Values within float64 are read, and numbers that are too large are recognised."""
     found = body_of("application/json", f'{{"n": {text}}}'.encode())
     if abs(float(text)) == float("inf"):
         assert isinstance(found, MalformedBody)

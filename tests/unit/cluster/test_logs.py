@@ -69,7 +69,7 @@ class World:
         return response.body
 
     def settle(self, seconds: float = 0.0) -> None:
-        """Let everything happen that happens within so many seconds."""
+        """Let everything happen that happens within this number of seconds."""
         end = self.now + seconds
         for _ in range(500):
             self.cluster, events = tick(self.cluster, self.now)
@@ -116,7 +116,7 @@ class World:
 
 
 class Reader:
-    """Somebody who follows the log of the pod."""
+    """A reader that follows the log of the pod."""
 
     def __init__(self, world: World, **query: str) -> None:
         found = world.follow(**query)

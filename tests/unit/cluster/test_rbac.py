@@ -221,7 +221,7 @@ def test_what_is_remembered_follows_the_roles() -> None:
 
 
 def test_objects_that_no_decoder_made_do_no_harm() -> None:
-    """Whatever stands in a role: it allows what it says, and breaks nothing."""
+    """With any content of a role: it allows its rules, and breaks nothing."""
     odd: list[Any] = [None, [], {}, "x", [None], [{"verbs": "get"}], [{"resources": 1}]]
     for rules in odd:
         role = {"metadata": {"name": "odd"}, "rules": rules}

@@ -43,7 +43,7 @@ def origin() -> Scenario:
 
 
 def copied(run: Scenario) -> Cluster:
-    """What a reader of all kinds can restore: definitions first."""
+    """The objects that a reader of all kinds can restore: definitions first."""
     cluster = blank_cluster("copy", 0)
     resources = sorted(
         catalogue_of(run).resources,

@@ -1,4 +1,4 @@
-"""The command line: what it prints where, its exit statuses, and bad input."""
+"""The command line: its output and streams, its exit statuses, and bad input."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What pydantic and annotated_types say of types: a definition says it, or is refused.
+"""Marks of pydantic and annotated_types: a definition expresses them, or is refused.
 
-The law: what the server admits the model reads, and what the model writes the server
-admits.
+The law: the model reads every value that the server admits, and the server admits every
+value that the model writes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ VALUES: list[Any] = [
 
 
 def served(model: Any) -> Callable[[Any], int]:
-    """The status with which a server answers to an object with a field of a model."""
+    """The status of a server's answer to an object with a field of a model."""
     cls = make_dataclass("Thing", [("spec", model)])
     (definition,) = definitions_of([fnop.definition("things.v1.example.com")(cls)])
     server, numbers = Simulated(), itertools.count()
@@ -96,7 +96,8 @@ def check_law(model: Any) -> None:
             dumped = model(a=value).model_dump(mode="json")
         except (ValueError, TypeError):
             continue
-        # A moment without a zone is none to a server, and pydantic's datetime takes it.
+        # A moment without a zone is invalid for a server, but pydantic's datetime
+        # accepts it.
         is_naive = isinstance(getattr(model(a=value), "a", None), datetime) and (
             model(a=value).a.tzinfo is None
         )

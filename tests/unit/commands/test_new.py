@@ -46,7 +46,7 @@ def write(names: Names, folder: Path) -> Path:
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """A tool in a project, as in an environment where the project is installed."""
+    """A tool in a project, as in an environment with the project installed."""
     env = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join((str(folder / "src"), str(ROOT))),
@@ -150,7 +150,7 @@ def test_webhooks_change_no_more_of_a_file_than_they_need() -> None:
     assert (
         added["Makefile"][-1] == "\tfnop run $(OPERATOR) --standalone --webhooks $(RUN)"
     )
-    # Its readers learn of the additional files, of the run beside them, and of the end.
+    # Its readers learn about the additional files, the run with them, and the end.
     kept = [line for line in changed["README.md"] if line.startswith("-")]
     assert not kept
     assert any("admission.py" in line for line in added["README.md"])
@@ -169,7 +169,7 @@ def ndiff(one: str, other: str) -> Iterator[str]:
 
 @pytest.mark.long
 def test_a_new_project_has_types(tmp_path: Path) -> None:
-    """What it imports is read for it, which takes a minute in a fresh clone."""
+    """Its imports are read for it, which takes a minute in a fresh clone."""
     assert fnop("new", "dns-operator", folder=tmp_path).status == 0
     cache = str(ROOT / ".mypy_cache" / "new-project")
     project = tmp_path / "dns-operator"
@@ -268,7 +268,7 @@ def test_the_project_asks_for_this_fnop() -> None:
 
 
 def test_no_project_has_the_name_of_what_it_needs() -> None:
-    """It could not be installed beside it, or would be imported in its place."""
+    """It could not be installed next to it, or would be imported in its place."""
     ours = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     theirs = tomllib.loads(files_of(NAMES)["pyproject.toml"])
     extras = ours["optional-dependencies"]

@@ -70,7 +70,7 @@ USER = User(
     ),
 )
 DEPLOYMENT = "deployment/operator.py"
-# Those that come to rest soon, one way or another.
+# Scripts that settle soon, one way or another.
 FILES = (
     "01-minimal/example.py",
     "02-children/example.py",
@@ -105,7 +105,7 @@ def wishes(file: str, **more: Any) -> Wishes:
     return Wishes((str(path),), ACCOUNT, **more)
 
 
-# Schedules from which the rights of an example are known, and others they are tried in.
+# Schedules that show the rights of an example, and others to try them in.
 SCHEDULES = 30
 OTHERS = 15
 
@@ -183,9 +183,9 @@ def cases(found: Study, needs: tuple[Need, ...], place: str = "default") -> list
 def refusals(
     found: Study, needs: tuple[Need, ...], *, heard: bool = False
 ) -> Generator[frozenset[Right], None, None]:
-    """What is refused by and by, in all scripts and with faults of many sorts.
+    """All refusals, in all scripts and with faults of many sorts.
 
-    With `heard` those come first with which the study has heard what is needed.
+    With `heard`, the faults that the study used come first.
     """
     made = cases(found, needs)  # which is done with all rights
     REFUSED.clear()
@@ -206,8 +206,8 @@ def refusals(
             yield frozenset(REFUSED)
 
 
-# Each of the others takes some seconds, or needs no other rights than one of these:
-# 06-peering alone and 07-subhandlers need those of 01-minimal.
+# Each of the others takes some seconds, or needs the same rights as one of these:
+# 06-peering by itself and 07-subhandlers need the rights of 01-minimal.
 AT_ONCE = (
     *("01-minimal/example.py", "02-children/example.py", "04-events/example.py"),
     *("11-filtering/example.py", "13-hooks/example.py", "16-indexing/example.py"),
@@ -217,7 +217,7 @@ AT_ONCE = (
 
 @pytest.mark.parametrize("file", parameters(FILES, AT_ONCE))
 def test_the_rights_of_an_example_are_enough(file: str) -> None:
-    """Those that are heard with the first faults are enough with others."""
+    """The rights found with the first faults are enough with others."""
     found = study(file)
     assert [each for each in refusals(found, found.needs) if each] == []
 
@@ -240,7 +240,7 @@ def test_without_any_one_of_them_that_very_thing_is_refused(file: str) -> None:
     unneeded = []
     for right, place in by_right(found.needs):
         rest = tuple(e for e in found.needs if (e.right, e.namespace) != (right, place))
-        # Others are not to be restricted until somebody collects what is left of it.
+        # Close it, so that it restricts no other test until it is garbage-collected.
         with closing(refusals(found, rest, heard=True)) as tried:
             if not any(right in each for each in tried):
                 unneeded.append(right)
@@ -460,7 +460,7 @@ def test_wildcards_are_understood(rule: Granted, extra: list[str] | None) -> Non
     assert found.missing == ()
     if extra is not None:
         assert [*found.superfluous] == extra
-    else:  # apps/pods does not exist; deployments do, and nobody needs them
+    else:  # apps/pods does not exist; deployments do, but no handler needs them
         assert all("deployments" in each for each in found.superfluous)
 
 
@@ -542,7 +542,7 @@ def test_several_accounts_need_a_choice() -> None:
 QUICK = ("--budget", "0")
 
 
-# A script in which the deployment's operator asks for all that it may.
+# A script in which the deployment's operator makes all its possible requests.
 LIFE = f"""
 import yaml
 from fnop.testing import apply, delete, edit
@@ -776,7 +776,7 @@ def test_a_cluster_that_does_not_answer_is_told() -> None:
 
 
 def test_the_rights_to_peering_objects_are_enough_and_least() -> None:
-    """Beside another operator, whose record has to be cleaned up."""
+    """Next to another operator, whose record must be cleaned up."""
     folder = EXAMPLES / "06-peering"
     file = "06-peering/example.py"
     peers = study(file, peers=True).needs

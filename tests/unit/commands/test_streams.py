@@ -1,4 +1,4 @@
-"""Standard streams of any encoding, closed ones, and those that nobody reads."""
+"""Standard streams of any encoding, closed ones, and those without a reader."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
 
 @contextmanager
 def unread() -> Iterator[int]:
-    """A pipe that nobody reads any more."""
+    """A pipe whose reader has closed it."""
     reading, writing = os.pipe()
     os.close(reading)
     try:

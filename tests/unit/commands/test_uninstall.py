@@ -132,7 +132,7 @@ def test_no_mark_is_left_and_all_else_is(
 
 
 def without_marks(data: dict[str, Any]) -> dict[str, Any]:
-    """What has to stay: written down once more, from what the marks are."""
+    """The parts that must stay, written down again from the definition of the marks."""
     found = copy.deepcopy(data)
     meta = found["metadata"]
     for names in (meta.get("annotations"), found.get("status")):
@@ -225,7 +225,7 @@ def registry() -> Registry:
 
 
 class World(SpoiledCluster):
-    """What an operator leaves behind when it is stopped."""
+    """The remains of a stopped operator."""
 
     def __init__(
         self,
@@ -381,7 +381,7 @@ async def test_a_conflict_is_decided_anew(registry: Registry) -> None:
     edits = iter(range(3))
 
     def spoil(request: ApiRequest) -> ApiResponse | None:
-        """Somebody else is faster, three times."""
+        """Let another client be faster, three times."""
         if request.method == "PATCH" and (number := next(edits, None)) is not None:
             names = [MARKER, f"a.com/{number}"]
             world.change("PATCH", {"metadata": {"finalizers": names}})
@@ -446,7 +446,7 @@ def admitting(registry: Registry) -> Registry:
 
 
 def registered(world: World, name: str, owner: str | None) -> None:
-    """A webhook that is asked about every example, and that nobody answers."""
+    """A webhook for every example, without a server that answers."""
     webhook = {
         "name": "judge.fnop.dev",
         "admissionReviewVersions": ["v1"],
@@ -578,7 +578,7 @@ async def test_an_operator_that_runs_is_told(
     assert "pod-1 holds the lease fnop-default in default; stop the operator" in told
     assert "alive in the peering object default: ann@desk; stop the operator" in told
     assert "fnop-other" not in told
-    # Without the right to look into the whole cluster: where one may.
+    # Without the right to read the whole cluster: the permitted namespaces.
     world.spoils = lambda request: (
         refusal(403) if request.path == "/apis/coordination.k8s.io/v1/leases" else None
     )
@@ -628,7 +628,7 @@ async def test_marks_that_come_back_are_told(
 
 
 class Big(World):
-    """Many objects, of which only pages are seen, and an impatient server."""
+    """Many objects, visible only in pages, and an impatient server."""
 
     def __init__(self, registry: Registry, count: int) -> None:
         super().__init__(registry)

@@ -1,4 +1,4 @@
-"""`fnop run` fails where no kind is served that a handler is for."""
+"""`fnop run` fails if the API server serves none of the handlers' kinds."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_run_whose_only_pattern_fits_nothing_fails(tmp_path: Path) -> None:
 def test_an_operator_that_does_without_a_kind_ends_well(
     selector: str, told: str, tmp_path: Path
 ) -> None:
-    """What others may have installed is followed where it is there."""
+    """A kind that others may have installed is followed if it is served."""
     done = simulated(tmp_path, HANDLERS.format(role="event", selector=selector))
     assert done.status == 0, done
     lines = [each for each in done.err.splitlines() if each.startswith("fnop: ")]

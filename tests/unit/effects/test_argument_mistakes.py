@@ -133,7 +133,7 @@ def test_a_form_that_is_known_from_elsewhere_is_told_what_to_write(name: str) ->
 KIND = "fnopexamples"
 SECRET = "s3cr3t"
 BODY = {"kind": "Secret", "data": {"password": SECRET}}
-# Values of the wrong form in each place where an author may put a whole body.
+# Values of the wrong form in each argument that takes a whole body.
 LEAKS: dict[str, Callable[[], Any]] = {
     "call a text": lambda: call(called, SECRET),
     "call a body": lambda: call(called, BODY),

@@ -62,7 +62,7 @@ def begun(effect: Requested, at: Address = AT) -> InFlight:
 
 
 def after(effect: Requested, *outcomes: Outcome) -> InFlight | Outcome:
-    """How an errand stands after these answers."""
+    """The state of an errand after these answers."""
     in_flight = begun(effect)
     for outcome in outcomes[:-1]:
         found = proceed(in_flight, outcome, NOW, 0.0)
@@ -148,7 +148,7 @@ def test_r28_what_the_look_shows_is_done(effect: Requested, shown: Any) -> None:
         (CREATE, Missing("no")),
         (ADOPT, Missing("no")),
         (APPLY, Missing("no")),
-        (APPLY, Applied(POD)),  # applying again is no harm
+        (APPLY, Applied(POD)),  # applying again does no harm
         (PATCH, Applied(UNLABELLED)),
     ],
     ids=["Create", "Adopt", "Apply-missing", "Apply-found", "Patch"],
@@ -304,7 +304,7 @@ def test_only_a_call_may_answer_unknown() -> None:
 
 @pytest.mark.parametrize("effect", REQUESTS, ids=named)
 def test_what_was_not_done_is_tried_again_until_it_is(effect: Requested) -> None:
-    """A server that is away fails nobody: a timeout of the handler ends it."""
+    """An absent server fails no handler: a timeout of the handler ends it."""
     in_flight, waits = begun(effect), []
     for _ in range(40):
         found = proceed(in_flight, Unreachable("no network"), NOW, 0.0)
@@ -335,7 +335,7 @@ def test_the_server_s_word_is_kept_for_five_minutes_at_most(
 
 
 def test_an_apply_that_conflicts_with_the_operator_s_own_writes_is_forced() -> None:
-    """What it has created is its own as well, and the server tells the two apart."""
+    """Its own creations are its own as well, and the server distinguishes the two."""
     begun = in_flight_for(APPLY, AT, manager="fnop.dev/default")
     found = proceed(begun, Conflict("c", managers=("fnop.dev/default",)), NOW, 0.0)
     assert isinstance(found, InFlight)
@@ -450,7 +450,7 @@ def test_what_a_refused_change_with_a_uid_has_met_is_looked_at(
     another = after(effect, INVALID, Applied(pod("u-2")))
     assert isinstance(another, Conflict)
     assert after(effect, INVALID, Missing("gone")) == Missing("gone")
-    # Who may not look is told what the API server has said of the change.
+    # Without the right to read, it gets the API server's answer about the change.
     assert after(effect, INVALID, Refused(403, "no get")) == INVALID
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in manifests and patches: labels that are no text, generateName."""
+"""Mistakes in manifests and patches: labels that are not text, generateName."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_a_patch_writes_of_labels_is_texts() -> None:
 
 
 def test_a_refusal_does_not_repeat_the_whole_object() -> None:
-    """Kubernetes quotes it where a patch makes an object that cannot be decoded."""
+    """Kubernetes quotes it if a patch makes an object that cannot be decoded."""
     registry = Registry()
 
     @fnop.on.create(KIND, registry=registry, retries=1)

@@ -239,7 +239,7 @@ def test_what_is_created_twice_from_one_manifest_is_there_once(
 
 
 def test_the_next_attempt_may_create_it_otherwise(registry: Registry) -> None:
-    """What an earlier attempt has created is there: it is left as it is."""
+    """An object that an earlier attempt has created exists, and is left unchanged."""
 
     @fnop.on.create(KIND, registry=registry)
     async def handler(retry: int, **_: Any) -> None:

@@ -62,7 +62,7 @@ def test_the_examples_in_the_docstrings_hold(module: Any) -> None:
 
 
 class User:
-    """Somebody in the namespace `default` of a simulated cluster that is served."""
+    """A user in the namespace `default` of a served simulated cluster."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -164,7 +164,7 @@ def test_the_json_form_and_a_recording(served: Served) -> None:
     assert done.exit_code == 0, done.output
     story = json.loads(done.stdout)
     assert story["version"] == 1
-    # Another object's recording has only the operator itself to tell of.
+    # Another object's recording can only show the operator itself.
     assert {each["who"] for each in story["recorded"]} == {"fnop"}
 
 

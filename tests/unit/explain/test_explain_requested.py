@@ -1,4 +1,4 @@
-"""`fnop explain` tells what the API server is asked for, of an object's kind."""
+"""`fnop explain` shows the requests to the API server about an object's kind."""
 
 from __future__ import annotations
 

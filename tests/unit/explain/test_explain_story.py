@@ -33,7 +33,7 @@ KEY = "k" * 32
 
 
 def at(seconds: float) -> str:
-    """The time so many seconds from now."""
+    """The time this number of seconds from now."""
     return wall_seconds(WALL + seconds)
 
 
@@ -79,7 +79,7 @@ def kept(condition: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry(manager: str, fields: Any, seconds: float = 0, **more: Any) -> dict[str, Any]:
-    """What a manager has written."""
+    """A managed fields entry of a manager."""
     found = {"manager": manager, "time": at(seconds), "fieldsV1": fields}
     return {**found, "operation": "Update", **more}
 
@@ -539,7 +539,7 @@ def test_events_that_say_the_same_are_one_and_the_newest_is_last() -> None:
 
 
 def test_a_reason_in_the_place_of_a_message_is_shown_once() -> None:
-    """`fnop.condition` writes the reason as the message where there is none."""
+    """`fnop.condition` writes the reason as the message if there is no message."""
     conditions = [condition("Fine", "False", "NoDisk", "NoDisk")]
     story = told(thing(status={"conditions": conditions}))
     assert text_of(story).count("NoDisk") == 1

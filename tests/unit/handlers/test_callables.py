@@ -107,7 +107,7 @@ WAYS_OF_VALUE: dict[str, Callable[[See], Callable[..., Any]]] = {
     "decorated": lambda see: decorated(lambda value, spec: see(value, spec=spec)),
 }
 
-# What each way is to be told beside the value: spec, nothing, or all that there is.
+# The further arguments of each way: the spec, nothing, or everything.
 ALL = {"kwargs", "named and kwargs", "values and kwargs"}
 NONE = {"ignoring"}
 NONE_OF_VALUE = NONE | {
@@ -198,7 +198,7 @@ def subject() -> dict[str, Any]:
 
 
 def runs(registry: Registry, seen: list[Any]) -> Scenario:
-    """The operator run over an object, and its complaints are none."""
+    """Run the operator over an object without any complaints."""
     run = Scenario(registry, [subject()])
     run.wait(5)
     assert [say.message for say in run.said if say.level == "error"] == []

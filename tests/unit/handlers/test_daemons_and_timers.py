@@ -111,7 +111,7 @@ def test_an_interval_can_be_a_function_of_the_object(registry: Registry) -> None
 def test_a_function_that_always_answers_the_same_is_that_interval(
     seconds: int, sharp: bool, lasts: int, edits: list[int], idle: float | None
 ) -> None:
-    """Whatever is edited meanwhile: it is asked again, and answers the same."""
+    """With any edits meanwhile: it is called again, and returns the same."""
 
     def runs(interval: Any) -> list[float]:
         registry, moments = Registry(), []
@@ -677,7 +677,7 @@ def test_k_17_12_a_generator_waits_in_the_same_way(registry: Registry) -> None:
 
 
 def test_k_17_12_its_answers_are_remembered(registry: Registry) -> None:
-    """A conversation that is driven anew hears the same as before."""
+    """A conversation that is driven again gets the same answers as before."""
     told: list[Any] = []
 
     @fnop.daemon(KIND, registry=registry)

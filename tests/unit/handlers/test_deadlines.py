@@ -300,7 +300,7 @@ def test_parts_do_not_outlive_a_handler_that_fails_for_good(registry: Registry) 
 def test_a_handler_goes_on_after_parts_that_have_succeeded(
     registry: Registry, how: str
 ) -> None:
-    """That its parts have succeeded is no success of what it does itself."""
+    """The success of its parts is not the success of its own work."""
     calls: list[str] = []
 
     @fnop.on.create(KIND, registry=registry, id="v")

@@ -1,4 +1,4 @@
-"""Effects and coroutines that nobody awaits: the error names the line and a remedy."""
+"""Effects and coroutines that are never awaited: the error names line and remedy."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_r3_a_coroutine_is_missed_as_often_as_a_conversation_is_told_anew() -> N
 
     run = Scenario(registry, [example()])
     run.wait(2)
-    run.machine.close()  # as where the operator ends
+    run.machine.close()  # as at the operator's end
     run.settle()
     assert [each["metadata"]["name"] for each in run.objects("configmaps")] == ["a"]
     assert not [say for say in run.said if say.level == "error"]

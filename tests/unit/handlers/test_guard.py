@@ -1,4 +1,4 @@
-"""Acts on the world by code that only decides: refused, let pass, or told."""
+"""Acts on the world by code that only decides: refused, permitted, or reported."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def logged(place: Path) -> None:
 
 
 def signalled(place: Path) -> None:
-    """Somebody's function for a signal writes a file while the handler runs."""
+    """A signal handler of another library writes a file while the handler runs."""
 
     def heard(number: int, frame: Any) -> None:
         (place / "heard").touch()
@@ -219,7 +219,7 @@ def signalled(place: Path) -> None:
 
 
 def collected(place: Path) -> None:
-    """A temporary folder of somebody else's goes while the handler runs."""
+    """Another library's temporary folder is deleted while the handler runs."""
     gc.collect(0)  # it has just been made
 
 
@@ -235,7 +235,7 @@ def test_what_does_not_act_on_the_world_is_let_pass(
     monkeypatch.syspath_prepend(place)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.setattr(sys, "pycache_prefix", None)
-    # For `logged`: a file that is opened, and one that is begun anew, by a line.
+    # For `logged`: a file that is opened, and one that is truncated, by a line.
     own = logging.getLogger("operators.own")
     rotating = RotatingFileHandler(place / "log", maxBytes=1, backupCount=1, delay=True)
     own.addHandler(rotating)

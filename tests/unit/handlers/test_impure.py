@@ -311,7 +311,7 @@ def test_its_call_survives_the_wire() -> None:
 
 
 class Model:
-    """What a client library might return."""
+    """A value that a client library might return."""
 
 
 def nested(depth: int) -> Any:
@@ -484,7 +484,7 @@ async def dropping_on_the_loop(**_: Any) -> None:
 
 
 def line_of(handler: Any) -> str:
-    """Where the event is built that is lost."""
+    """The line that builds the lost event."""
     lines, first = inspect.getsourcelines(handler)
     number = next(n for n, line in enumerate(lines) if "fnop.event(" in line)
     return f"test_impure.py:{first + number} has no effect: return it"
@@ -691,7 +691,7 @@ async def deaf(logger: Any, **_: Any) -> None:
 
 
 def seen_in(views: dict[str, Any]) -> str:
-    """What all the views say of the object's size."""
+    """The object's size in all the views."""
     body, meta, spec = views["body"], views["meta"], views["spec"]
     assert body.spec == spec
     assert meta == body.meta
@@ -751,7 +751,7 @@ def looking(stopped: Any, logger: Any, body: Any, spec: Any, **_: Any) -> None:
 
 
 def test_nothing_changes_while_a_daemon_looks_elsewhere(registry: Registry) -> None:
-    """So nobody's loop over a view is disturbed."""
+    """So a loop over a view is never disturbed."""
     meeting[:] = [threading.Barrier(2)]
     fnop.daemon(KIND, registry=registry, impure=True)(looking)
 
@@ -772,7 +772,7 @@ def test_nothing_changes_while_a_daemon_looks_elsewhere(registry: Registry) -> N
 
 
 class Refreshes:
-    """What daemons are shown."""
+    """The updates that daemons are shown."""
 
     def __init__(self) -> None:
         self.bodies: list[Body] = []
@@ -893,7 +893,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(threads, "_END_SECONDS", patience(1))
     before = {*threading.enumerate()}
     yield
-    gc.collect()  # what has simulated it is no more
+    gc.collect()  # the objects of its simulation are gone
     left = [each for each in threading.enumerate() if each not in before]
     assert [each.name for each in left if each.name.startswith("simulated")] == []
 
@@ -1280,7 +1280,7 @@ class Times:
         (3.0, 3.0, 0.0, 3.0),  # one that computes
         (3.0, 0.1, 2.9, 0.1),  # a machine with too much to do
         (3.0, 1.0, 1.5, 1.5),  # both
-        (3.0, 0.1, None, 0.1),  # where the kernel does not tell
+        (3.0, 0.1, None, 0.1),  # if the kernel does not report it
         (0.2, 0.1, 0.1, 0.2),  # nothing to be looked at closely
     ],
 )
@@ -1339,7 +1339,7 @@ def test_a_process_that_was_stopped_blames_nobody() -> None:
 
 
 def test_a_handler_that_blocks_is_named(registry: Registry) -> None:
-    """On a busy machine not each time: to wait for one's turn is no block."""
+    """Not each time on a busy machine: waiting for a turn is not blocking."""
 
     @fnop.on.create(KIND, registry=registry, id="blocking")
     def blocking(**_: Any) -> None:
@@ -1381,7 +1381,7 @@ STANDSTILLS: list[str] = []
 
 
 class LookedAt(Times):
-    """What a coroutine has of time, and the looks at it since it was named."""
+    """A coroutine's time, and the checks of it since it was named."""
 
     looks = 0
 
@@ -1521,7 +1521,7 @@ def test_the_kernel_tells_how_long_a_thread_has_waited() -> None:
 
 def test_a_plain_daemon_is_refused() -> None:
     def daemon(stopped: Any, **_: Any) -> None:
-        """It would never let anybody else have a turn."""
+        """It would never let others have a turn."""
 
     with pytest.raises(fnop.RegistrationError, match="a daemon awaits something"):
         fnop.daemon(KIND, registry=Registry())(daemon)

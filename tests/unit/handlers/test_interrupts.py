@@ -1,4 +1,4 @@
-"""What an author's code raises that is no `Exception`, and who does not let go."""
+"""Errors of an author's code that are not `Exception`, and code that does not end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BEGUN: list[str] = []
 
 @pytest.fixture(autouse=True)
 def heard() -> Iterator[None]:
-    """SIGINT is heard as in a terminal, also where the tests run in the background."""
+    """Handle SIGINT as in a terminal, even if the tests run in the background."""
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, former)
@@ -183,7 +183,7 @@ def test_ctrl_c_ends_the_innermost_block_in_which_it_was_pressed() -> None:
 
 @pytest.mark.parametrize("sigint", [signal.default_int_handler, signal.SIG_IGN])
 def test_sigterm_is_heard_where_it_is_an_interruption(sigint: Any) -> None:
-    """Also in the background of a shell, where SIGINT is ignored."""
+    """Even in the background of a shell, where SIGINT is ignored."""
 
     def block() -> None:
         with interruptible(), suppress(KeyboardInterrupt):
@@ -233,7 +233,7 @@ async def tidies() -> None:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is under way is cancelled soon after the first wish."""
+    """Work in progress is cancelled soon after the first signal."""
     monkeypatch.setattr(lifecycle, "_STOPPING_SHARE", 0.01)
 
 

@@ -313,7 +313,7 @@ def test_r11_the_cache_is_keyed_by_the_exact_journal_and_taken_out_on_use() -> N
     there = journal_of((secret, Applied({"metadata": {"name": "s"}})))
     absent = journal_of((secret, Missing("gone")))
     assert advance(at, there, live, ("k",)).asks is not None
-    # The same beginning with another answer: a miss, driven anew.
+    # The same beginning with another answer: a miss, driven again.
     assert advance(at, absent, live, ("k",)).end is not None
     assert live.drives == {}
 
@@ -391,7 +391,7 @@ def test_r16_no_effect_can_be_awaited_in_finally(warm: bool) -> None:
 
 @pytest.mark.parametrize("warm", [True, False])
 def test_r16_a_cancelled_handler_goes_on_with_no_answer(warm: bool) -> None:
-    """Not with the one that came last either: nobody would hear of its end."""
+    """Not even with the latest answer: its end would be lost."""
 
     async def handler(logger: Any) -> str:
         try:

@@ -20,7 +20,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 def called(lifecycle: Lifecycle, seed: str = "0") -> tuple[list[str], Scenario]:
-    """In which order four handlers are called; the second fails twice."""
+    """The order in which four handlers are called; the second fails twice."""
     registry, calls = Registry(), []
     for name in NAMES:
 

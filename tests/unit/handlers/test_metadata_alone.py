@@ -1,4 +1,4 @@
-"""Kinds of which handlers look at metadata alone: the API server sends no more."""
+"""Kinds whose handlers read only metadata: the API server sends nothing else."""
 
 from __future__ import annotations
 

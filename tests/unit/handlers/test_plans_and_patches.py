@@ -38,7 +38,7 @@ RETURNED: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("name", RETURNED)
 def test_what_is_no_answer_is_told_with_its_remedy(name: str) -> None:
-    """Python warns of no coroutine that the error has told of: it would fail this."""
+    """Python would warn about a coroutine that the error names, and fail this test."""
     make, sentence = RETURNED[name]
     assert sentence in str(plan_of(lambda **_: make(), example()).failure)
 

@@ -1,4 +1,4 @@
-"""Declaring handlers: what is refused, and in which words."""
+"""Declaring handlers: the refusals, and their words."""
 
 import functools
 import re

@@ -27,7 +27,7 @@ def of_template(spec: Any, namespace: str, **_: Any) -> str | None:
 
 
 class Copies:
-    """An operator that copies templates: which text it has seen of which object."""
+    """An operator that copies templates, and the text that each object has seen."""
 
     def __init__(self) -> None:
         self.registry = Registry()

@@ -1,4 +1,4 @@
-"""Calls by an index beside other handlers, other processes, and other changes."""
+"""Calls by an index next to other handlers, other processes, and other changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def template_of(spec: Any, **_: Any) -> Any:
 
 
 class Beside:
-    """A handler that copies the text of its template, beside one that may fail."""
+    """A handler that copies the text of its template, next to one that may fail."""
 
     def __init__(self, *, retries: int | None = None) -> None:
         self.registry, self.calls = Registry(), list[str]()

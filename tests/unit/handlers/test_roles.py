@@ -159,7 +159,7 @@ _BY_NAME = {"STARTUP", "CLEANUP", "LOGIN", "PROBE", *(each.name for each in CLUS
 
 
 def test_elsewhere_no_role_is_compared_with() -> None:
-    """What differs between roles is asked of their rows."""
+    """The differences between roles come only from their rows."""
     found = set()
     for room in ("core", "adapters", "interpreters"):
         for file in (ROOT / room).rglob("*.py"):

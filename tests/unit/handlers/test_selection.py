@@ -48,7 +48,7 @@ DEPLOYMENTS = served("apps", "deployments", categories=("all",))
 FOOS = served("foo.example.com", "foos")
 FOOS_OLD = served("foo.example.com", "foos", version="v1beta1", preferred=False)
 BARS = served("bar.example.com", "bars", categories=("mine",))
-# A kind has the name of a category, and a category that of a kind.
+# A kind has the name of a category, and a category the name of a kind.
 SEVERAL = served("several.example.com", "bars")
 OTHER = served("other.example.com", "others", categories=("bars",))
 SERVED = (PODS, MAPS, EVENTS, DEPLOYMENTS, FOOS, FOOS_OLD, BARS)
@@ -416,7 +416,7 @@ def test_k_3_1_the_memo_of_a_filter_is_read_only(registry: Registry) -> None:
 
 
 def test_k_3_1_a_filter_sees_indices_that_are_full(indexed: Registry) -> None:
-    """However late their kind is listed; nobody is let through before."""
+    """However late their kind is listed; no object passes before."""
     called: list[str] = []
 
     @fnop.on.create(KIND, when=is_mapped, registry=indexed)
@@ -580,7 +580,7 @@ def test_k_3_1_parts_and_delays_ask_for_the_same(indexed: Registry) -> None:
         called.append(round(run.clock.elapsed / 60))
 
     run = Scenario(indexed, [config_map("a"), config_map("b"), example("a")])
-    maps = len(run.objects("configmaps")) + 1  # that of every namespace
+    maps = len(run.objects("configmaps")) + 1  # the ConfigMap of every namespace
     assert maps == 3
     assert run.settle()
     assert called[0] == "one"

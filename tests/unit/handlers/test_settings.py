@@ -408,7 +408,7 @@ def test_what_is_no_selector_is_refused(selector: str) -> None:
 def test_a_handlers_own_backoff_counts_before_the_default(
     registry: Registry, own: float | fnop.Backoff | None, default: float | fnop.Backoff
 ) -> None:
-    """Also 0, which is no missing one."""
+    """Even 0, which does not count as missing."""
     fnop.on.create(KIND, registry=registry, id="a", backoff=own)(lambda **_: None)
     (handler,) = registry.handlers
     assert handler.backoff_or(default) == (default if own is None else own)

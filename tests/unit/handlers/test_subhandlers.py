@@ -106,7 +106,7 @@ def test_a_restart_runs_the_parent_and_only_the_parts_that_are_left(
 
 
 def with_a_failing_part(registry: Registry) -> Scenario:
-    """A handler of two parts, of which one fails for good; settled."""
+    """A handler of two parts, one of which fails for good; settled."""
 
     @fnop.on.create(KIND, id="create", registry=registry)
     def create(**_: Any) -> None:
@@ -350,7 +350,7 @@ def test_a_part_that_asks_for_old_needs_a_parent_that_does(registry: Registry) -
 
 
 def ends_of(run: Scenario) -> list[str]:
-    """What the log says of ends, in its order."""
+    """The log lines about ends, in order."""
     words = (" succeeded", " failed", " waits for ")
     return [line for line in run.lines if any(word in line for word in words)]
 

@@ -1,7 +1,7 @@
-"""Types of handlers and options: what mypy accepts, and that they tell the truth.
+"""Types of handlers and options: mypy accepts correct uses, and the types are true.
 
 The snippets are checked by mypy in one run, as strictly as the project itself.  A line
-that mypy has to refuse ends with `# E:` and a part of the message.
+that mypy must refuse ends with `# E:` and a part of the message.
 """
 
 from __future__ import annotations
@@ -551,8 +551,8 @@ DOCUMENTED = {
     for page in PAGES
     for number, block in enumerate(blocks(page.read_text()))
 }
-# The documentation shows handlers without types, or with those of their objects alone,
-# and objects that are surely there.
+# The documentation shows handlers without types, or with only their objects' types, and
+# objects that surely exist.
 RELAXED = (
     "# mypy: allow-untyped-defs, allow-incomplete-defs, disable-error-code=union-attr\n"
 )
@@ -581,7 +581,7 @@ class Verdicts:
                 self.errors[Path(found[1]).name][int(found[2])] += found[3]
 
     def of(self, name: str) -> dict[int, str]:
-        """What it says about a file, by line."""
+        """Its messages about a file, by line."""
         return dict(self.errors[self.files[name]])
 
 

@@ -210,7 +210,7 @@ def _write(file: Path, *records: Any) -> None:
 
 # -------------------------------------------------------------------- hostile records
 
-# What a record may have where a reader looks for something else.
+# Values of a record that a reader does not expect.
 _COMMANDS = st.fixed_dictionaries(
     {
         "do": st.sampled_from(["Began", "Asked", "Given", "Ended", "Perform", "x"]),

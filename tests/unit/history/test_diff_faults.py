@@ -1,6 +1,6 @@
-"""`fnop diff` names the faults that `fnop check` injects, and nothing where none is.
+"""`fnop diff` names the faults that `fnop check` injects, and nothing without one.
 
-All of bench/bugs, and all that fails: `make bench-diffs`, with ALL=1.
+All of bench/bugs, and all failures: `make bench-diffs`, with ALL=1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fnop.interpreters.recording.comparison.causes import compared
 from tests.long import parameters
 
 EXAMPLES = tuple(operators(examples_only=True))
-# A crash before and after an effect, one in which a request lands late, and one at
+# A crash before and after an effect, one with a request that lands late, and one at
 # rest; a lost reply, a late watch, a rival, and a clock.
 BUGS = (
     "01_two_secrets",

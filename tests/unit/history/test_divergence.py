@@ -132,7 +132,7 @@ def test_recordings_with_one_key_tell_another_secret() -> None:
     first = compared(one, run_of(seeing("secrets"), secret(a=ONE, b="x" + OTHER))).first
     assert first is not None
     other_key = run_of(seeing("secrets"), secret(a=ONE, b="x" + OTHER), key=b"o" * 16)
-    assert compared(one, other_key).first is None  # nobody can know
+    assert compared(one, other_key).first is None  # the keys differ: unknown
 
 
 FORMS = sorted({each for _, each in forms(b"s", MARK + "0123abcd" * 3)})

@@ -63,7 +63,7 @@ def test_every_line_of_the_story_is_on_the_page(name: str, tmp_path: Path) -> No
     assert lines
     sights = {each.step for each in timeline.events if each.sort == "shown"}
     for line in lines:
-        if line.sort == "other":  # it is told where the operator sees it
+        if line.sort == "other":  # it is shown when the operator sees it
             assert line.step in sights
         else:
             assert line.text in told
@@ -159,7 +159,7 @@ def test_deltas_make_up_the_versions(database: tuple[Json, list[Json]]) -> None:
 
 
 def assert_alone(seen: Seen) -> None:
-    """It asks nobody for anything, and runs nothing but its own script."""
+    """Check that it sends no requests, and runs only its own script."""
     for tag, found in seen.elements:
         assert tag not in ("base", "form", "iframe", "img", "link", "object", "embed")
         assert not any(name.startswith("on") for name in found)
@@ -202,7 +202,7 @@ def test_the_same_recording_has_the_same_page(
 ) -> None:
     write(tmp_path / "run.fnop", *failed)
     pages = set()
-    # Under the hash seed of a process that somebody else has started, and another one.
+    # Under the hash seed of a process that the system has started, and another one.
     for seed in ({}, {"PYTHONHASHSEED": "1"}):
         done = fnop(
             *("replay", "run.fnop", "--html", "page.html", "--perfetto", "trace.pb"),

@@ -23,7 +23,7 @@ FOLLOWED = """new Promise(done => {
   addEventListener('hashchange', () => setTimeout(done));
   location.hash = '#5';
 })"""
-# Pixels by which the page is wider than its window.
+# The number of pixels by which the page is wider than its window.
 OVERHANG = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -41,7 +41,7 @@ async def test_the_cursor_goes_by_keys(pages: Path) -> None:
     url = (pages / "page.html").as_uri()
     async with browser() as tab:
         await tab.open(url)
-        first = await tab.value(CURRENT)  # where the fault strikes
+        first = await tab.value(CURRENT)  # the step of the fault
         panel = await tab.value(PANEL)
         assert "crash after `create secrets/x-a`" in panel
         assert "Truth | what the handler saw" in panel
@@ -59,7 +59,7 @@ async def test_the_cursor_goes_by_keys(pages: Path) -> None:
         assert written == "send"
         at = await tab.value(CURRENT)
         await tab.press("p")
-        assert await tab.value(CURRENT) == at  # nobody has written it before
+        assert await tab.value(CURRENT) == at  # no event has written it before
         assert tab.complaints() == []
         assert tab.asked() == [url]
 
@@ -74,7 +74,7 @@ async def test_links_lead_into_folded_groups(pages: Path) -> None:
         assert await tab.value("document.getElementById('1').checkVisibility()")
         await tab.value(FOLLOWED)
         assert await tab.value(CURRENT) == "5"
-        # Beside an event that is no decision stands what the operator has seen.
+        # Next to an event that is not a decision is the operator's view.
         assert "Truth | what the operator saw" in await tab.value(PANEL)
         assert tab.complaints() == []
 

@@ -326,7 +326,7 @@ def scripted(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> tuple[int, str, str]:
-    """A session that reads ten steps at first: its exit status, and what it tells."""
+    """A session that reads ten steps at first: its exit status, and its output."""
     monkeypatch.setattr(step_command, "AHEAD", 5)
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{e}\n" for e in lines)))
     with file.open("rb") as opened:

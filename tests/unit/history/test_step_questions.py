@@ -89,7 +89,7 @@ def session(records: Sequence[dict[str, Any]]) -> Session:
 
 
 def asked(session: Session, *lines: str) -> list[str]:
-    """What the last of some commands tells."""
+    """The output of the last of some commands."""
     told: list[str] = []
     for line in lines:
         told = [*session.do(line)]
@@ -280,7 +280,7 @@ def test_objects_are_listed(session: Session) -> None:
 
 
 def test_an_object_that_a_listing_lacks_is_gone() -> None:
-    """It was deleted while the operator was down: no event ever told of that."""
+    """It was deleted while the operator was down: no event ever reported that."""
     recording, registry = Recording(slow()), slow()
     objects = [config("shared", n="0"), config("other"), example(n=1)]
     observers = (recording.recorder,)

@@ -133,7 +133,7 @@ def test_no_deletion_of_the_operator_is_a_change_by_others(named: bool) -> None:
 def without_shown(record: dict[str, Any]) -> dict[str, Any]:
     """A record in which the answer to a deletion shows no object: many servers do so.
 
-    Deletions alone are answered with one that is being deleted.
+    Only answers to deletions show an object that is being deleted.
     """
     outcome = record["input"].get("outcome") or {}
     shown = outcome.get("object") or {}
@@ -155,7 +155,7 @@ def test_a_refused_deletion_is_none() -> None:
 
 
 def test_a_child_has_a_story_before_its_owner_is_called_again() -> None:
-    """A child that nobody has read is known by its owner reference."""
+    """A child that was never read is known by its owner reference."""
     registry = Registry()
 
     @fnop.on.create(KIND, registry=registry)
@@ -240,7 +240,7 @@ def managed(version: str, n: str, manager: str) -> dict[str, Any]:
 def test_while_a_request_is_open_the_managers_decide(
     manager: str, told: list[str]
 ) -> None:
-    """Whoever has made a version that is shown before the answer to a request."""
+    """They name the author of a version shown before the answer to a request."""
     sent = {
         **{"do": "Perform", "id": 1, "resource": "configmaps.v1.", "name": "c"},
         **{"namespace": "default", "effect": {"is": "Apply", "manifest": config("c")}},

@@ -18,7 +18,7 @@ from tests.simulations import ROOT
 
 Records = list[dict[str, Any]]
 OURS = "fnop.dev/default"
-# The API server manages these, and nobody is named for them.
+# The API server manages these, and no manager is named for them.
 SERVERS = frozenset(("uid", "resourceVersion", "generation", "creationTimestamp"))
 
 

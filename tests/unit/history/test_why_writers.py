@@ -1,4 +1,4 @@
-"""`fnop replay --why`: who wrote or removed a field, and where its value is from."""
+"""`fnop replay --why`: the authors of a field's changes, and its value's source."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_patch_that_changes_nothing_has_written_nothing() -> None:
 def test_a_patch_after_the_same_value_of_somebody_else_has_written_nothing(
     manager: str,
 ) -> None:
-    """By the managed fields, and also where these are not asked."""
+    """By the managed fields, even if these are not used."""
     history = History(marking(), config("shared", owner="them"), example(owner="us"))
     history.writes("alice", "configmaps", "shared", data={"owner": "them"})
     history.writes("alice", "configmaps", "shared", data={"owner": "us"})
@@ -469,7 +469,7 @@ def test_values_that_are_everywhere_are_no_source() -> None:
 
 
 def nothing() -> dict[str, Any]:
-    """Whatever."""
+    """Any argument."""
     return {"ready": True}
 
 
@@ -531,7 +531,7 @@ def test_a_write_without_an_answer_is_the_operators_own_by_its_name() -> None:
     other = told(step("u-1", "5", "1", "alice", "ADDED")).why(PATH)
     assert other is not None
     assert "by somebody else; managers of the field: alice" in written(other, {})
-    # Nobody knows the operator's name.
+    # The operator's name is unknown.
     nameless = told(step("u-1", "5", "1", "me", "ADDED"), manager="").why(PATH)
     assert nameless is not None
     assert "by somebody else" in written(nameless, {})

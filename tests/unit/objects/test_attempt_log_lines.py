@@ -27,7 +27,7 @@ def registry() -> Registry:
 
 
 def told(story: Story, name: str) -> list[str]:
-    """What is said of how a handler has ended, in its order."""
+    """The lines about a handler's end, in order."""
     return [
         say.message
         for say in story.said

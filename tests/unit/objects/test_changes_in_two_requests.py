@@ -49,7 +49,7 @@ def operator(role: str, form: Any, calls: list[str]) -> Registry:
 
 
 class Interfering:
-    """Somebody who changes the object after the operator's first write of it."""
+    """A client that changes the object after the operator's first write of it."""
 
     def __init__(self) -> None:
         self.is_due = False

@@ -201,7 +201,7 @@ def test_an_attempt_is_marked_once_before_its_first_effect_elsewhere() -> None:
 def test_a_field_that_is_taken_away_again_is_told_to_who_acted_upon_it(
     decorator: Any, creation: str, write_ahead: bool, restart: bool
 ) -> None:
-    """What there was before is no field at all: its absence is what is gone back to."""
+    """The former state is a missing field, and the object goes back to that."""
     registry = Registry()
 
     def create(retry: int, **_: Any) -> None:
@@ -315,7 +315,7 @@ def test_who_came_to_be_handled_by_a_label_is_created() -> None:
 def test_a_handler_with_parts_is_done_with_a_view_of_the_creation_once(
     crash: bool,
 ) -> None:
-    """What it was told of has been acted upon by its parts."""
+    """Its parts have acted on the states that it was called with."""
     failing, called = [True], []
     registry = Registry()
 
@@ -353,7 +353,7 @@ def test_a_handler_with_parts_is_done_with_a_view_of_the_creation_once(
 
 
 def new_handler(registry: Registry, what: str, called: list[str]) -> None:
-    """What a later release has, and the one before had not."""
+    """The handlers that only a later release has."""
 
     def handler(**_: Any) -> None:
         called.append(what)

@@ -169,7 +169,7 @@ def test_r29_a_rival_s_condition_is_not_overwritten(registry: Registry) -> None:
 
 
 def test_a_schema_without_conditions_gets_none(registry: Registry) -> None:
-    """A status that prunes them is tried once for each object that is told of."""
+    """A status that prunes them is tried once for each reported object."""
     closed: dict[str, Any] = {
         "type": "object",
         "properties": {
@@ -224,7 +224,7 @@ def test_they_can_be_switched_off(registry: Registry) -> None:
 
 
 def test_a_failed_part_is_its_parent_s_to_judge() -> None:
-    """07-subhandlers: a failed child whose parent has succeeded is no failure."""
+    """07-subhandlers: a failed child of a successful parent is not a failure."""
     manifests = manifests_of("07-subhandlers")
     run = Scenario(example_handlers("07-subhandlers"), manifests)
     run.settle()

@@ -71,7 +71,7 @@ def test_a_deployment_and_its_replica_sets_are_handled_once() -> None:
     sim.restart().settle()
     copied(sim, "deployments/web", name)
     sim.settle()
-    # The update is that of the controller, which annotates the revision.
+    # The update comes from the controller, which annotates the revision.
     made = {("web", "create"): 1, ("web", "update"): 1}
     assert dict(calls) == made | {(replica_set.name, "create"): 1}
 

@@ -1,4 +1,4 @@
-"""A field handler of a field that own writes change, too: it comes to rest."""
+"""A field handler of a field that own writes change, too: it settles."""
 
 from __future__ import annotations
 

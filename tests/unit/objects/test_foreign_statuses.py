@@ -1,4 +1,4 @@
-"""What fnop tells in a status keeps no author from writing theirs."""
+"""fnop's own words in a status never keep authors from writing theirs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def by_timers(registry: Registry, status: dict[str, Any]) -> None:
         patch.status.update({"phase": "Ready", **status})
 
 
-# Where reconcile handlers do not notice by trial that conditions are dropped.
+# If reconcile handlers do not notice by trial that conditions are dropped.
 UNNOTICED = ("no conditions", "conditions as a map", "a required phase")
 # Who says that a schema has no place for conditions of fnop's.
 TELLING = (by_levels, by_levels_that_fail, by_failing)
@@ -85,7 +85,7 @@ class Server:
         return response
 
 
-# Paths that an older server does not have, or that nobody may read.
+# Paths that an older server lacks, or that no user may read.
 HIDDEN: dict[str, tuple[str, ...]] = {
     "OpenAPI": (),
     "definitions": ("/openapi/v3",),

@@ -1,4 +1,4 @@
-"""The write of an object's own changes: which requests carry what, in which order."""
+"""The write of an object's own changes: the requests, their content, and order."""
 
 from collections.abc import Mapping
 from typing import Any

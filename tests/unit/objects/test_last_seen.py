@@ -1,4 +1,4 @@
-"""What is stored of an object: essence, digests, and the text of its state."""
+"""The stored data of an object: essence, digests, and the text of its state."""
 
 import base64
 import random

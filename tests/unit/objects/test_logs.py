@@ -68,7 +68,7 @@ def instance(number: int, **state: Any) -> dict[str, Any]:
 
 
 def by_hand(registry: Registry) -> Simulation:
-    """A simulation in which nobody but the test runs pods."""
+    """A simulation in which only the test runs pods."""
     simulation = Simulation(registry).pace("kubelet", Off())
     found = pod()
     found["spec"]["nodeName"] = "n"

@@ -181,7 +181,7 @@ def test_a_spy_that_writes_what_it_looks_at_is_slowed_down(registry: Registry) -
 
 
 def looped(registry: Registry, *edits: dict[str, Any]) -> list[str]:
-    """What the operator says of loops, when an object is changed."""
+    """The operator's log lines about loops, when an object is changed."""
     story = Story(registry, [example(n=0)])
     story.settle(seconds=30)
     for spec in edits or ({"n": 1},):

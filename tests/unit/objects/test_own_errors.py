@@ -84,7 +84,7 @@ FAMILIES = {
     "daemon": Family(daemon, (ending, "_run_ended")),
     "change": Family(change, (ending, "_judged")),
     "level": Family(level, (ending, "_reconciler_ended")),
-    # Where the answer to its effect is taken in.
+    # At the place that takes in the answer to its effect.
     "answer": Family(level, (attempts, "own_answer")),
 }
 # Those that are called for a state or a time, and not for one watch event.
@@ -92,7 +92,7 @@ AGAIN = sorted({*FAMILIES} - {"event", "mapping"})
 
 
 class Broken:
-    """A run in which a part of fnop raises, until it is mended."""
+    """A run in which a part of fnop raises, until it is repaired."""
 
     def __init__(self, family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[float] = []

@@ -1,6 +1,6 @@
 """Rulings on serial work, causes and changes during work, in the simulated cluster.
 
-Each test tells a story in virtual time; `test_r14_…` is about ruling R14.
+Each test is a story in virtual time; `test_r14_…` is about ruling R14.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def config(name: str) -> dict[str, Any]:
 
 
 class Diary(list[Any]):
-    """What handlers were called with, in order: tests may look, handlers may not."""
+    """The handlers' arguments, in order: tests may read them, handlers may not."""
 
     def of(self, name: str) -> list[Any]:
         return [rest for each, *rest in self if each == name]
@@ -115,7 +115,7 @@ def test_r4_only_again_runs_a_handler_again(registry: Registry, diary: Diary) ->
     assert len(diary) == 1
     assert story.settle()
     assert story.clock.elapsed == 20
-    # R5: waiting is no failure, so it does not count as an attempt.
+    # R5: waiting is not a failure, so it does not count as an attempt.
     assert diary == [("create", 0), ("create", 0), ("create", 0)]
     assert story.sent == [STATUS]
 
@@ -344,7 +344,7 @@ def test_r15_a_succeeded_creation_is_never_repeated_while_another_retries(
     story.edit(KIND, spec={"size": 2})
     assert story.settle()
     assert diary.of("done") == [[1]]
-    # What starts anew gets the fresh view.
+    # A restarted handler gets the fresh view.
     assert diary.of("retrying")[0] == [1]
     assert diary.of("retrying")[-1] == [2]
     # What the succeeded one has not seen arrives as an update.
@@ -655,7 +655,8 @@ def test_e2_a_reverted_change_leaves_neither_success_nor_counters_nor_delays(
     if restarts:
         story.crash()
         story.settle(seconds=1)
-    # Who has succeeded is told that it is taken back; who has not has nothing to undo.
+    # A successful handler is called about the reversal; one without a success has
+    # nothing to undo.
     assert diary == [("done", 2), ("retrying", 2, 0), ("done", 1)]
     story.edit(KIND, spec={"size": again}).settle(seconds=5)
     assert diary[3:] == [("done", again), ("retrying", again, 0)]

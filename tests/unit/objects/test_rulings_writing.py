@@ -1,6 +1,6 @@
 """Rulings on writing state, in the simulated cluster.
 
-Each test tells a story in virtual time; `test_r22_…` is about ruling R22.
+Each test is a story in virtual time; `test_r22_…` is about ruling R22.
 """
 
 from functools import partial
@@ -39,7 +39,7 @@ def config(name: str) -> dict[str, Any]:
 
 
 class Diary(list[Any]):
-    """What handlers were called with, in order: tests may look, handlers may not."""
+    """The handlers' arguments, in order: tests may read them, handlers may not."""
 
     def of(self, name: str) -> list[Any]:
         return [rest for each, *rest in self if each == name]
@@ -74,7 +74,7 @@ def sizes(registry: Registry, diary: Diary) -> Registry:
 
 
 def state_of(story: Story, name: str = "example-1", kind: str = KIND) -> Any:
-    """The stored state of an object, wherever it is; None if there is none."""
+    """The stored state of an object, at any place; None if it is missing."""
     found = story.get(kind, name)
     assert found is not None
     text = (found.get("status") or {}).get(MARKER)
@@ -539,7 +539,7 @@ def test_r21_nor_does_the_patch_of_a_spy_that_was_slow(registry: Registry) -> No
 
 
 def rivals(*changes: dict[str, Any]) -> Fate:
-    """Somebody edits the object right before each of the operator's first writes."""
+    """Edit the object as another client, before each first write of the operator."""
     left = list(changes)
 
     def fate(story: Story, command: Perform) -> Outcome | None:
@@ -860,7 +860,7 @@ def test_r23_the_fused_write_is_based_on_the_answer_of_the_awaited_one(
 
 
 def test_r23_it_is_so_without_any_pause_between_the_two(registry: Registry) -> None:
-    """The watch has shown nothing yet: only the answer tells the base version."""
+    """The watch has shown nothing yet: only the answer contains the base version."""
 
     @fnop.on.create(KIND, registry=registry, id="create")
     async def create(**_: Any) -> dict[str, Any]:
@@ -998,7 +998,7 @@ def test_r24_a_listing_begun_before_the_answer_does_not(
 
 
 def test_r24_a_later_version_ends_it(sizes: Registry, diary: Diary) -> None:
-    """A listing leaves out the written version, where another has come after it."""
+    """A listing lacks the written version if another one has come after it."""
     story = written(sizes)
     story.lose_events()
     story.edit(KIND, spec={"size": 2})

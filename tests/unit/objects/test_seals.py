@@ -112,7 +112,7 @@ def registry(calls: list[tuple[str, Any]]) -> Registry:
 
 
 def annotated(*keys: str) -> fnop.Settings:
-    """Where an author can write: in the annotations."""
+    """The place where an author can write: the annotations."""
     return fnop.Settings(storage=fnop.AnnotationStorage(), state_keys=keys)
 
 
@@ -161,7 +161,7 @@ def forged(text: str) -> str:
 def test_without_keys_an_author_can_make_a_handler_run(
     registry: Registry, calls: list[Any]
 ) -> None:
-    """What signatures are for."""
+    """The reason for signatures."""
     story = served(registry)
     write_state(story, forged(state_of(story)))
     restart(story, registry)

@@ -1,6 +1,6 @@
-"""A controller takes the state off the object, as that of EndpointSlices does.
+"""A controller removes the state from the object, as the EndpointSlice one does.
 
-About a second after each change it writes the annotations that it knows alone.
+About a second after each change it writes only the annotations that it knows.
 """
 
 from __future__ import annotations

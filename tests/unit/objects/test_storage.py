@@ -1,4 +1,4 @@
-"""Where objects keep an operator's state: in a place of one's own choice."""
+"""The place of an operator's state on objects, which a user can choose."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def state_in(found: Any) -> dict[str, Any]:
 
 
 def places(story: Scenario, kind: str = KIND) -> dict[str, Any]:
-    """The texts of states on an object, by where they are."""
+    """The texts of states on an object, by place."""
     found = story.get(kind)
     assert found is not None
     annotations = found["metadata"].get("annotations") or {}
@@ -118,7 +118,7 @@ def test_k_8_1_the_state_is_where_the_storage_says_in_one_write(
     assert list(places(story)) == [name]
     assert state_in(places(story)[name])["seen"]
     assert len(story.sent) == 1
-    # It is read there: a restart resumes, and an own write is nobody's change.
+    # It is read there: a restart resumes, and an own write triggers no handler.
     story.crash()
     assert story.settle()
     story.edit(KIND, spec={"size": 2})
@@ -179,7 +179,7 @@ def test_a_status_that_is_not_kept_falls_back_to_the_annotation(
 ) -> None:
     story = settled(registry, Settings(storage=storage), crd=definition(status=CLOSED))
     assert list(places(story)) == ["fallback"]
-    # Who has asked for a place is told; once for the kind.
+    # The user who has chosen a place gets a message; once for the kind.
     story.apply(example("another"))
     assert story.settle()
     warnings = story.said_at("warning")
@@ -361,7 +361,7 @@ def test_k_8_13_the_state_moves_with_the_next_write_and_nothing_is_handled_again
     assert now == NAMES[STORAGES.index(storage)]
     # From one annotation to another it is one request; a field is cleared by its own.
     assert len(story.sent) - before <= 2
-    # The former place is not needed any more.
+    # The former place is no longer needed.
     story.crash(Program(registry.handlers, Settings(storage=storage)))
     assert story.settle()
     assert diary[3:] == ["resume"]

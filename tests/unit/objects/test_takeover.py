@@ -45,7 +45,7 @@ def registry() -> Registry:
 
 @pytest.fixture
 def diary(registry: Registry) -> list[Any]:
-    """What the handlers have seen."""
+    """The handlers' views."""
     diary: list[Any] = []
 
     @fnop.on.create(KIND, registry=registry)

@@ -1,4 +1,4 @@
-"""What `make churn` has found, as stories in the simulated cluster."""
+"""Findings of `make churn`, as stories in the simulated cluster."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_listing_from_before_the_end_ends_nothing_again(registry: Registry) ->
     story.delete(KIND)
     story.settle(seconds=1)
     assert ends == ["example-1"]
-    # It is listed anew while it waits for its end, and that takes a while.
+    # It is listed again while it waits for its end, and that takes a while.
     story.late_events = story.late_lists = True
     story.feed(StreamEnded(story.streams[STREAM], "refused", 410, "too old"))
     story.settle(seconds=1)

@@ -49,7 +49,7 @@ def registry() -> Registry:
 
 
 class Told(list[Any]):
-    """What handlers were told; it is emptied when it is looked at."""
+    """The handlers' messages; reading them removes them."""
 
     def taken(self) -> list[Any]:
         found = [*self]

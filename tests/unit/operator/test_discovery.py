@@ -124,7 +124,7 @@ def test_a_kind_that_goes_and_comes_again_is_served_again(registry: Registry) ->
 def test_a_status_that_is_no_endpoint_any_more_is_no_missing_object(
     registry: Registry,
 ) -> None:
-    """A definition is replaced, and nobody tells: its kind is there all the time."""
+    """A definition is replaced without any event: its kind exists all the time."""
     ends: list[str] = []
 
     @fnop.on.create("fnopexamples", registry=registry)
@@ -156,7 +156,8 @@ def test_a_status_that_has_become_an_endpoint_is_found(registry: Registry) -> No
     without = story_definition(subresource=False)
     sim = Simulation(registry, crds=without, objects=example(size=1)).wait(10)
     sim.apply(DEFINITION).wait(10)
-    sim.apply(example("example-2", size=2)).wait(60)  # at the latest this one tells
+    # this one reports it at the latest
+    sim.apply(example("example-2", size=2)).wait(60)
     sim.apply(example("example-3", size=3)).wait(60)
     assert sim["fnopexamples/example-3"].status["size"] == 3
 
@@ -368,7 +369,7 @@ def test_a_definition_that_comes_is_told_at_any_time(missing: Registry) -> None:
 
 
 def test_a_definition_that_comes_or_goes_begins_anew(missing: Registry) -> None:
-    """What is missing may be about to come, too, and where it is not told."""
+    """A missing kind may be about to come, too, possibly without an event."""
     sim = waiting(missing)
     sim.wait(DAY)
     sim.apply(definition("gadgets"))
@@ -451,7 +452,7 @@ def test_kinds_are_asked_for_at_once_where_the_server_can(
 def test_a_recording_replays_whatever_the_form(
     form: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It holds what was asked for, and not in which form: the answer tells."""
+    """It holds the requests, but not their form: the answer shows that."""
 
     @fnop.on.create(KIND, registry=registry)
     def create(**_: Any) -> fnop.Effect:
@@ -500,7 +501,7 @@ def test_both_forms_of_discovery_say_the_same(
 
 
 def test_a_version_that_is_stale_stays_the_preferred_one() -> None:
-    """Nobody is led to another version because an aggregated API is down."""
+    """No client is led to another version because an aggregated API is down."""
     many = {"resource": "manys", "responseKind": {"kind": "Many"}, "verbs": ["list"]}
 
     def round_of(freshness: str) -> discovery.Discovery:
@@ -628,7 +629,7 @@ def test_a_version_that_cannot_be_read_hides_no_other() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_versions_have_the_order_of_their_group(form: str) -> None:
-    """Aggregated APIs choose it: it need not be that of their names."""
+    """Aggregated APIs choose it: it may differ from the order of their names."""
     order = ("v1", "v1alpha1", "v1beta1")
     entry = {"name": "boats", "kind": "Boat", "verbs": ["list"]}
     if form == "listed":
@@ -666,7 +667,7 @@ def test_a_version_that_has_disappeared_comes_last(rest: Any) -> None:
 def test_what_a_startup_handler_looks_for_serves_no_objects_yet(
     several: bool,
 ) -> None:
-    """Else nobody would list again what came before the operator serves."""
+    """Otherwise objects created before the operator serves would never be listed."""
     registry = Registry()
     child = {
         "apiVersion": "v1",

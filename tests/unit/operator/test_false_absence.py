@@ -231,7 +231,7 @@ WAYS = [
     (way, ask)
     for way in (conversing, planning)
     for ask in ASKS
-    if way is conversing or ask not in ("get", "list")  # reads are no plans
+    if way is conversing or ask not in ("get", "list")  # reads are not plans
 ]
 
 
@@ -240,7 +240,7 @@ WAYS = [
 def test_an_effect_waits_until_it_is_known_whether_its_kind_is_served(
     registry: Registry, way: Any, ask: str, form: str
 ) -> None:
-    """It was not even sent: that is no failure, and uses up no attempt."""
+    """It was not even sent: that does not fail, and uses up no attempt."""
     attempts = way(registry, ASKS[ask], retries=1)
     story = Unread(registry, [example(n=0)])
     story.form, story.until = form, 40.0

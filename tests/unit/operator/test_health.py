@@ -64,7 +64,7 @@ def serving(*streams: Stream, **changes: Any) -> State:
 
 
 def due(*keys: Key) -> Objects:
-    """Objects of which these are due since the beginning."""
+    """Objects with these parts due since the beginning."""
     queue = Objects().queue
     for key in keys:
         queue = queue.add(key, BEGAN)
@@ -79,7 +79,7 @@ def stream(phase: StreamPhase = StreamPhase.WATCHING, **changes: Any) -> Stream:
 def at(
     seconds: float, state: State, seen: Timings | None = None, *handlers: Any
 ) -> Health:
-    """How the operator is so long after the beginning."""
+    """The operator's state this long after the beginning."""
     program = Program(handlers)
     return health(program, state, seen or Timings(), Now(0.0, BEGAN + seconds))
 
@@ -355,7 +355,7 @@ def test_the_meter_counts_how_attempts_end(
 
 
 def ends_of(registry: Registry, *objects: Any, seconds: float = 60) -> dict[str, int]:
-    """How the attempts have ended, and how many are followed by another one."""
+    """The ends of the attempts, and the number that are followed by another one."""
     meter = Meter()
     story = Story(registry, [*objects])
     flow = Flow(lambda: story.machine.state)
@@ -368,7 +368,7 @@ def ends_of(registry: Registry, *objects: Any, seconds: float = 60) -> dict[str,
 
 
 def test_a_line_of_the_author_is_no_end_of_an_attempt() -> None:
-    """Whatever its words are."""
+    """With any words."""
     registry = Registry()
 
     @fnop.on.create(KIND, registry=registry, id="f")
@@ -451,7 +451,7 @@ class Held(Story):
 
 
 def counts(times: dict[str, Histogram]) -> dict[str, tuple[int, float]]:
-    """How many there were, and how long they took together, by kind."""
+    """The number and the total duration, by kind."""
     return {
         name.partition(".")[0]: (each.cumulated()[-1], round(each.total, 3))
         for name, each in times.items()

@@ -1,10 +1,9 @@
 """Known defects of Kopf 1.44 that fnop does not have: one story for each.
 
-`test_e36a_…` tells the story of experiment E36a, in which Kopf was seen to fail;
-others are numbered as in the list of defects: `test_12_2_3_…` is the third race,
-`test_12_3_5_…` the fifth way in which memory grew. A defect that cannot exist in a
-fold over plain values (a lost task, a swallowed cancellation) is shown by what its
-victim would have noticed.
+`test_e36a_…` is the story of experiment E36a, in which Kopf failed. Others are numbered
+as in the list of defects: `test_12_2_3_…` is the third race, `test_12_3_5_…` the fifth
+way in which memory grew. A defect that cannot exist in a fold over plain values (a lost
+task, a swallowed cancellation) is tested by its visible effect.
 
 With the feature itself, for there is nothing to be wrong yet:
 
@@ -46,7 +45,7 @@ def registry() -> Registry:
 
 @pytest.fixture
 def diary() -> list[Any]:
-    """What handlers were called with, in order."""
+    """The handlers' arguments, in order."""
     return []
 
 
@@ -57,12 +56,12 @@ def found(story: Story, name: str = "example-1") -> dict[str, Any]:
 
 
 def after(diary: list[Any], name: str) -> list[Any]:
-    """What one handler has noted."""
+    """The notes of one handler."""
     return [rest for each, *rest in diary if each == name]
 
 
 def unreachable_for(seconds: float) -> Fate:
-    """The own writes do not get through for the first so many seconds."""
+    """The own writes fail for the first number of seconds."""
 
     def fate(story: Story, command: Perform) -> Outcome | None:
         if isinstance(command.effect, Patch) and story.clock.elapsed < seconds:
@@ -138,7 +137,7 @@ def test_e2_a_taken_back_change_leaves_nothing_to_the_next_one(
 def test_e34_what_was_left_when_no_handler_matched_is_dropped(
     registry: Registry, diary: list[Any]
 ) -> None:
-    """The attempts for one change do not use up those for another one."""
+    """The attempts for one change do not use up the attempts for another one."""
 
     @fnop.on.update(KIND, registry=registry, retries=2, labels={"served": "yes"})
     def limited(spec: Any, retry: int, **_: Any) -> None:
@@ -325,7 +324,7 @@ def test_e11_a_write_that_fails_is_repeated_and_its_handlers_are_not(
 
 
 def refused_at_first(story: Story, plural: str, times: int, status: int) -> None:
-    """Listings of a kind are refused so many times."""
+    """Listings of a kind are refused this number of times."""
     answer, left = story.request, [times]
 
     def request(request: ApiRequest) -> ApiResponse:
@@ -500,7 +499,7 @@ def test_e17_an_object_that_vanishes_at_once_leaves_no_daemon(
 def test_e21_the_finalizer_stays_until_a_daemon_has_ended(
     registry: Registry, diary: list[Any]
 ) -> None:
-    """Also of one that stops for its filter does not match any more."""
+    """Even if a daemon stops because its filter no longer matches."""
 
     @fnop.daemon(KIND, registry=registry, when=lambda spec, **_: spec["on"])
     async def follow(stopped: Any, **_: Any) -> None:
@@ -842,7 +841,7 @@ def test_12_2_1_two_processes_do_not_overwrite_each_other_s_state(
 def test_12_2_2_the_own_write_of_a_daemon_is_waited_for(
     registry: Registry, diary: list[Any]
 ) -> None:
-    """Until it is shown, nobody is called with what was before it."""
+    """Until it is shown, no handler is called with an earlier state."""
 
     @fnop.daemon(KIND, registry=registry, finalizer=False)
     async def follow(**_: Any) -> None:

@@ -243,7 +243,7 @@ def test_a_raising_filter_leaves_out_its_own_handler_alone(registry: Registry) -
 def test_a_raising_filter_of_a_deletion_handler_keeps_the_object(
     registry: Registry,
 ) -> None:
-    """Nobody knows whether it was to be cleaned up."""
+    """It is unknown whether the object needed a cleanup."""
 
     @fnop.on.delete(KIND, registry=registry, when=lambda spec, **_: spec["size"] > 1)
     def delete(**_: Any) -> None: ...
@@ -304,7 +304,7 @@ def test_a_kind_that_is_not_served_is_told_once(registry: Registry) -> None:
 
 
 class Unwell(Story):
-    """A story in which some paths are answered otherwise, for a while."""
+    """A story in which some paths are answered differently, for a while."""
 
     def __init__(self, *arguments: Any) -> None:
         self.answers: dict[str, ApiResponse] = {}
@@ -372,7 +372,7 @@ def _unwell_for_a_minute(registry: Registry, answers: dict[str, ApiResponse]) ->
 
 
 class Unready(Story):
-    """An API server that is not there yet: kinds are asked for, and not told."""
+    """An API server that is not ready: it does not return its kinds."""
 
     def __init__(self, *arguments: Any, outcome: Outcome, until: float) -> None:
         self.outcome, self.until = outcome, until
@@ -486,7 +486,7 @@ LONG = 300.0
 def test_after_a_long_outage_all_is_handled_within_seconds(
     registry: Registry, outcome: Outcome
 ) -> None:
-    """No attempt fails because the API server is away, and nobody asks it in a loop."""
+    """No attempt fails because the API server is away, and no loop polls it."""
     begun: list[str] = []
 
     @fnop.on.create(KIND, registry=registry, id="create", retries=1)
@@ -639,7 +639,7 @@ def test_what_is_no_list_is_not_an_empty_one(page: Any) -> None:
 
 
 def test_a_list_without_a_version_is_not_followed() -> None:
-    """Nothing in it could be told from what is gone."""
+    """It would not show which objects are gone."""
     resource = Resource("", "v1", "componentstatuses", "ComponentStatus")
     body = {"kind": "ComponentStatusList", "metadata": {}, "items": []}
     command = ListPage(1, resource, None, 500)
@@ -795,7 +795,7 @@ class _Mute(Exception):
 
 
 class _Foreign(BaseException):
-    """As those of gevent and of pytest."""
+    """Like those in gevent and in pytest."""
 
 
 ODD = [_Mute(), _Foreign("x"), SystemExit(3), GeneratorExit(), OSError("caf\udce9")]

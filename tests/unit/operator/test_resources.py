@@ -115,7 +115,7 @@ CATALOGUE = Catalogue((PODS, METRICS, DEPLOYMENTS, OLD, ONE, OTHER))
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (("pods",), (PODS,)),  # the core group is meant where it has the name
+        (("pods",), (PODS,)),  # the core group is meant if it has the name
         (("pods.metrics.k8s.io",), (METRICS,)),
         (("Pod",), (PODS,)),
         (("pod",), (PODS,)),
@@ -163,7 +163,7 @@ ALIKE = Catalogue((CRAFT, NEWER, NESTED, SHORT))
         ("WC", None),
         ("WaterCraft", CRAFT),
         ("watercraft", CRAFT),
-        ("WATERCRAFT", None),  # the kind is no name of the collection
+        ("WATERCRAFT", None),  # the kind is not a name of the collection
         ("CRAFTS", CRAFT),
         ("crafts.foo1.sea.dev", CRAFT),  # a version need not begin with a v
         ("wc.v1beta1.sea.dev", NEWER),

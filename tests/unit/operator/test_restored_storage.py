@@ -38,7 +38,7 @@ class Restored(Story):
         self._watches.clear()
 
     def opened(self, since: float) -> list[str]:
-        """What was listed, or watched, after a moment: `list 1` of one object."""
+        """The lists, or watches, after a moment: `list 1` of one object."""
         found = []
         for now, _, commands in self.trace.steps:
             for each in commands if now.mono >= since else ():
@@ -132,7 +132,7 @@ def test_what_was_gone_is_there_again_and_was_handled_before(
 def test_a_write_that_was_under_way_lands_on_the_restored_object(
     registry: Registry, diary: list[str]
 ) -> None:
-    """It carries a version that is no more: a conflict, and a look at what there is."""
+    """It carries a version that no longer exists: a conflict, and a new read."""
     run = Restored(registry, [example(size=1)])
     assert run.settle()
     backup = run.cluster

@@ -76,7 +76,7 @@ def operator() -> Registry:
 
 
 def weight(value: Any) -> int:
-    """How many values a state consists of; what objects hold does not count."""
+    """The number of values in a state; the content of objects does not count."""
     if isinstance(value, (Body, Handler)):
         return 1
     if isinstance(value, (Map, dict)):

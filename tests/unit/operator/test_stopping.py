@@ -1,4 +1,4 @@
-"""A stop: how long it takes while a server does not answer, and what it tells."""
+"""A stop: its duration while a server does not answer, and its messages."""
 
 from __future__ import annotations
 

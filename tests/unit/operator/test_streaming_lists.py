@@ -127,7 +127,7 @@ def test_the_end_before_all_objects_are_shown(
 ) -> None:
     assert lacks_initial_events(beginning(), end(reason, status)) is pages
     if pages:
-        return  # it is opened anew at once
+        return  # it is opened again at once
     after = ended(beginning(), end(reason, status), AT, 0.0)
     assert (after.phase, after.version) == (StreamPhase.WAITING, None)
     assert (after.lists, after.doubted, after.in_pages) == (0, False, False)
@@ -553,7 +553,7 @@ def test_a_server_that_fails_to_stream_is_asked_for_pages_in_the_end(
 def test_a_server_that_ignores_the_options_shows_objects_and_ends(
     registry: Registry, diary: list[str]
 ) -> None:
-    """Before 1.19: the objects come, their end is never told, time is up."""
+    """Before 1.19: the objects come, their end is never reported, and time is up."""
     run = Streamed(registry, things("abc"))
     run.fates.append(3)  # all, without the bookmark
     run.take_all()
@@ -860,7 +860,7 @@ def test_a_definition_that_changes_ends_the_watch_and_no_more(
 
 
 def test_a_kind_moves_to_another_version_without_pages(diary: list[str]) -> None:
-    """Also where the server had none: it is not asked a second time."""
+    """Even if the server had none: it does not get a second request."""
     registry = Registry()
 
     @fnop.on.event(KIND, registry=registry)

@@ -1,4 +1,4 @@
-"""Listing and watching: what follows each way in which a stream can end."""
+"""Listing and watching: the step after each possible end of a stream."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def watched_again(stream: Stream, number: int, now: Now = AT) -> Stream:
 
 
 def broken(reason: str = "unreachable", *, heard: bool, after: float) -> list[float]:
-    """The waits of a watch that breaks, again and again, after so many seconds."""
+    """The waits of a watch that breaks repeatedly, after a number of seconds."""
     stream, waits = watching(heard=heard, since=AT.mono - after), []
     for number in range(10):
         stream = ended(stream, end(reason, 410 if reason == "refused" else None), AT, 0)
@@ -94,7 +94,7 @@ def test_a_line_moves_the_version_from_which_it_resumes() -> None:
 
 # ---------------------------------------------------------------------- ending
 
-# reason, HTTP status → whether it lists anew, and whether it waits before.
+# reason, HTTP status → whether it lists again, and whether it waits before.
 WATCH_ENDS = [
     ("eof", None, False, False),
     ("silent", None, False, False),
@@ -317,7 +317,7 @@ def test_410_behind_a_line_is_not_listed_without_end() -> None:
 
 
 def test_410_after_an_outage_is_an_ordinary_expiry() -> None:
-    """A restarted server knows few versions: that is no reason to wait once more."""
+    """A restarted server knows few versions: that does not require another wait."""
     stream = watching()
     for number in range(5):
         stream = ended(stream, end("unreachable"), AT, 0.0)

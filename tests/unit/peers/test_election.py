@@ -106,7 +106,7 @@ class Story:
         self.asks: list[Ask] = []
         self.says: list[Say] = []
         self.wake: float | None = None
-        # The Lease's spec as the server has it; None: there is none.
+        # The Lease's spec on the server; None if it is missing.
         self.lease = lease
         self.version = 1
 
@@ -136,7 +136,7 @@ class Story:
         return self
 
     def write(self, **spec: Any) -> Story:
-        """Somebody else writes the Lease."""
+        """Write the Lease as another client."""
         self.version += 1
         self.lease = {**(self.lease or {}), **spec}
         return self
@@ -146,7 +146,7 @@ class Story:
         return self.asks[-1].effect if self.election.pending else None
 
     def spec(self) -> dict[str, Any]:
-        """What is to be written."""
+        """The spec to be written."""
         effect = self.asked()
         if isinstance(effect, Create):
             found: dict[str, Any] = dict(effect.manifest["spec"])
@@ -311,7 +311,7 @@ def test_the_holders_own_duration_is_what_is_waited_for() -> None:
 
 
 def wait_for_write(story: Story) -> float:
-    """When the candidate first writes, while nobody else does."""
+    """The time of the candidate's first write, while no other client writes."""
     while True:
         if isinstance(story.asked(), (Create, Patch)):
             return story.time
@@ -395,7 +395,7 @@ def test_who_cannot_renew_leads_until_the_deadline_and_no_longer(
     assert story.verdict == Standby("me")
     (line,) = story.lines("warning")
     assert line.startswith("not leading any more")
-    # It goes on trying, and leads again if nobody else has meanwhile.
+    # It continues to try, and leads again if no other one has meanwhile.
     story.after(5)
     while not story.leads():
         if story.asked() is None:

@@ -378,7 +378,7 @@ class Story:
         return self.tell(Looked(PLACE, self.body()))
 
     def write(self, identity: str, record: Any) -> Story:
-        """Somebody writes a record, and the watch shows it."""
+        """Let another client write a record, and the watch show it."""
         self.version += 1
         self.status.pop(identity, None)
         if record is not None:
@@ -428,7 +428,7 @@ class Story:
         return self.verdict.why if isinstance(self.verdict, Frozen) else None
 
     def lines(self, level: str = "") -> list[str]:
-        """What was said since the last time, but for details."""
+        """The messages since the last call, without details."""
         found = [say.message for say in self.says if say.level == (level or say.level)]
         debug = [say.message for say in self.says if say.level == "debug"]
         self.says.clear()
@@ -1050,7 +1050,7 @@ class Town(Story):
         return self
 
     def renew(self) -> Town:
-        """Answer all that is asked for, with nobody else there."""
+        """Answer all requests, without any other client."""
         for ask in list(self.asks):
             assert isinstance(ask.effect, Patch)
             self.version += 1

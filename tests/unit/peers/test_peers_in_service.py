@@ -297,7 +297,7 @@ def test_a_freeze_stops_the_others_in_the_same_step(last: bool) -> None:
 
 
 def _behind(commands: tuple[Command, ...]) -> tuple[Command, ...]:
-    """What a step asks for, after the freeze if that was in it."""
+    """The requests of a step, after the freeze if it has one."""
     for number, each in enumerate(commands):
         if isinstance(each, Say) and "frozen" in each.message:
             return commands[number:]
@@ -325,7 +325,7 @@ def test_a_conversation_that_freezes_is_cancelled(diary: Diary) -> None:
 def test_who_was_frozen_by_a_handler_calls_it_again_after_a_restart(
     diary: Diary,
 ) -> None:
-    """It was not done: whether there still is a reason is asked anew."""
+    """It was not done: whether a reason still exists is checked again."""
     registry = Registry()
 
     @fnop.on.create(KIND, registry=registry)
@@ -441,7 +441,7 @@ def test_who_has_no_lease_stands_by_with_a_filled_store(
     assert phase(sim) is Phase.STANDBY
     assert all(not each.startswith("P") for each in sim.writes), "it writes nothing"
     sim.apply(example("example-2", size=1))
-    sim.wait(40)  # the other does not renew any more
+    sim.wait(40)  # the other one no longer renews
     assert phase(sim) is Phase.SERVING
     assert {"created example-1", "created example-2"} <= set(diary)
     assert sim[LEASE].spec["holderIdentity"] == "me"
@@ -463,7 +463,7 @@ def test_who_loses_the_lease_stops_at_once(registry: Registry, diary: Diary) -> 
 
 
 def test_who_takes_over_with_deaf_watches_reads_before_it_acts() -> None:
-    """What the former leader has done and users have deleted is not done again."""
+    """Objects that the former leader created and users deleted stay deleted."""
     registry = Registry()
     called: list[str] = []
 
@@ -482,7 +482,7 @@ def test_who_takes_over_with_deaf_watches_reads_before_it_acts() -> None:
     assert called == []
     story.late_events = True
     story.delete(KIND, "gone").apply(example("new", size=1))
-    story.wait(40)  # the other does not renew any more
+    story.wait(40)  # the other one no longer renews
     assert story.machine.state.lifecycle.phase is Phase.SERVING
     assert sorted(called) == [
         "gone is seen as DELETED",

@@ -35,7 +35,7 @@ def audited(
     served: type[Served] = Served,
     **options: Any,
 ) -> tuple[Audit, Served]:
-    """The audit of a cluster in which nobody has reviewed the objects."""
+    """The audit of a cluster whose objects were never reviewed."""
     run = Scenario(NOBODY, objects)
     wall = run.clock.now().wall
     api = served(run.cluster, wall, **options)
@@ -162,7 +162,7 @@ def test_kinds_that_may_not_be_read_are_told(registry: Registry) -> None:
 
 
 class Unversioned(Served):
-    """A cluster that answers lists of pods as those of ComponentStatuses.
+    """A cluster that answers lists of pods like lists of ComponentStatuses.
 
     Kubernetes 1.20 gives neither the list nor its items a version.
     """

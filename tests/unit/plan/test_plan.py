@@ -63,7 +63,7 @@ def source_of(run: Scenario, **options: Any) -> tuple[Served, float]:
 
 
 def settled(registry: Registry, *manifests: dict[str, Any]) -> Scenario:
-    """A cluster in which the operator has done all that there is to do."""
+    """A cluster in which the operator has nothing left to do."""
     run = Scenario(registry, manifests)
     assert run.settle()
     return run
@@ -393,7 +393,7 @@ def keeps_a_service(registry: Registry, *ports: int) -> None:
 def test_what_is_done_otherwise_when_it_is_refused_is_no_failure(
     registry: Registry,
 ) -> None:
-    """The port of somebody else has the name of ours: the list is set anew."""
+    """Another client's port has the same name: the list is set again."""
     keeps_a_service(registry, 80)
     run = settled(registry, example("a"))
     run.edit("services", "a", spec={"ports": [{"name": "web", "port": 81}]})
@@ -411,7 +411,7 @@ def test_what_fnop_can_ask_in_no_valid_way_is_a_failure(registry: Registry) -> N
 
 
 def test_an_index_that_fails_is_told(keeper: Registry) -> None:
-    """What is planned for others may depend on what it lacks."""
+    """The plan for other objects may depend on missing entries."""
 
     @fnop.index(KIND, registry=keeper)
     def by_field(spec: fnop.Spec, name: str, **_: Any) -> dict[str, str]:

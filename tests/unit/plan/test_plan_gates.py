@@ -1,4 +1,4 @@
-"""`fnop plan` says when there is no plan, what is not known, and what fails."""
+"""`fnop plan` reports a missing plan, unknown parts, and failures."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def printed(plan: Plan) -> str:
 
 
 def leaks(text: str, *planted: str) -> list[str]:
-    """What is found in a text, in any form."""
+    """The secrets found in a text, in any form."""
     forms = {each: (each, encoded(each), each.encode().hex()) for each in planted}
     return [each for each in planted for form in forms[each] if form in text]
 

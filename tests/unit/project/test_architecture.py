@@ -89,7 +89,7 @@ PURE_STDLIB = {
     "zlib",
 }
 
-# What no pure room may load, not even through somebody else.
+# Modules that no pure room may load, not even indirectly.
 IMPURE = ("asyncio", "logging", "random", "socket", "kubernetes_asyncio", "click")
 
 
@@ -141,7 +141,7 @@ def modules_of(house: str) -> dict[str, set[str]]:
 
 
 def _module_in(known: Collection[str], name: str) -> str:
-    """The module of which something is imported: `a.b` for `a.b.function`."""
+    """The module that something is imported from: `a.b` for `a.b.function`."""
     while name not in known:
         name = name.rpartition(".")[0]
         assert name
@@ -334,7 +334,7 @@ def test_what_commands_print_goes_through_one_function() -> None:
 
 
 def test_no_test_file_is_imported_by_another_file_of_the_tests() -> None:
-    """What several test files need is in a helper module, which is named for it."""
+    """Code for several test files is in a helper module, which is named for it."""
     offences = [
         f"{source.relative_to(ROOT)} imports {name}"
         for source in sorted((ROOT / "tests").rglob("*.py"))

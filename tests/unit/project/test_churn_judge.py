@@ -21,7 +21,7 @@ def call(handler: str, at: float, **seen: Any) -> dict[str, Any]:
 def judged(
     handler: str, stored: str, fielded: dict[str, Any] | None = None, **seen: Any
 ) -> list[str]:
-    """What is told of a call a second after another handler's success is stored."""
+    """The report about a call a second after another handler's success is stored."""
     judge = Judge()
     for generation, other in ((2, 7), (3, 8), (4, 7)):
         metadata = {"name": "n", "uid": "u", "generation": generation}
@@ -71,7 +71,7 @@ def test_what_one_of_a_creation_has_not_seen_is_an_update() -> None:
 
 
 def test_a_later_success_is_not_that_of_the_creation() -> None:
-    """The first call's success may be stored, and nobody heard of it."""
+    """The first call's success may be stored, although its answer was lost."""
     judge = Judge()
     judge.store("u", "made", 100.0, SEEN)
     judge.store("u", "fielded", 102.0, SEEN)
@@ -81,7 +81,7 @@ def test_a_later_success_is_not_that_of_the_creation() -> None:
 
 
 def test_a_success_counts_from_when_the_server_has_stored_it() -> None:
-    """Whoever was called before could not know."""
+    """A handler that was called before could not know."""
     judge = Judge()
     body = {
         "metadata": {"name": "n", "uid": "u", "generation": 2},

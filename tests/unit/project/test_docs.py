@@ -41,7 +41,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def anchor(heading: str) -> str:
-    """What a link to a heading ends with: words, with hyphens for the blanks."""
+    """The end of a link to a heading: words, with hyphens for the blanks."""
     plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading.strip()).lower()
     return re.sub(r"[^\w -]", "", plain).replace(" ", "-")
 
@@ -133,7 +133,7 @@ def test_the_readmes_commands_work_with_what_it_shows(tmp_path: Path) -> None:
     (found,) = [each for each in simulated.documents if each["kind"] == "FnopExample"]
     assert found["status"]["phase"] == "Running"
     assert replayed.out.startswith("identical: ")
-    # Nobody has a cluster here; the command says so, and what to try.
+    # There is no cluster here; the command reports that, with a remedy.
     assert "no cluster is configured" in command(*on_cluster, folder=tmp_path).err
 
 
@@ -160,7 +160,7 @@ _PREFIXES: dict[Any, tuple[str, str]] = {
 
 
 def arguments_of(function: Callable[..., Any]) -> list[str]:
-    """What a function takes, in the words of the page: `where`, `name=`, `**fields`."""
+    """A function's arguments, in the page's words: `where`, `name=`, `**fields`."""
     found = []
     for each in inspect.signature(function).parameters.values():
         before, after = _PREFIXES.get(each.kind, ("", ""))
@@ -198,7 +198,7 @@ BEAT = "metadata.labels.example.com/beat"
 def test_a_heartbeat_voids_retries_unless_it_is_ignored(
     ignored: tuple[str, ...], attempts: list[int]
 ) -> None:
-    """As the page on handlers says of a label that somebody else writes."""
+    """As the page on handlers says about a label that another client writes."""
     seen: list[int] = []
     registry = fnop.Registry()
 

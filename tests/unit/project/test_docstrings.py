@@ -90,7 +90,7 @@ def _docstring(value: Any, module: str, name: str) -> str | None:
 
 
 def _parameters(value: Any) -> list[str]:
-    """The names to be explained; `_` and `**_` are nobody's."""
+    """The names to be explained; `_` and `**_` are not for callers."""
     if isinstance(value, type):
         is_plain = not issubclass(value, Enum) and not getattr(
             value, "_is_protocol", False

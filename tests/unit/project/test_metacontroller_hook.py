@@ -1,8 +1,8 @@
 """The sync hook for Metacontroller, called as Metacontroller's documentation says.
 
 There is no Metacontroller here: `Controller` does with the answers what the reference
-of CompositeController describes. It deletes what is not named any more, merges what is
-named in the way of `kubectl apply`, and replaces the whole status.
+of CompositeController describes. It deletes objects that are no longer named, merges
+named ones in the way of `kubectl apply`, and replaces the whole status.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FULL_NAMES = {
 
 
 class Controller:
-    """What Metacontroller does around the hook, for one database."""
+    """Metacontroller's part around the hook, for one database."""
 
     def __init__(self) -> None:
         self.declared = yaml.safe_load(DECLARED.read_text())
@@ -94,7 +94,7 @@ class Controller:
 
 
 def applied(found: Any, last: Any, desired: Any) -> Any:
-    """Fields that were named and are not any more go; others' fields stay."""
+    """Fields that are no longer named are removed; others' fields stay."""
     if not isinstance(found, dict) or not isinstance(desired, dict):
         return deepcopy(desired)
     known = last if isinstance(last, dict) else {}

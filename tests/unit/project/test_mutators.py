@@ -11,7 +11,7 @@ from bench.mutants.running import chosen
 
 
 def made(operator: str, body: str) -> list[str]:
-    """What an operator makes of a handler's body, without what surrounds it."""
+    """The mutations of a handler's body, without its surroundings."""
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     source = f"async def handler(spec, patch):\n{lines}"
     return [

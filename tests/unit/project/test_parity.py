@@ -115,7 +115,7 @@ def registry() -> Registry:
 
 @pytest.fixture
 def diary() -> list[Any]:
-    """What handlers were called with, in order."""
+    """The handlers' arguments, in order."""
     return []
 
 

@@ -89,7 +89,7 @@ def without_encoding(tree: ast.AST, file: str) -> Iterator[int]:
         if name == "open" and is_method:
             if file in OTHERS_OPEN or _owner(call) == "os":
                 continue
-            place = 2  # that of a path
+            place = 2  # the position of a path
         modes = [each.value for each in call.args if isinstance(each, ast.Constant)]
         if len(call.args) <= place and not any("b" in str(mode) for mode in modes):
             yield call.lineno

@@ -1,4 +1,4 @@
-"""Whose a child is: orphans, copies, and the objects of strangers."""
+"""The owners of children: orphans, copies, and the objects of strangers."""
 
 from __future__ import annotations
 

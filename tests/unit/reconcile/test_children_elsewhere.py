@@ -66,7 +66,7 @@ def test_a_deletion_is_repeated_seldom_though_the_watch_is_late(stops: bool) -> 
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_child_elsewhere_has_one_owner(deleted: bool) -> None:
-    """The other one is told to be content, and keeps so when the child has gone."""
+    """The other object is not in sync; after the owner's deletion it has the child."""
     op = Desiring(config_map("shared", "kube-public", a="1"))
     op.sim.apply([example("example-1"), example("example-2")]).wait(60)
     child = op.sim.get("configmaps/shared", namespace="kube-public")

@@ -153,7 +153,7 @@ CHILD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}}
 
 
 class Deleting:
-    """Somebody who deletes the child as soon as it is there, once."""
+    """A client that deletes the child as soon as it exists, once."""
 
     def __init__(self) -> None:
         self.is_done = False

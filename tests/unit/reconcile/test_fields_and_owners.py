@@ -115,7 +115,7 @@ def test_what_is_empty_may_be_dropped(given: dict[str, Any]) -> None:
 
 
 # Kubernetes 1.20: the managed fields of a Deployment that was applied with this spec,
-# and of a NetworkPolicy; after merge patches of the same fields by somebody else.
+# and of a NetworkPolicy; after merge patches of the same fields by another client.
 DEFAULTS = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3}}
 SURGE: dict[str, Any] = {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}}}}
 
@@ -157,7 +157,7 @@ def test_an_empty_list_is_lost_to_who_fills_it() -> None:
 
 
 # Kubernetes 1.36, custom resource, a field with x-kubernetes-preserve-unknown-fields;
-# after a merge patch {"spec": {"any": {"x": {"y": 2}}}} by somebody else.
+# after a merge patch {"spec": {"any": {"x": {"y": 2}}}} by another client.
 UNTYPED = {
     "metadata": {
         "managedFields": [

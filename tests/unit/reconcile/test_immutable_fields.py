@@ -53,7 +53,7 @@ def test_a_word_in_a_refused_value_is_no_immutability(message: str) -> None:
 
 
 def test_an_address_that_cannot_be_unset_is_immutable() -> None:
-    """As Kubernetes 1.20 words it where `clusterIP: None` is no longer named."""
+    """In the words of Kubernetes 1.20 when `clusterIP: None` is no longer named."""
     assert is_immutable(
         'Service "s" is invalid: spec.clusterIPs[0]: Invalid value: []string(nil): '
         "primary clusterIP can not be unset"

@@ -218,7 +218,7 @@ def test_who_desires_another_child_at_each_call_is_slowed_down(is_data: bool) ->
 
     sim = simulation(registry)
     sim.apply(example())
-    sim.wait(100)  # fails where no time passes
+    sim.wait(100)  # fails if no time passes
     assert len(calls) < 50
 
 
@@ -232,7 +232,7 @@ def test_who_requeues_itself_is_slowed_down() -> None:
 
     sim = Simulation(registry, crds=[DEFINITION])
     sim.apply(example())
-    sim.wait(20)  # fails where no time passes
+    sim.wait(20)  # fails if no time passes
     assert len(calls) < 100
 
 

@@ -635,7 +635,7 @@ def test_fields_of_a_child_that_was_created_before_can_be_removed() -> None:
 def test_what_the_garbage_collector_leaves_is_deleted_when_its_owner_is_gone() -> None:
     far, kept = config_map("far", "kube-public"), config_map("kept", "kube-public")
     op = Desiring(far, fnop.child(kept, keep=True), config_map("near")).begin()
-    # Somebody takes the finalizer off, and the object goes.
+    # A user removes the finalizer, and the object is deleted.
     op.sim.stop()
     op.sim.edit(NAME, metadata={"finalizers": None}).delete(NAME).settle()
     assert op.sim.get(NAME) is None
@@ -720,7 +720,7 @@ def test_a_child_whose_owner_somebody_takes_away_is_owned_again() -> None:
 def test_a_handler_is_shown_a_child_whose_owner_somebody_takes_away(
     is_down: bool,
 ) -> None:
-    """Else it would make anew what is in the child alone, such as a password."""
+    """Otherwise it would recreate data that only the child has, such as a password."""
     op = Desiring(config_map("one", a="1")).begin()
     calls = len(op.calls)
     if is_down:

@@ -25,7 +25,7 @@ ALL = "True", "AsDesired", "all is as desired"
 
 
 def statuses(op: Both, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the object tells at each version from here on."""
+    """The object's status at each version from here on."""
     seen: list[str] = []
 
     @fnop.on.event(KIND, registry=op.registry)
@@ -40,7 +40,7 @@ def statuses(op: Both, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_handler_that_writes_a_list_of_conditions_takes_none_of_it_away() -> None:
-    """A merge patch replaces the list, and nobody calls the reconcile handler again."""
+    """A merge patch replaces the list; the reconcile handler is not called again."""
     op = Both()
 
     @fnop.timer(KIND, interval=5, registry=op.registry)
@@ -336,7 +336,7 @@ def test_two_handlers_that_desire_one_child_do_not_write_without_end() -> None:
 
     op.sim = simulation(op.registry)
     op.sim.apply(example())
-    op.sim.wait(60)  # fails where no time passes
+    op.sim.wait(60)  # fails if no time passes
     assert len(op.calls) < 30
 
 

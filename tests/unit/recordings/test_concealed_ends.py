@@ -116,7 +116,7 @@ def test_a_test_does_not_expect_what_is_made_of_a_secret(
     assert done.status == 0, done.out
 
 
-# The secret is somebody else's: a token in the recording.
+# The secret is foreign: a token in the recording.
 READING = """
 import base64, hashlib, fnop
 

@@ -29,7 +29,7 @@ OPERATOR = ROOT / "examples" / "05-handlers" / "example.py"
 
 
 def read(data: bytes) -> tuple[list[dict[str, Any]], str]:
-    """The steps before the damage, and what is said about it."""
+    """The steps before the damage, and the sentence about it."""
     damage = Damage()
     records = read_records(io.BytesIO(data), RecordingLimits(damage=damage))
     read_header(records)

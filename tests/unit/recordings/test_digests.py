@@ -184,7 +184,7 @@ def test_what_cannot_be_looked_at_has_no_digest(
 ) -> None:
     found = digests(STRANGE)
     assert {*found} == {"proxied", "told"}
-    # The environment is no code.
+    # The environment is not code.
     monkeypatch.setenv("HOME", "/elsewhere")
     assert digests(STRANGE)["told"] == found["told"]
 
@@ -267,7 +267,7 @@ def test_what_refers_to_itself_has_a_digest() -> None:
 
 
 def test_digests_of_an_earlier_release_are_not_compared() -> None:
-    """They were made in another way: nothing is said about the code."""
+    """They were made in another way: nothing is reported about the code."""
     header = {"fnop": "1", "python": PYTHON, "code": {"a": "1"}}
     now = Code("2", PYTHON, {"a": "2"})
     assert [*code_lines(Code.recorded(header), now)] == []
@@ -283,6 +283,6 @@ def test_the_handlers_with_other_code_are_told() -> None:
     (line,) = code_lines(was, now)
     assert line == "the code of b is another one; that of 1 handler is the same"
     assert [*code_lines(was, was)] == ["the code of all handlers is the same"]
-    # An earlier release, or another Python, tells nothing.
+    # An earlier release, or another Python, shows nothing.
     assert [*code_lines(Code("1", "", {}), now)] == []
     assert [*code_lines(was._replace(python="3.11"), now)] == []

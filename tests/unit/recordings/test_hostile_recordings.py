@@ -1,7 +1,7 @@
 """Recordings of strangers: limits hold, and nothing in them is executed.
 
-A recording may have been made by anybody, or be damaged in any way.  Whatever is in
-it, a replay ends with a sentence.
+A recording may come from an attacker, or be damaged in any way. With any content, a
+replay ends with a sentence.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def flipped(data: bytes, at: int) -> bytes:
 
 UNPACKABLE = "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is"
 STEPS_OF_MANY = [{**STEP, "wall": each / 7} for each in range(500)]
-# What is in the file, and what is said about it.
+# The content of the file, and the sentence about it.
 OTHERS = {
     "empty": (b"", "is empty; make one with `fnop run"),
     "an empty block": (compressed(b""), "is empty; make one with"),

@@ -1,7 +1,7 @@
-"""Recordings that lack steps: each command says so, and blames nobody for it.
+"""Recordings that lack steps: each command says so, and does not blame others.
 
-Where a disk does not follow, steps are left out and counted.  No reader fails because
-of that, or takes what is missing for a difference: it tells that steps are missing.
+If a disk is too slow, steps are skipped and counted. No reader fails because of that,
+or reports a missing step as a difference: it reports that steps are missing.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def lossy(
     return folder, begin, end
 
 
-# What is asked, by arguments of the command; the exit status; what is told.  `WHOLE`
-# and `PARTIAL` are the recordings, `OP` the operator, `AFTER` a step after the gap.
+# The arguments of the command; the exit status; the output.  `WHOLE` and `PARTIAL` are
+# the recordings, `OP` the operator, `AFTER` a step after the gap.
 READERS = {
     "replay": ("replay PARTIAL OP", 4, "identical for BEFORE steps, where the recor"),
     "story": ("replay PARTIAL", 0, "#LAST COUNT steps could not be recorded"),
@@ -218,7 +218,7 @@ def lines(lossy: tuple[Path, int, int]) -> list[str]:
 def test_the_operators_own_deeds_are_not_told_as_those_of_others(
     lines: list[str], whole: tuple[Path, int]
 ) -> None:
-    """Nobody but the user, who edits and deletes, does anything in this run."""
+    """Only the user, who edits and deletes, does anything in this run."""
     changes_of_others = re.compile(r"is (changed|to be deleted|deleted|gone)\b.*")
     told = {found[0] for each in lines if (found := changes_of_others.search(each))}
     done = CliRunner().invoke(main, ["replay", str(whole[0] / "whole.fnop")])
@@ -459,7 +459,7 @@ def test_calls_that_may_have_done_something_are_not_left_out(run: Whole) -> None
 def test_a_version_is_nobody_elses_request_and_no_other_calls_than_its_own(
     run: Whole,
 ) -> None:
-    """Who made a version, for which call: it is told as in the whole, or not at all."""
+    """The author of a version, and the call: shown as in the whole, or not at all."""
     known = made_in(run.records)
     assert sum(each is not None for each in known.values()) > 4
     for begin, _, records in run.lacking():
@@ -468,7 +468,7 @@ def test_a_version_is_nobody_elses_request_and_no_other_calls_than_its_own(
 
 
 def made_in(records: list[Any]) -> dict[tuple[str, str], Any]:
-    """By version: the step of the request that made it, and that of the call behind."""
+    """By version: the step of the request that created it, and the call's step."""
     timeline = Timeline()
     for each in records:
         timeline.add(each)

@@ -53,7 +53,7 @@ def gone_on(folder: Path, step: int, *options: str, operator: str = "poll.py") -
 
 
 def answers_at(folder: Path, step: int) -> int:
-    """How many answers the operator had been given by a step."""
+    """The number of answers that the operator had got by a step."""
     told = fnop("replay", "run.fnop", "--every-line", folder=folder).out
     steps = (int(each) for each in re.findall(r"#(\d+) .* ends with Return", told))
     return sum(each <= step for each in steps)

@@ -74,7 +74,7 @@ def test_models_come_before_recorded_answers(folder: Path) -> None:
     explore = ("--explore", "--budget", "4", "--calls", "models.py", "--from", "1")
     found = fnop("replay", "run.fnop", "op.py", *explore, folder=folder)
     assert found.status == 0, found.out + found.err
-    # The object is made anew, and has another uid: the recorded answer is known for it.
+    # The object is recreated with another uid: the recorded answer is known for it.
     plain = fnop("replay", "run.fnop", "op.py", *explore[:3], folder=folder)
     assert plain.status == 0, plain.out + plain.err
     test = fnop("replay", "run.fnop", "op.py", "--at", "1", "--as-test", folder=folder)

@@ -1,4 +1,4 @@
-"""A folder of recordings is one story: that of processes one after another."""
+"""A folder of recordings is one story, with its processes one after another."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def runs(tmp_path: Path) -> Path:
     run.wait(20)
     run.edit("fnopexamples", "example-1", spec={"n": 2})
     assert run.settle()
-    run.delete("configmaps", "example-1")  # somebody does, and it is repaired
+    # another client deletes it, and it is repaired
+    run.delete("configmaps", "example-1")
     assert run.settle()
     killed.recorder.save()
     (tmp_path / "run.1.fnop").write_bytes(killed.written())

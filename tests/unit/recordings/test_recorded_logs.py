@@ -1,4 +1,4 @@
-"""Lines of logs in recordings: told, decided again, and asked about in the shadow."""
+"""Lines of logs in recordings: shown, decided again, and repeated in the shadow."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_each_step_tells_what_it_has_read(folder: Path) -> None:
 
 
 def test_a_secret_in_a_line_is_a_token(folder: Path) -> None:
-    """What has one in it cannot be asked again, and is not said to have changed."""
+    """A decision with a secret cannot be repeated, and is not reported as changed."""
     told = run("replay", str(folder / "watcher.fnop"))
     assert "s3cr3tT0kenThatIsLong42" not in told
     assert "token redacted-" in told

@@ -1,4 +1,4 @@
-"""Reviews of writes are recorded beside the steps, and decided again."""
+"""Reviews of writes are recorded next to the steps, and decided again."""
 
 from __future__ import annotations
 

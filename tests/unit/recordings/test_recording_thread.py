@@ -24,7 +24,7 @@ STEP = size_of(AlarmRang(), ())
 
 
 class Disk(io.BytesIO):
-    """A file on a disk that hangs until it is told to go on."""
+    """A file on a disk that hangs until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Disk(io.BytesIO):
         return super().write(data)  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """What was written stays readable."""
+        """Keep the written file readable."""
 
 
 def recorded_on(disk: Disk, told: list[str], size: int) -> Background:

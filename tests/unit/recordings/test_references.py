@@ -1,4 +1,4 @@
-"""References to Secrets are no secrets: operators that follow them replay alike."""
+"""References to Secrets are not secret: operators that follow them replay alike."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ CHANGES = {
     "a failure": (
         'return {"field": spec["field"]}',
         'raise ValueError("changed my mind")',
-        # That it has succeeded was told with its write.
+        # Its success was reported with its write.
         ("Say about default/example-1", "create_fn", "nothing", "changed my mind"),
     ),
 }
@@ -305,7 +305,7 @@ def test_a_recording_cut_between_blocks_lacks_its_end(
         HANDLERS / "example.py",
         tmp_path,
     )
-    # What is there is right; what is not, nobody can tell from the file.
+    # The present part is right; the file cannot show what is missing.
     assert (done.status, done.out) == (0, f"identical: {len(lines) - 3} steps\n")
 
 
@@ -452,7 +452,7 @@ def test_copies_of_a_secret_replay_identically_whatever_it_is(
 
 def test_a_change_beside_a_secret_is_shown(tmp_path: Path) -> None:
     operator, _ = run_with_secret(COPIES, tmp_path, password="default")
-    # Of another length: Python tells sources by their second and their size.
+    # Of another length: Python distinguishes sources by their second and their size.
     operator.write_text(COPIES.replace("example.com", "example.org.uk"))
     done = replay(tmp_path / "run.fnop", operator, tmp_path)
     assert done.status == 4, "it may come from the secret"
@@ -460,7 +460,7 @@ def test_a_change_beside_a_secret_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_decides_cannot_be_compared(tmp_path: Path) -> None:
-    """Nothing in the recording tells what it was, and no difference is claimed."""
+    """Nothing in the recording shows its value, and no difference is claimed."""
     operator, _ = run_with_secret(DECIDES, tmp_path, mode="true")
     done = replay(tmp_path / "run.fnop", operator, tmp_path)
     assert (done.status, done.err) == (4, "")

@@ -27,7 +27,7 @@ VALUES: dict[str, Any] = {
     "why": "status.phase",
 }
 FLAGS = ("as_test", "changes_only", "every_line", "explore", "shadow", "step")
-# Arguments of the command that are no options of a mode.
+# Arguments of the command that are not options of a mode.
 COMMON = {"recording", "paths", "module", "trusted", "guard", "help"}
 
 

@@ -73,7 +73,7 @@ CASES: dict[str, tuple[tuple[Handler, ...], list[dict[str, Any]]]] = {
 
 
 class Switched:
-    """An observer that tells the recorder of the present process."""
+    """An observer that passes steps to the recorder of the present process."""
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None

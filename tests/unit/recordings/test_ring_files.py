@@ -98,7 +98,7 @@ def test_failures_in_a_row_are_one_file_a_minute(
 def test_a_failure_is_written_down_with_the_answers_to_its_requests(
     tmp_path: Path,
 ) -> None:
-    """So a recorded failure tells its status, and becomes a test that passes."""
+    """So a recorded failure shows its status, and becomes a test that passes."""
     done = run(FAILING, tmp_path)
     (file,) = (tmp_path / "runs").glob("*-failed.fnop")
     story = fnop("replay", file, folder=tmp_path).out

@@ -18,7 +18,7 @@ DATABASE = ROOT / "examples" / "19-database"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording of 19-database, and versions of the operator beside it."""
+    """A recording of 19-database, and versions of the operator next to it."""
     folder = tmp_path_factory.mktemp("shadow")
     done = fnop(
         *("run", DATABASE / "example.py", "--simulate", DATABASE / "object.yaml"),

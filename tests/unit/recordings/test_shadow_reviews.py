@@ -35,7 +35,7 @@ def limiting(most: int, message: str = "it is too large") -> Registry:
 
 
 def shadowed(was: Registry, now: Registry, *sizes: int) -> Shadow:
-    """The verdict on a run in which somebody created an object of each size."""
+    """The verdict on a run in which a user created an object of each size."""
     history = History(watching(was), config("limits", most="9"))
     for size in sizes:
         with suppress(ApplyProblem):  # it is denied
@@ -219,7 +219,7 @@ def test_what_depends_on_secrets_is_not_compared() -> None:
 
 
 def command(folder: Path, was: Registry, code: str, *sizes: int) -> Result:
-    """What `fnop replay --shadow --fail-on deny` says of an operator of this code."""
+    """The output of `fnop replay --shadow --fail-on deny` about this operator code."""
     history = History(was, config("limits", most="9"))
     for size in sizes:
         with suppress(ApplyProblem):

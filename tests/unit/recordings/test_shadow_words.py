@@ -30,7 +30,7 @@ def deciding(decide: Decide, *, creating: bool = False) -> Registry:
 
 
 def asked(was: Decide, now: Decide, *, creating: bool = False) -> frozenset[str]:
-    """The words where another function stands in a recorded one's place."""
+    """The words if another function is in a recorded one's place."""
     history = History(deciding(was, creating=creating), rests=was is not temporary)
     return sorts_of(history.recording.shadow(deciding(now, creating=creating)))
 

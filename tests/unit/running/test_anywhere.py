@@ -1,7 +1,7 @@
 """Commands without a home, a user's name, a writable folder, a locale, a time zone.
 
-As in OpenShift's restricted security context constraint: a number that is no user's, an
-arbitrary group, a root that cannot be written to.
+As in OpenShift's restricted security context constraint: a number without a user, an
+arbitrary group, a read-only root.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def bare(folder: Path, *command: str) -> tuple[int, str]:
 
 @cache
 def hindrance() -> str:
-    """Why there is no such place on this machine; "" if there is."""
+    """The reason why this machine has no such place; "" if it has one."""
     if shutil.which("unshare") is None:
         return "there is no command unshare"
     try:

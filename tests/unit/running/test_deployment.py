@@ -59,7 +59,7 @@ def is_own_write(request: ApiRequest) -> bool:
 class Guarded(SimulatedRun):
     """An operator that has just the rights of its account, and an unlucky day.
 
-    Somebody else changes an object just before the operator writes to it, and the
+    Another client changes an object just before the operator writes to it, and the
     answer to the creation of a child is lost.
     """
 

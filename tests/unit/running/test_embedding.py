@@ -1,4 +1,4 @@
-"""Operators within other programs: begun, waited for, ended, and beside each other."""
+"""Operators within other programs: begun, awaited, ended, and side by side."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KIND = "fnopexamples"
 
 @pytest.fixture
 def diary() -> list[str]:
-    """What handlers have noted, in order."""
+    """The handlers' notes, in order."""
     return []
 
 
@@ -340,7 +340,7 @@ def heard() -> Iterator[None]:
 def test_in_the_main_thread_signals_end_it_in_order(
     number: signal.Signals, registry: Registry, diary: list[str], heard: None
 ) -> None:
-    """Also where it comes just before the event loop begins to wait."""
+    """Even if it comes just before the event loop begins to wait."""
     before = signal.getsignal(number)
     ready, late = threading.Event(), threading.Event()
     ended = threading.Event()
@@ -452,7 +452,7 @@ def marks(cluster: Cluster) -> set[str]:
 
 
 async def test_conversations_in_one_loop_are_not_mixed_up(cluster: Cluster) -> None:
-    """What a handler declares and awaits while it is driven is its own operator's."""
+    """The declarations and effects of a driven handler belong to its own operator."""
     registries, others = [Registry(), Registry()], [cluster, Cluster()]
 
     for number, registry in enumerate(registries):
@@ -519,7 +519,7 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, Any], text: str) -> 
 
 
 def test_an_operator_without_handlers_is_a_mistake() -> None:
-    """As that of a program that does not import the module which declares them."""
+    """For example, a program that does not import the module with the handlers."""
     with pytest.raises(ValueError, match="import the modules that declare them"):
         fnop.run(registry=Registry())
 
@@ -619,7 +619,7 @@ def test_the_facade_has_no_other_names() -> None:
 
 
 class Gate:
-    """What called functions wait at, each in its thread."""
+    """A gate at which called functions wait, each in its thread."""
 
     def __init__(self) -> None:
         self.waiting: list[str] = []

@@ -1,4 +1,4 @@
-"""Credential plugins: what they are told, and what is said of those that fail."""
+"""Credential plugins: their input, and the messages about failing ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fnop.adapters.kubernetes.exec_plugins import (
 from tests.patience import patience
 
 V1, V1BETA1 = (f"client.authentication.k8s.io/{each}" for each in ("v1", "v1beta1"))
-# It answers what it is told, as its token.
+# It returns its input as its token.
 ECHO = """
 import json, os, sys
 told = json.loads(os.environ["KUBERNETES_EXEC_INFO"])

@@ -124,7 +124,7 @@ def written(
 
 
 class Following:
-    """A connection, and the clock by which it looks at files."""
+    """A connection, and the clock by which it checks files."""
 
     def __init__(self, api: KubernetesApi, clock: VirtualClock) -> None:
         self.api, self.clock = api, clock

@@ -116,7 +116,7 @@ def run_python(code: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("stem", ["operator", "queue", "yaml", "types", "wave"])
 def test_no_file_stands_in_for_another_module(tmp_path: Path, stem: str) -> None:
-    """In a fresh process, where the other module may not be imported yet."""
+    """In a fresh process, which may not have imported the other module yet."""
     write(tmp_path / f"{stem}.py", "def mine(): return 'mine'")
     code = f"""
         from fnop.adapters.common.loading import load, resolve

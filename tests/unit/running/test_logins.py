@@ -32,7 +32,7 @@ HERE = "https://here:6443"
 
 
 class Logins:
-    """Login handlers, the clock that they live by, and what is said."""
+    """Login handlers, their clock, and their log lines."""
 
     def __init__(self, registry: Registry, kubeconfig: str | None = None) -> None:
         self.clock = VirtualClock()
@@ -70,7 +70,7 @@ def info(server: str = HERE, **fields: Any) -> fnop.ConnectionInfo:
 
 
 async def tokens(logins: Logins, times: int = 1) -> list[str]:
-    """What is sent with requests after each login."""
+    """The tokens of requests after each login."""
     found = []
     for _ in range(times):
         found.append(f"Bearer {(await logins.source.login()).token}")
@@ -372,7 +372,7 @@ def test_where_nothing_is_there_is_no_answer(home: Path) -> None:
 def test_who_has_no_home_has_no_kubeconfig_there(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a pod under a number that is no user's (OpenShift)."""
+    """As in a pod with a number that belongs to no user (OpenShift)."""
 
     def unknown(number: int) -> object:
         raise KeyError(number)

@@ -1,4 +1,4 @@
-"""What a line of the core looks like in each format."""
+"""The appearance of a line of the core in each format."""
 
 import asyncio
 import errno
@@ -193,7 +193,7 @@ class ClientError(Exception):
 
 
 def wrapped(own: Exception, inner: Exception, *, is_cause: bool = False) -> Exception:
-    """An error of a client that was raised where another one had been met."""
+    """An error of a client that was raised while another one was handled."""
     try:
         try:
             raise inner
@@ -254,7 +254,7 @@ def test_what_is_not_reached_is_one_line_with_its_place(
 
 
 def lines_of(stream: io.StringIO, make: Console, problem: BaseException) -> list[str]:
-    """What is shown of a failure, but for the marks below the source lines."""
+    """The shown lines of a failure, except for the marks below the source lines."""
     text = f"{type(problem).__name__}: {problem}"
     make.say(Say("error", "failed", error=text, exception=problem))
     return [line for line in stream.getvalue().splitlines() if line.strip(" ~^")]
@@ -445,7 +445,7 @@ def test_verbose_is_about_fnop_and_the_operator(
     console: Make, stream: io.StringIO, library: str, level: str, shown: list[str]
 ) -> None:
     console("plain", level=level)
-    # Where a line comes from tells whose it is, whatever its logger is called.
+    # The origin of a line shows its author, under any logger name.
     folder = os.path.dirname(os.__file__)
     places = {"author": __file__, "library": f"{folder}/site-packages/x.py"}
     if library == "asyncio":
@@ -590,7 +590,7 @@ def test_a_malformed_call_of_logging_is_one_line(
     console(form)
     root = logging.getLogger()
     ours = [each for each in root.handlers if getattr(each, "stream", None) is stream]
-    monkeypatch.setattr(root, "handlers", ours)  # those of pytest raise
+    monkeypatch.setattr(root, "handlers", ours)  # pytest's own raise
     logging.getLogger("mine").warning(message, *given)
     [line] = stream.getvalue().splitlines()
     assert shown in line

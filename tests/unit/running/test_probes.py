@@ -1,4 +1,4 @@
-"""What an operator tells over HTTP: liveness, readiness, probes, metrics."""
+"""An operator's answers over HTTP: liveness, readiness, probes, metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KIND = "fnopexamples"
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes its time on a busy machine has it."""
+    """Slow work on a busy machine gets its time."""
     for name in ("FRESH_SECONDS", "PROBE_SECONDS", "PATIENCE_SECONDS"):
         monkeypatch.setattr(probes, name, patience(getattr(probes, name)))
 

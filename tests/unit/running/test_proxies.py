@@ -48,7 +48,7 @@ PROXY = "http://proxy:3128"
         (
             "192.0.2.7",
             ["192.0.2.7:"],
-            # A part of an address is no domain (CVE-2025-22870).
+            # A part of an address is not a domain (CVE-2025-22870).
             ["2.7", ".2.7", "192.0.0.0/255.255.0.0"],
         ),
         (

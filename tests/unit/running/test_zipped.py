@@ -1,6 +1,6 @@
-"""fnop and an operator from an archive, and what PyInstaller's hook names.
+"""fnop and an operator from an archive, and the names in PyInstaller's hook.
 
-`make frozen` builds programs, which takes minutes; these tests tell what breaks them.
+`make frozen` builds programs, which takes minutes; these tests show what breaks them.
 """
 
 from __future__ import annotations

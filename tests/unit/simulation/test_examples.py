@@ -37,7 +37,7 @@ def test_the_example_does_what_it_says(story: Story) -> None:
 
 @dataclass(frozen=True)
 class Printed:
-    """What a command has printed, as a picture of the cluster and the log."""
+    """The output of a command, as a picture of the cluster and the log."""
 
     done: Done
 

@@ -1,4 +1,4 @@
-"""Runs that never come to rest: given up soon, with a sentence that tells why."""
+"""Runs that never settle: given up soon, with a sentence about the reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def counts(registry: Registry) -> None:
 
 
 def to_and_fro(registry: Registry) -> None:
-    """Two handlers, each of which changes what the other one is called for."""
+    """Two handlers, each of which changes the field that triggers the other one."""
 
     @fnop.on.field(KIND, field="spec.one", registry=registry, id="one")
     def one(new: Any, patch: Any, **_: Any) -> None:
@@ -51,7 +51,7 @@ def to_and_fro(registry: Registry) -> None:
 
 
 def spies(registry: Registry) -> None:
-    """Writes with each watch event, also those of its own writes."""
+    """Writes with each watch event, even for its own writes."""
 
     @fnop.on.event(KIND, registry=registry, id="spy")
     def spy(status: Any, **_: Any) -> fnop.Effect:

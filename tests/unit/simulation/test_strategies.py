@@ -1,6 +1,6 @@
-"""Strategies for objects of a schema: the cluster takes all that they draw.
+"""Strategies for objects of a schema: the cluster accepts everything that they draw.
 
-The definitions have what those of well-known operators have: unions told apart by a
+The definitions have the features of well-known operators': unions distinguished by a
 rule or by `oneOf`, lists that are maps, quantities, patterns of Go, objects in objects.
 """
 
@@ -58,7 +58,7 @@ def lists(items: Schema, **more: Any) -> Schema:
 
 
 def map_of(items: Schema, *keys: str) -> Schema:
-    """A list whose items are told apart by some of their fields."""
+    """A list whose items are distinguished by some of their fields."""
     kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [*keys]}
     return lists(items, **kind)
 

@@ -565,7 +565,7 @@ def test_what_an_author_foresees_is_waited_for(expected: bool) -> None:
         if len(calls) <= 100:
             if expected:
                 raise fnop.TemporaryError("not yet", delay=60)
-            # Another error each time is no sign that there will always be one.
+            # Another error each time does not mean that there will always be one.
             raise ConnectionError(f"attempt {len(calls)}")
 
     sim = Simulation(registry, crds=CRD, objects=claim(size="1Gi")).settle()

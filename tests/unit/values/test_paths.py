@@ -1,4 +1,4 @@
-"""Paths to fields, as people write them, and the fields in which two values differ."""
+"""Paths to fields, as people write them, and the differing fields of two values."""
 
 from __future__ import annotations
 

@@ -474,7 +474,7 @@ def test_a_field_that_is_read_as_an_attribute_is_named(value: Any) -> None:
 
 
 def test_an_operator_that_dumps_its_spec(tmp_path: Any) -> None:
-    """A file that nobody but the loader has prepared."""
+    """A file that only the loader has prepared."""
     from fnop.testing import load, plan_of
 
     file = tmp_path / "dumping.py"

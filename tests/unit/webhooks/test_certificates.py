@@ -52,7 +52,7 @@ def is_verified(served: Served, bundle: bytes, now: float) -> bool:
 
 @dataclass
 class Shelf:
-    """A store in memory, with versions as those of an API server."""
+    """A store in memory, with versions like an API server's."""
 
     stored: Stored = field(default_factory=Stored)
     writes: int = 0
@@ -77,7 +77,7 @@ class Shelf:
 
 @dataclass
 class World:
-    """The bundles that were published, and replicas that serve; nobody sleeps."""
+    """The bundles that were published, and replicas that serve; no real time passes."""
 
     shelf: Shelf | None
     now: float = NOW
@@ -244,7 +244,7 @@ async def test_a_new_authority_is_published_before_it_is_used(folder: Folder) ->
     after = await files.at(NOW + 110)
     assert after.pair.certificate == (folder.folder / "tls").read_bytes()
     assert is_verified(after, during.bundle, NOW + 110)
-    # The old bundle stays as long as somebody may serve the old certificate.
+    # The old bundle stays as long as a replica may serve the old certificate.
     assert (await files.at(NOW + 9_999)).bundle == during.bundle
     folder.put(ends=20_000)
     assert (await files.at(NOW + 10_001)).bundle == folder.authority.certificate

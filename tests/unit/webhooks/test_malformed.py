@@ -91,7 +91,7 @@ REVIEWS = (
 
 @st.composite
 def strange_reviews(draw: Callable[..., Any]) -> JSON:
-    """Reviews in which up to three values are others, or missing."""
+    """Reviews with up to three values changed, or missing."""
     review = draw(st.sampled_from(REVIEWS))
     for _ in range(draw(st.integers(1, 3))):
         places = places_in(review)

@@ -91,7 +91,7 @@ async def test_no_call_fails_while_own_certificates_are_renewed() -> None:
 
 
 class Hurried(SystemClock):
-    """A clock on which twenty seconds are one; certificates are valid all the same.
+    """A clock on which twenty seconds pass as one; certificates are valid all the same.
 
     Clients use the true time, so it must not go far ahead.
     """

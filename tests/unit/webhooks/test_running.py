@@ -27,7 +27,7 @@ CLIENT = {"url": "https://hooks.example.com", "caBundle": "QQ==", "service": Non
 
 
 class Server:
-    """A server of webhooks, which is told what to yield."""
+    """A webhook server that yields values on request."""
 
     def __init__(self, cluster: Cluster, *clients: Any) -> None:
         self.cluster = cluster
@@ -69,7 +69,7 @@ class InContext(Server):
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look again soon: what is waited for here is no other process."""
+    """Check again soon: the awaited work is not in another process."""
     monkeypatch.setattr(webhooks_running, "LINGER_SECONDS", 0.0)
     monkeypatch.setattr(webhooks_running, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(webhooks_running, "PAUSE_MOST_SECONDS", 0.02)
@@ -515,7 +515,7 @@ async def test_without_admission_handlers_no_server_is_started(
     kept(lambda **_: None)
     async with operator(cluster, registry, Server(cluster)) as running:
         await ready(running)
-    # Those of the former version stay, and nobody would answer them.
+    # The former version's configurations stay, without a server to answer.
     assert cluster.urls == ["https://hooks.example.com/kept"]
     found = Registry()
 

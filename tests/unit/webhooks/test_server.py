@@ -146,7 +146,7 @@ class Inheriting(fnop.WebhookServer):
 
 
 class Containing:
-    """The same, which is no server itself."""
+    """The same, but not a server itself."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""A certificate that the API server would refuse is told before it is registered."""
+"""A certificate that the API server would refuse is reported before registration."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_client_refuses_what_another_authority_has_signed(
 ) -> None:
     found = served(leaf(Authority(SystemClock().now().wall), HOST))
     assert "another one" in refusal_of(found, authority.certificate, HOST)
-    assert refusal_of(found, b"no certificate", HOST) == ""  # that is told elsewhere
+    assert refusal_of(found, b"no certificate", HOST) == ""  # other code reports that
 
 
 def registry() -> Registry:
