@@ -130,8 +130,8 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
 
     It runs in a simulated cluster: a crash before and after each write, lost replies,
     conflicts, refused writes, late watches, gaps, a user who goes on at once. After the
-    faults all comes to rest, the operator restarts twice, and the world is compared
-    with that of the run without faults.
+    faults everything settles, the operator restarts twice, and fnop compares the
+    world with that of the run without faults.
 
     \b
       fnop check operator.py

@@ -32,9 +32,9 @@ _DIFFERENCES_SHOWN = 40
 def excerpt_at(
     recording: Recording, step: int | None, until: int | None, manager: str
 ) -> Excerpt:
-    """A part of a recording; what is missing before it is said on stderr.
+    """A part of a recording; stderr names the steps that are missing before it.
 
-    The command ends where there is no such part, or where it is not complete.
+    The command ends if there is no such part, or if it is not complete.
     """
     account = account_in(recording.header)
     try:

@@ -121,7 +121,7 @@ def cluster(manifests: Sequence[str], **options: Any) -> None:
       kubectl --kubeconfig kc get namespaces
       fnop run operator.py --kubeconfig kc
 
-    Whoever reaches it may do everything, unless --rbac or --tokens say otherwise.
+    Anyone who reaches it may do everything, unless --rbac or --tokens say otherwise.
 
     Exit status: 0 when stopped, 1 when it cannot serve, 2 for a wrong call.
     """

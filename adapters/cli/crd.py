@@ -68,8 +68,8 @@ def crd(
     A change breaks if a version stops being served, a field becomes required or is
     pruned, or a valid value is rejected.
 
-    A definition that an API server would refuse is not printed; the class, the field
-    and the reason are told.
+    A definition that an API server would refuse is not printed. The error names the
+    class, the field and the reason.
 
     Exit status: 0 when printed, or the same as the file, or compatible; 1 when
     different, or breaking, or when no definition can be made; 2 for a wrong call, or

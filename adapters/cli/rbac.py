@@ -169,15 +169,15 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
     """Print the least rights that an operator needs, as YAML; or verify them.
 
     Its scripts are run in a simulated cluster, as `fnop check` does, and each with one
-    fault of every sort: a request that is made is a right that is needed. What was not
-    seen is said.
+    fault of every sort: a request that is made is a right that is needed. Parts of the
+    operator that did not run are named.
 
     \b
       fnop rbac operator.py | kubectl apply -f -
       fnop rbac operator.py -n team-a --service-account team-a/operator
       fnop rbac operator.py --verify --against deploy.yaml
 
-    With --verify each right that is missing, and each that nobody needs, is one line.
+    With --verify each missing right, and each superfluous one, is one line.
 
     Each option has a variable: FNOP_RBAC_NAMESPACE for --namespace.
 

@@ -160,9 +160,9 @@ def replay(
     guard: bool,
     **options: Any,
 ) -> None:
-    """Tell a recorded run, decide it again with the handlers of some files, or ask why.
+    """Show a recorded run, decide it again with the handlers of some files, or ask why.
 
-    The recording alone is told and asked:
+    With the recording alone fnop shows the run, and answers questions:
 
     \b
       fnop replay run.fnop --changes-only
@@ -188,11 +188,11 @@ def replay(
     With files, and no other mode, it says "identical", or shows the first decision that
     is another one now, or that cannot be compared since a secret in it is a token in
     the recording.  With --shadow each recorded attempt is asked again by itself, with
-    what its handler was shown: so all decisions are told that a new version would
-    change.  Recorded reviews are asked again as well.  What a handler that is not
-    impure does to the world is refused and told.
+    what its handler was shown. So it reports all decisions that a new version would
+    change.  Recorded reviews are asked again as well.  fnop refuses and reports what
+    a handler that is not impure does to the world.
 
-    Exit status: 0 when identical, or told (with --shadow: also with changes that
+    Exit status: 0 when identical, or shown (with --shadow: also with changes that
     --fail-on does not name), 1 when not (with --from: when the end is another one; with
     --explore: when a property is violated), 2 for a wrong call, 3 when the recording is
     damaged or none, 4 when that cannot be decided: a secret conceals it, or the

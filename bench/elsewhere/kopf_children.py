@@ -264,7 +264,7 @@ def service(name: str) -> dict[str, Any]:
 def workload(
     name: str, size: int, disk: str, settings: dict[str, str]
 ) -> dict[str, Any]:
-    """Its pods are made anew when the settings change."""
+    """Its pods are made again when the settings change."""
     text = json.dumps(settings, sort_keys=True).encode()
     mark = {"databases.fnop.dev/settings": hashlib.sha256(text).hexdigest()[:8]}
     password = {"secretKeyRef": {"name": name, "key": "password"}}

@@ -1,10 +1,10 @@
 """The command: `python -m bench.levels`.
 
 A thousand objects have four ConfigMaps each, kept by a reconcile handler.  Measured are
-the requests at rest and after a restart, the repair of what somebody else has changed,
-a plan of some repairs, and the CPU time of a change that concerns nobody, beside that
-of a mere spy.  Requests are those that the API server has counted, less those that it
-counts without operator.
+the requests at rest and after a restart, the repair of what another client has changed,
+a plan of some repairs, and the CPU time of a change that concerns no handler, next to
+that of a mere spy.  Requests are those that the API server has counted, less those that
+it counts without operator.
 """
 
 from __future__ import annotations

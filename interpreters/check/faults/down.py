@@ -53,7 +53,7 @@ class Down(Behaviour):
     )
 
     def can(self, kind: FaultKind, visit: Visit, ahead: Ahead) -> bool:
-        """Whether the user has so many actions left."""
+        """Whether the user has enough actions left."""
         return ahead.actions - visit.place >= _actions_of(kind)
 
     def answer(

@@ -1,4 +1,4 @@
-"""F16: a webhook of somebody else changes objects."""
+"""F16: a webhook of another product changes objects."""
 
 from __future__ import annotations
 

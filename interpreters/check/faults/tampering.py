@@ -1,4 +1,4 @@
-"""F19: somebody tampers with a child."""
+"""F19: another client tampers with a child."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _mended(benign: Benign, seen: Seen) -> list[Difference]:
     if not (found and seen.trial.journal.healed.crashes):
         return found
     if has_struck(seen.trial, Trait.SPECIAL | Trait.LANDS_LATE):
-        return []  # nobody sees that a request of a dead process has landed late
+        return []  # no handler sees that a request of a dead process has landed late
     resumed = _astray(benign, seen, benign.seen.world, _End.HEALED)
     both = {(each.alias, each.path) for each in resumed}
     return [each for each in found if (each.alias, each.path) in both]
@@ -190,7 +190,7 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if seen is not benign.seen or benign.created is None:
         return
     if not benign.mistake and seen.trial.journal.unsettled:
-        return  # one that waits for somebody is not at its end
+        return  # a handler that waits for others is not at its end
     if not benign.straight or _is_mutated_otherwise(benign, benign.created):
         return
     if not benign.mistake and given_up(seen.trial):

@@ -40,7 +40,7 @@ _DATA = frozenset((("", "persistentvolumeclaims"), ("", "secrets")))
 def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """An object that was created for a deleted one is deleted as well."""
     if tampers(seen.trial):
-        return  # whoever takes an owner away answers for what is left
+        return  # the client that removes an owner answers for what is left
     yield from _of_follow_ups(no_orphans, benign, seen)
     if seen is benign.seen:
         yield from _left_outside(seen.trial)
@@ -66,7 +66,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if not is_shared(seen.trial, seen.events, subject, uid, living):
             alias = made[uid]
             if alias in benign.seen.world and left:
-                continue  # the benign run leaves it, too, and has been told so
+                continue  # the benign run leaves it, too, and that was reported
             yield Violation("no_orphans", f"{alias} is left, its object is gone")
             return
 

@@ -38,7 +38,7 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if seen is not benign.seen and (phase is Phase.SCRIPT or phase in known):
             continue
         if seen is benign.seen and found.waits:
-            continue  # for what nobody does in the script
+            continue  # for an event that the script does not have
         if benign.mistake and phase is Phase.SCRIPT:
             continue  # before it is corrected
         if found.endless or not tampers(seen.trial):

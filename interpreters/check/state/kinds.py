@@ -44,7 +44,7 @@ class Place(Enum):
     CALL = "call"  # a call outside of the API server
     EVENT = "event"  # a watch event on its way
     LOG = "log"  # lines of a log on their way
-    REST = "rest"  # an action of the user, after which all has come to rest
+    REST = "rest"  # an action of the user, after which everything has settled
     RUN = "run"  # the run as a whole
 
 

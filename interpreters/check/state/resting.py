@@ -11,11 +11,11 @@ from fnop.interpreters.simulation.settling import Despair
 
 __all__ = ["is_at_rest", "is_endless", "pass_time", "rest_anew"]
 
-# A run with timers and daemons that write for ever is looked at after so many rounds.
+# The rounds after which a run is examined whose timers write for ever.
 ROUNDS = 2
 # ... and this many while the user waits for an object to go.
 PATIENT_ROUNDS = 100
-# A phase is examined for endlessness after so many turns.
+# The turns after which a phase is examined for endlessness.
 LOOK_EVERY = 64
 # More writes than this without a rest are endless; a second of waiting allows two more.
 WRITES_MAX = 250

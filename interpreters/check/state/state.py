@@ -51,8 +51,8 @@ class InForce:
     way: until a rest or an action, and since which action. `bursts` are errors that
     repeat, by handler, verb and target, and `forbidden` counts refusals to come, by
     verb and target. Controllers of the cluster in `paces` are slowed down. The operator
-    is `down` for so many actions of the user. `outage` is the time without webhooks:
-    they are not reached ("down"), or answer too late ("slow").
+    is `down` for a number of actions of the user. `outage` is the time without
+    webhooks: they are not reached ("down"), or answer too late ("slow").
     """
 
     holds: dict[str, Hold] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class InForce:
     outage: Hold | None = None
     # The former code answers every other review.
     is_shared: bool = False
-    # A webhook of somebody else changes what is created.
+    # A webhook of another product changes what is created.
     is_hooked: bool = False
     # Each step takes a second.
     is_slow: bool = False
@@ -76,9 +76,9 @@ class InForce:
 class Resting:
     """The time since the last rest.
 
-    It began with the turn `begun_at`, after so many `written` requests, and seconds
-    `waited`. `still` is the last change of the cluster: its version without notes, the
-    turn, and the virtual second.
+    It began with the turn `begun_at`, after the first `written` requests, and after
+    `waited` seconds. `still` is the last change of the cluster: its version without
+    notes, the turn, and the virtual second.
     """
 
     calm: Calm = field(default_factory=Calm)

@@ -55,7 +55,7 @@ class Trial:
     A trial can be forked between any two turns.
     """
 
-    # Called at each rest of the script before the user goes on; forks call nobody.
+    # Called at each rest of the script before the user goes on; forks do not call it.
     on_rested: Callable[[Trial], None] | None = None
     # The trial before the last restart, with its timers still running.
     unrestarted: Trial | None = None
@@ -250,7 +250,7 @@ class Trial:
         """Whether the second restart would only repeat the first one.
 
         The first one has found the world as the next one would: it has written nothing,
-        called nobody, drawn nothing, failed at nothing, and no time has passed.  Timers
+        made no call, drawn nothing, failed at nothing, and no time has passed.  Timers
         and daemons may yet do something otherwise.  The run without faults goes through
         all phases, for it sets the limits of the others.
         """

@@ -136,8 +136,8 @@ class Likeness:
     def alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
         """Whether a decision is the recorded one.
 
-        `counterpart` is the decision of the second operator. The whole decision is compared, even after a difference, to learn the values of
-        tokens.
+        `counterpart` is the decision of the second operator. The whole decision is
+        compared, even after a difference, to learn the values of tokens.
         """
         self.is_derived = False
         return self._alike(recorded, now, counterpart)
