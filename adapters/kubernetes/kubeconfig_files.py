@@ -50,7 +50,7 @@ __all__ = [
 _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
-# -------------------------------------------------------------------- where they are
+# -------------------------------------------------------------------- the files
 
 
 class Absent(NamedTuple):

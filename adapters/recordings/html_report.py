@@ -236,7 +236,7 @@ _TOOLS = (
 
 
 def _rows(events: Sequence[Event], account: Account) -> Iterator[Row]:
-    """The events with their anchors, and between them those of the reference alone."""
+    """The events with their anchors, and between them the reference's own events."""
     anchors = _anchors(events)
     if not account.reference:
         yield from (Row(event, anchor=next(anchors)) for event in events)

@@ -106,7 +106,7 @@ class Webhooks:
         self.ready = asyncio.Event()
         self.unready: tuple[str, ...] = ()
 
-    # ------------------------------------------------------------ beside the runner
+    # ------------------------------------------------------------ next to the runner
 
     @property
     def observers(self) -> tuple[Observer, ...]:

@@ -4,7 +4,7 @@ import fnop
 
 
 def add_tenant(uid, name):
-    """Make the tenant of this uid, if there is none yet."""
+    """Make the tenant of this uid, if it does not exist yet."""
     raise NotImplementedError("a service that this example does not have")
 
 

@@ -48,7 +48,7 @@ def judged(suite: Suite, python: Path, runs: Path) -> Verdict:
 
 
 def shown(found: Verdict) -> str:
-    """The parts to be fixed, or a sentence that there are none."""
+    """The parts to be fixed, or a sentence that all is well."""
     if not found.simulated:
         return f"{found.suite}: no test has run"
     good = "passes" if found.real is None else "as on the real server"

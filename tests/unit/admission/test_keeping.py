@@ -426,7 +426,7 @@ def test_without_handlers_of_a_sort_its_former_webhooks_are_removed(
     assert not one.look(2)
 
 
-# ------------------------------------------------------- processes beside each other
+# ------------------------------------------------------- processes side by side
 
 
 def test_the_newest_process_decides_and_an_older_one_says_so_once_it_differs(

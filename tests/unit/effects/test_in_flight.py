@@ -121,7 +121,7 @@ def test_what_is_missing_is_missing(effect: Requested) -> None:
     assert after(effect, Missing("gone")) == Missing("gone")
 
 
-# --------------------------------------------- R28: nobody knows → look, then decide
+# --------------------------------------------- R28: unknown → look, then decide
 
 
 @pytest.mark.parametrize("effect", WRITES, ids=named)

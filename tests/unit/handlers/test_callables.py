@@ -120,7 +120,7 @@ NONE_OF_VALUE = NONE | {
 ALWAYS = {"spec", "body", "name", "namespace", "uid", "labels", "memo", "now", "param"}
 
 
-# ---------------------------------------------------- where a function can be written
+# ---------------------------------------------------- the places of functions
 
 Place = Callable[[Registry, Callable[..., Any]], None]
 

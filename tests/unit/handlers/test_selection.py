@@ -349,7 +349,7 @@ def test_a_selector_that_fails_is_its_handler_s_error_alone() -> None:
     assert "never is called for no kind: its selector failed: ZeroDivisionError" in line
 
 
-# ------------------------------------------- what filters may ask for beside the object
+# ------------------------------------------- further arguments of filters
 
 
 @pytest.fixture

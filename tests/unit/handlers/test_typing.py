@@ -617,7 +617,7 @@ def test_what_the_documentation_shows_is_accepted(
     assert verdicts.of(name) == {}
 
 
-# ------------------------------------------------------- the types tell the truth
+# ------------------------------------------------------- the types are true
 
 
 def decorator_of(role: Role) -> Callable[..., Any]:

@@ -390,7 +390,7 @@ def test_of_a_long_list_that_is_told_which_differs() -> None:
     ), lines
 
 
-# ---------------------------------------------------------------- where it came from
+# ---------------------------------------------------------------- the origin
 
 
 def price_of(item: str) -> dict[str, Any]:

@@ -252,7 +252,7 @@ def test_time_is_that_of_the_line() -> None:
     assert before <= time < before + timedelta(seconds=1)
 
 
-# -------------------------------------------------------------------- where it begins
+# -------------------------------------------------------------------- the beginning
 
 
 @pytest.mark.parametrize(

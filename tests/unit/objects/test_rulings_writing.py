@@ -1115,7 +1115,7 @@ def test_r24_a_look_that_finds_a_namesake_takes_it_for_one(
     assert story.status() == {"create": {"size": 7}}
 
 
-# ------------------------------------------------------------ R25: where state lives
+# ------------------------------------------------------------ R25: the place of state
 
 
 def test_r25_a_status_that_is_kept_holds_it_in_one_write(sizes: Registry) -> None:

@@ -818,7 +818,7 @@ def test_stealth_keeps_renewals_out_of_the_log() -> None:
         assert len(story.lines("debug")) == expected
 
 
-# ----------------------------------------------------------- somebody else's hand
+# ----------------------------------------------------------- another client's writes
 
 
 def test_a_record_that_is_taken_away_is_written_again() -> None:

@@ -401,7 +401,7 @@ def test_run_raises_what_is_wrong(registry: Registry) -> None:
         fnop.run(registry=failing(registry), api=Cluster())
 
 
-# ------------------------------------------------------- beside each other
+# ------------------------------------------------------- side by side
 
 
 async def test_several_in_one_loop_do_not_see_each_other(diary: list[str]) -> None:
