@@ -36,8 +36,8 @@ from tests.simulations import ROOT, example, manifests_of
 
 OWN = ("19-database", "20-tenants")
 OBJECTS, DRIFTED = 300, (17, 42, 256)
-# What a plan may ask for 300 objects: their kinds, and two lists in pages.
-MOST_READS = 20
+# Discovery, and a list of each kind: objects are not read one by one.
+MOST_READS = OBJECTS // 4
 # The server's own controllers write too, now and then.  A plan would do so each time.
 TRIES = 3
 WRITES = re.compile(
@@ -172,7 +172,6 @@ def test_three_of_300_are_shown_without_a_write_by_who_may_only_read(
     assert wrote == 0
     assert done.status == 2, done.err
     found = json.loads(done.out)
-    # The server counts its own reads, too: more of them, the slower the machine is.
     assert found["reads"] <= MOST_READS
     assert {each["name"]: each["actions"] for each in found["changes"]} == {
         "e17": ["change"],
