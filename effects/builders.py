@@ -83,7 +83,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _named_after(
+def _limit_positional(
     places: int, example: str
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function take at most `places` positional arguments; others need names.
@@ -96,7 +96,7 @@ def _named_after(
         @functools.wraps(fn)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
             if len(args) > places:
-                raise TypeError(_unnamed(args, places, example))
+                raise TypeError(_advice_to_name(args, places, example))
             return fn(*args, **kwargs)
 
         return wrapper
@@ -104,14 +104,14 @@ def _named_after(
     return decorate
 
 
-def _unnamed(args: tuple[_Any, ...], places: int, example: str) -> str:
+def _advice_to_name(args: tuple[_Any, ...], places: int, example: str) -> str:
     given = ", ".join(f"the {type_name(each)}" for each in args[places:])
     names = [shown(each) if isinstance(each, str) else "..." for each in args]
     meant = example.format(*names, "...")
     return f"give {given} by its name, as in {meant}"
 
 
-def _instead(
+def _refuse_names(
     places: int, otherwise: str, **remedies: str
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function take `places` positional arguments, and refuse some names.
@@ -135,7 +135,7 @@ def _instead(
     return decorate
 
 
-def _reporting(fn: Callable[P, R]) -> Callable[P, R]:
+def _take_reason_only(fn: Callable[P, R]) -> Callable[P, R]:
     """Make a builder of Events take a reason and a message, and not the object."""
 
     @functools.wraps(fn)
@@ -151,7 +151,7 @@ def _reporting(fn: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
-@_named_after(1, "fnop.target({}, name={})")
+@_limit_positional(1, "fnop.target({}, name={})")
 def target(
     kind: str, *, name: str, namespace: str | None = None, uid: str | None = None
 ) -> Target:
@@ -210,7 +210,7 @@ def _with_marks(metadata: Any, name: str, values: Mapping[str, Any]) -> dict[str
     return {**metadata, name: {**there, **values}}
 
 
-@_named_after(1, "fnop.patch({}, status=...)")
+@_limit_positional(1, "fnop.patch({}, status=...)")
 def patch(
     where: _Targeted | None = None,
     /,
@@ -255,7 +255,7 @@ def patch(
     )
 
 
-def _marked_with_texts(manifest: Any, where: str) -> dict[str, Any]:
+def _copy_manifest(manifest: Any, where: str) -> dict[str, Any]:
     """Copy a manifest; raise `ValueError` for one that no server accepts."""
     check_made(manifest, where)
     return dict(manifest)
@@ -284,7 +284,7 @@ def apply(manifest: Any, *, force: bool = False) -> Any:
     """
 
     def applied(one: Manifest) -> Apply:
-        return Apply(_marked_with_texts(one, "Apply"), force)
+        return Apply(_copy_manifest(one, "Apply"), force)
 
     return each_manifest(manifest, applied, flat=True)
 
@@ -310,12 +310,12 @@ def create(manifest: Any) -> Any:
     """
 
     def created(one: Manifest) -> Create:
-        return Create(_marked_with_texts(one, "Create"))
+        return Create(_copy_manifest(one, "Create"))
 
     return each_manifest(manifest, created, flat=True)
 
 
-@_named_after(1, "fnop.delete({}, name={})")
+@_limit_positional(1, "fnop.delete({}, name={})")
 def delete(
     where: _Targeted | str,
     *,
@@ -350,7 +350,7 @@ def delete(
     return Delete(found, uid or found.uid, resource_version, propagation)
 
 
-@_named_after(1, "fnop.get({}, name={})")
+@_limit_positional(1, "fnop.get({}, name={})")
 def get(kind: str, *, name: str, namespace: str | None = None) -> Get:
     """Read an object from the API server.
 
@@ -364,7 +364,7 @@ def get(kind: str, *, name: str, namespace: str | None = None) -> Get:
     return Get(Target(kind, name, namespace))
 
 
-@_named_after(1, "fnop.list({}, namespace={})")
+@_limit_positional(1, "fnop.list({}, namespace={})")
 def list(
     kind: str,
     *,
@@ -418,7 +418,7 @@ def adopt(
     nested: str | Iterable[str] = ...,
     labels: Iterable[str] | None = ...,
 ) -> builtins.list[Effect]: ...
-@_instead(1, _OWNER_IS_GIVEN, owner=_OWNER_IS_GIVEN, **_NAMED_SO_OR_SO)
+@_refuse_names(1, _OWNER_IS_GIVEN, owner=_OWNER_IS_GIVEN, **_NAMED_SO_OR_SO)
 def adopt(
     child: Any,
     *,
@@ -446,7 +446,7 @@ def adopt(
     chosen = label_patterns(labels)
 
     def adopted(one: Manifest) -> Adopt:
-        return Adopt(_marked_with_texts(one, "Adopt"), role, paths, chosen)
+        return Adopt(_copy_manifest(one, "Adopt"), role, paths, chosen)
 
     made = each_manifest(child, adopted, flat=True)
     if role is not None and not isinstance(made, Adopt):
@@ -454,7 +454,7 @@ def adopt(
     return made
 
 
-@_reporting
+@_take_reason_only
 def event(
     reason: str,
     message: str = "",
@@ -475,7 +475,7 @@ def event(
     return Event(reason, message, type, None if about is None else _target_of(about))
 
 
-@_reporting
+@_take_reason_only
 def info(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
     """Report a Kubernetes Event of the type Normal.
 
@@ -487,7 +487,7 @@ def info(reason: str, message: str = "", *, about: _Targeted | None = None) -> E
     return event(reason, message, about=about)
 
 
-@_reporting
+@_take_reason_only
 def warn(reason: str, message: str = "", *, about: _Targeted | None = None) -> Event:
     """Report a Kubernetes Event of the type Warning.
 
@@ -499,7 +499,7 @@ def warn(reason: str, message: str = "", *, about: _Targeted | None = None) -> E
     return event(reason, message, type="Warning", about=about)
 
 
-@_reporting
+@_take_reason_only
 def exception(
     reason: str = "",
     message: str = "",
@@ -594,8 +594,8 @@ def function_name(function: _Any) -> str:
     if not callable(function) or not name or not module or "<" in name:
         raise ValueError(
             "what runs outside is a function at the top level of a module, not "
-            f"{_shown(function)}; write def work(...): ... there, and fnop.call(work, "
-            "name=value)"
+            f"{_show_function(function)}; write def work(...): ... there, and "
+            "fnop.call(work, name=value)"
         )
     if getattr(function, "__self__", None) is not None and "." in name:
         raise ValueError(
@@ -605,7 +605,7 @@ def function_name(function: _Any) -> str:
     return f"{module}:{name}"
 
 
-def _shown(function: _Any) -> str:
+def _show_function(function: _Any) -> str:
     name = getattr(function, "__qualname__", None)
     if name is None:
         return f"{type(function).__name__} (a function that was called already?)"
@@ -634,7 +634,7 @@ def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:
     return Rate(times / per, max(most, 1))
 
 
-@_named_after(1, "fnop.call(function, id=...)")
+@_limit_positional(1, "fnop.call(function, id=...)")
 def call(
     function: _Any, /, *, limit: Rate | _Any = _NOT_GIVEN, **arguments: _Any
 ) -> Call:
@@ -675,7 +675,7 @@ def random(size: int, *, secret: bool = False) -> Random:
     return Random(size, secret)
 
 
-@_named_after(2, "fnop.log({}, {}, size=...)")
+@_limit_positional(2, "fnop.log({}, {}, size=...)")
 def log(level: str, message: str, **fields: _Any) -> Log:
     """Write a line about the handled object to the operator's log.
 
@@ -689,7 +689,7 @@ def log(level: str, message: str, **fields: _Any) -> Log:
     return Log(level, message, fields)
 
 
-@_named_after(0, "fnop.remember(address=...)")
+@_limit_positional(0, "fnop.remember(address=...)")
 def remember(**changes: _Any) -> Remember:
     """Keep values in the object's memo, for later handlers in this process.
 

@@ -275,13 +275,13 @@ def desired(
     return Desired(
         found,
         _checked(tuple(several)),
-        _status_of(status),
+        _check_status(status),
         again,
         unchanged,
     )
 
 
-def _status_of(status: Any) -> Any:
+def _check_status(status: Any) -> Any:
     found = freeze_written({} if status is None else status, "status=")
     if not isinstance(found, dict):
         raise TypeError(f"status= is a mapping of fields, not {shown(status)}")

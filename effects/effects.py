@@ -77,7 +77,7 @@ def line_of(frame: FrameType) -> str:
     return f"{file}:{frame.f_lineno}"
 
 
-def _endless(effect: Any, where: str) -> BaseException:
+def _too_many_unawaited(effect: Any, where: str) -> BaseException:
     return TypeError(
         f"{Witness.UNASKED_MAX} effects were built and not awaited, the last of them "
         f"the {effect.kind} at {where}: await each effect, or return a shorter plan"
@@ -144,7 +144,7 @@ class Witness:
             frame = frame.f_back
         where = line_of(frame)
         if self.unasked > self.UNASKED_MAX:
-            self.refused = self.refused or _endless(effect, where)
+            self.refused = self.refused or _too_many_unawaited(effect, where)
             raise self.refused
         self.built.append((effect, where))
 
@@ -156,12 +156,13 @@ class Witness:
         """Note a coroutine that can never be awaited now."""
         if self.dropped is None:
             self.dropped = TypeError(
-                f"{coroutine.__qualname__}(...){_made_at(coroutine)} was not awaited, "
-                f"so it has done nothing: write `await {coroutine.__name__}(...)`"
+                f"{coroutine.__qualname__}(...){_place_of_coroutine(coroutine)} was "
+                "not awaited, so it has done nothing: write "
+                f"`await {coroutine.__name__}(...)`"
             )
 
 
-def _made_at(coroutine: CoroutineType[Any, Any, Any]) -> str:
+def _place_of_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> str:
     """The place of a coroutine's creation, if Python has kept it (`cr_origin`)."""
     origin = coroutine.cr_origin
     return f" at {origin[0][0]}:{origin[0][1]}" if origin else ""
@@ -217,14 +218,14 @@ class _Asking(_Effect):
 
     def __getitem__(self, key: Any) -> NoReturn:
         part = "items" if isinstance(key, int) else f"[{key!r}]"
-        raise TypeError(_not_awaited(self, f"has no {part}"))
+        raise TypeError(_words_for_unawaited(self, f"has no {part}"))
 
     if not TYPE_CHECKING:  # a type checker knows the attributes
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("__"):
                 raise AttributeError(f"{self.kind} has no attribute {name!r}")
-            raise AttributeError(_not_awaited(self, f"has no .{name}"))
+            raise AttributeError(_words_for_unawaited(self, f"has no .{name}"))
 
 
 class _Question(_Asking):
@@ -233,25 +234,25 @@ class _Question(_Asking):
     __slots__ = ()
 
     def __len__(self) -> int:
-        raise TypeError(_not_awaited(self, "has no length"))
+        raise TypeError(_words_for_unawaited(self, "has no length"))
 
     def __bool__(self) -> bool:
-        raise TypeError(_not_awaited(self, "is neither true nor false"))
+        raise TypeError(_words_for_unawaited(self, "is neither true nor false"))
 
 
 def _refuse_change(effect: _Effect) -> NoReturn:
     raise TypeError(
-        f"{_built_by(effect)} cannot be changed once it is built: change the manifest "
-        "before, or the object that it answers, by a patch"
+        f"{_builder_call(effect)} cannot be changed once it is built: change the "
+        "manifest before, or the object that it answers, by a patch"
     )
 
 
-def _built_by(effect: _Effect) -> str:
+def _builder_call(effect: _Effect) -> str:
     return f"{_BUILT_BY.get(effect.kind, f'fnop.{effect.kind.lower()}')}(...)"
 
 
-def _not_awaited(effect: _Effect, lack: str) -> str:
-    call = _built_by(effect)
+def _words_for_unawaited(effect: _Effect, lack: str) -> str:
+    call = _builder_call(effect)
     return (
         f"{call} was not awaited, so it {lack}: write `await {call}` in an async "
         f"handler, or `yield {call}` in a generator"
@@ -268,10 +269,10 @@ def unanswered(effect: Any) -> str | None:
     """
     if not isinstance(effect, _Question):
         return None
-    return _not_awaited(effect, "answers nobody")
+    return _words_for_unawaited(effect, "answers nobody")
 
 
-def _text(effect: object, name: str, *, optional: bool = False) -> None:
+def _check_text(effect: object, name: str, *, optional: bool = False) -> None:
     value = getattr(effect, name)
     if optional and value is None:
         return
@@ -280,10 +281,10 @@ def _text(effect: object, name: str, *, optional: bool = False) -> None:
             f"{type(effect).__name__}.{name} must be a non-empty string, not "
             f"{shown(value)}"
         )
-    _plain(effect, name)
+    _set_plain_texts(effect, name)
 
 
-def _plain(effect: object, *names: str) -> None:
+def _set_plain_texts(effect: object, *names: str) -> None:
     """Convert some fields to plain texts: `f"{Colour.RED}"` is not a `Colour` value."""
     for name in names:
         value = getattr(effect, name)
@@ -292,9 +293,9 @@ def _plain(effect: object, *names: str) -> None:
             object.__setattr__(effect, name, found)
 
 
-def _selector(effect: object, name: str) -> None:
+def _check_selector(effect: object, name: str) -> None:
     if getattr(effect, name):
-        _text(effect, name)
+        _check_text(effect, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,12 +317,12 @@ class Target:
     uid: str | None = None
 
     def __post_init__(self) -> None:
-        _text(self, "resource")
-        _text(self, "uid", optional=True)
+        _check_text(self, "resource")
+        _check_text(self, "uid", optional=True)
         check_name(self.name, "name")
         if self.namespace is not None:
             check_namespace(self.namespace, "namespace")
-        _plain(self, "name", "namespace")
+        _set_plain_texts(self, "name", "namespace")
 
     @classmethod
     def existing(
@@ -363,7 +364,7 @@ class Patch(_Asking):
             self._check_operations()
         if self.subresource is not None:
             check_subresource(self.subresource, "Patch.subresource")
-            _plain(self, "subresource")
+            _set_plain_texts(self, "subresource")
         if self.merge is None and not self.json:
             raise ValueError(
                 "Patch changes nothing; give fields, such as patch(status={...})"
@@ -392,7 +393,7 @@ class Patch(_Asking):
             for n, operation in enumerate(self.json)
         )
         for n, operation in enumerate(operations):
-            problem = _wrong_operation(operation)
+            problem = _fault_of_operation(operation)
             if problem:
                 raise ValueError(
                     f"Patch.json[{n}] {problem}; it takes RFC 6902 operations such as "
@@ -414,10 +415,10 @@ _OPERATIONS = {
 }
 
 
-def _wrong_operation(operation: Any) -> str:
+def _fault_of_operation(operation: Any) -> str:
     """The reason why no server accepts an operation of a JSON patch; "" if one may.
 
-    >>> _wrong_operation({"op": "add", "path": "spec/x", "value": 1})
+    >>> _fault_of_operation({"op": "add", "path": "spec/x", "value": 1})
     "has the path 'spec/x', which does not begin with a /"
     """
     if not isinstance(operation, dict) or not {"op", "path"} <= set(operation):
@@ -433,7 +434,7 @@ def _wrong_operation(operation: Any) -> str:
     return "" if lack in operation else f"has no {lack}: {op} {path}"
 
 
-def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
+def _check_manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
     effect._freeze(name, dict, freeze_written)
     check_manifest(getattr(effect, name), type(effect).__name__, named=named)
 
@@ -456,10 +457,10 @@ def check_manifest(manifest: Any, label: str, *, named: bool) -> None:
         if metadata.get(key) not in (None, ""):  # which has the same form in a manifest
             check(metadata[key], f"{label}: metadata.{key}")
     if named and not metadata.get("name"):
-        raise ValueError(f"{label}: {_nameless(metadata)}")
+        raise ValueError(f"{label}: {_reason_without_name(metadata)}")
 
 
-def _nameless(metadata: Mapping[str, Any]) -> str:
+def _reason_without_name(metadata: Mapping[str, Any]) -> str:
     """The reason to refuse a nameless manifest; a handler may run more than once."""
     if metadata.get("generateName"):
         return (
@@ -480,7 +481,7 @@ class Apply(_Asking):
     force: bool = False
 
     def _check(self) -> None:
-        _manifest(self, named=True)
+        _check_manifest(self, named=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +491,7 @@ class Create(_Asking):
     manifest: Any
 
     def _check(self) -> None:
-        _manifest(self, named=True)
+        _check_manifest(self, named=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,14 +504,14 @@ class Delete(_Asking):
     propagation: str | None = None
 
     def _check(self) -> None:
-        _text(self, "uid", optional=True)
-        _text(self, "resource_version", optional=True)
+        _check_text(self, "uid", optional=True)
+        _check_text(self, "resource_version", optional=True)
         if self.propagation not in _PROPAGATIONS:
             raise ValueError(
                 "Delete.propagation is Background, Foreground or Orphan, "
                 f"not {shown(self.propagation)}"
             )
-        _plain(self, "propagation")
+        _set_plain_texts(self, "propagation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,12 +534,12 @@ class List(_Question):
     field_selector: str | None = None
 
     def _check(self) -> None:
-        _text(self, "resource")
-        _selector(self, "label_selector")
-        _selector(self, "field_selector")
+        _check_text(self, "resource")
+        _check_selector(self, "label_selector")
+        _check_selector(self, "field_selector")
         if self.namespace not in (None, "*"):
             check_namespace(self.namespace, "List.namespace")
-        _plain(self, "namespace")
+        _set_plain_texts(self, "namespace")
 
 
 def label_patterns(given: Any) -> tuple[str, ...] | None:
@@ -579,13 +580,13 @@ class Adopt(_Asking):
     labels: tuple[str, ...] | None = None
 
     def _check(self) -> None:
-        _manifest(self, "child", named=False)
+        _check_manifest(self, "child", named=False)
         if self.child.get("metadata", {}).get("generateName"):
             raise ValueError(
                 "Adopt: generateName would make a new child at every run; leave the "
                 "name out (a stable one is made) or give metadata.name"
             )
-        _text(self, "role", optional=True)
+        _check_text(self, "role", optional=True)
         object.__setattr__(self, "labels", label_patterns(self.labels))
         if "" in self.nested:
             raise ValueError(
@@ -604,7 +605,7 @@ class Event(_Effect):
     target: Target | None = None
 
     def _check(self) -> None:
-        _text(self, "reason")
+        _check_text(self, "reason")
         if len(self.reason.encode()) > EVENT_REASON_LENGTH_MAX:
             raise ValueError(
                 f"Event.reason is longer than {EVENT_REASON_LENGTH_MAX} bytes; it is "
@@ -612,7 +613,7 @@ class Event(_Effect):
             )
         if not isinstance(self.message, str):
             raise TypeError("Event.message must be a string")
-        _plain(self, "message", "type")
+        _set_plain_texts(self, "message", "type")
         if self.type not in ("Normal", "Warning"):
             raise ValueError(f"Event.type is Normal or Warning, not {shown(self.type)}")
         message = _shorten(without_addresses(self.message))
@@ -636,7 +637,7 @@ class Sleep(_Asking):
     seconds: float
 
     def _check(self) -> None:
-        _seconds(self, "seconds")
+        _check_seconds(self, "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -650,10 +651,10 @@ class Wait(_Question):
 
     def _check(self) -> None:
         if self.seconds is not None:
-            _seconds(self, "seconds")
+            _check_seconds(self, "seconds")
 
 
-def _seconds(effect: object, name: str) -> None:
+def _check_seconds(effect: object, name: str) -> None:
     check_seconds(getattr(effect, name), f"{type(effect).__name__}.{name}")
 
 
@@ -668,13 +669,13 @@ class Again(_Effect):
     because: str = ""
 
     def _check(self) -> None:
-        _seconds(self, "after")
+        _check_seconds(self, "after")
         if not isinstance(self.because, str):
             raise TypeError(
                 f"Again.because is what it waits for, in words, not "
                 f"{shown(self.because)}"
             )
-        _plain(self, "because")
+        _set_plain_texts(self, "because")
         object.__setattr__(self, "because", without_addresses(self.because))
 
 
@@ -709,7 +710,7 @@ class Freeze(_Effect):
     reason: str
 
     def _check(self) -> None:
-        _text(self, "reason")
+        _check_text(self, "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -736,7 +737,7 @@ class Call(_Asking):
     burst: float = 1.0
 
     def _check(self) -> None:
-        _text(self, "function")
+        _check_text(self, "function")
         if ":" not in self.function or "<" in self.function:
             raise ValueError(
                 f"Call.function {self.function!r} is not importable; pass a function "
@@ -797,7 +798,7 @@ class Log(_Effect):
             raise ValueError(f"Log.level is one of {', '.join(LEVELS)}")
         if not isinstance(self.message, str):
             raise TypeError("Log.message must be a string")
-        _plain(self, "message")
+        _set_plain_texts(self, "message")
         object.__setattr__(self, "message", without_addresses(self.message))
         self._freeze("fields", dict)
 

@@ -70,8 +70,8 @@ def manifest_of(value: Any) -> Mapping[str, Any]:
     found = _read(value)
     if found is None:
         raise TypeError(
-            f"{_name(value)} is not a manifest; give a mapping, or a model of a client "
-            "library"
+            f"{_name_of(value)} is not a manifest; give a mapping, or a model of a "
+            "client library"
         )
     return found
 
@@ -95,8 +95,8 @@ def each_manifest(
         return make(found)
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, type)):
         raise TypeError(
-            f"{_name(values)} is not a manifest; give a mapping, a model of a client "
-            "library, or a list of them"
+            f"{_name_of(values)} is not a manifest; give a mapping, a model of a "
+            "client library, or a list of them"
         )
     made = [each_manifest(value, make, flat=flat) for value in values]
     if not flat:
@@ -121,7 +121,7 @@ def cannot_own(child: Mapping[str, Any], owner: Manifest, where: str) -> str:
     )
 
 
-def _name(value: Any) -> str:
+def _name_of(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return type(value).__name__
@@ -138,16 +138,16 @@ def _read(value: Any) -> Mapping[str, Any] | None:
     elif callable(getattr(value, "to_dict", None)):
         found = value.to_dict()
     elif is_model(value):
-        return _of_model(value)
+        return _manifest_of_model(value)
     elif isinstance(value, Mapping):
         return value
     else:
         found = getattr(value, "raw", None) or getattr(value, "obj", None)
-    plain = _plain(found)
+    plain = _plain_value(found)
     return plain if isinstance(plain, dict) else None
 
 
-def _of_model(value: Any) -> Mapping[str, Any] | None:
+def _manifest_of_model(value: Any) -> Mapping[str, Any] | None:
     """The manifest of an author's object; the definition of its kind names the kind."""
     found = plain_model(value, without_none=True)
     if not isinstance(found, dict):
@@ -163,21 +163,21 @@ def _is_openapi(value: Any) -> bool:
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """The fields of a client library's model, as plain JSON."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_plain_value(item) for item in value]
     if isinstance(value, datetime):
         return moment_text(value)
     if isinstance(value, date):
         return value.isoformat()
     if not isinstance(value, type) and _is_openapi(value):
-        given = ((key, getattr(value, name)) for name, key in _attributes(value))
-        return {key: _plain(item) for key, item in given if item is not None}
+        given = ((key, getattr(value, name)) for name, key in _attributes_of(value))
+        return {key: _plain_value(item) for key, item in given if item is not None}
     return value
 
 
-def _attributes(model: Any) -> Iterable[tuple[str, str]]:
+def _attributes_of(model: Any) -> Iterable[tuple[str, str]]:
     return model.attribute_map.items()  # type: ignore[no-any-return]

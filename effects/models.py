@@ -87,9 +87,9 @@ def plain_model(value: Any, *, without_none: bool = False) -> Any:
     if hasattr(cls, "__struct_fields__"):
         # The library module that defines the class.
         library: Any = inspect.getmodule(type(cls))
-        return _plain(library.to_builtins(value), without_none)
+        return _plain_value(library.to_builtins(value), without_none)
     found = {
-        name: _plain(getattr(value, attribute), without_none)
+        name: _plain_value(getattr(value, attribute), without_none)
         for attribute, name in _names_in(cls)
     }
     return _without_none(found) if without_none else found
@@ -106,15 +106,15 @@ def _names_in(cls: Any) -> tuple[tuple[str, str], ...]:
     return tuple((name, named(name, hints.get(name))) for name in names)
 
 
-def _plain(value: Any, without_none: bool) -> Any:
+def _plain_value(value: Any, without_none: bool) -> Any:
     """Return a value inside of such an object, as JSON."""
     if isinstance(value, Mapping):
-        found = {key: _plain(item, without_none) for key, item in value.items()}
+        found = {key: _plain_value(item, without_none) for key, item in value.items()}
         return _without_none(found) if without_none else found
     if isinstance(value, (list, tuple)):
-        return [_plain(item, without_none) for item in value]
+        return [_plain_value(item, without_none) for item in value]
     if isinstance(value, (set, frozenset)):
-        return sorted((_plain(item, without_none) for item in value), key=repr)
+        return sorted((_plain_value(item, without_none) for item in value), key=repr)
     if is_model(value):
         return plain_model(value, without_none=without_none)
     return plain_scalar(value)

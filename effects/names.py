@@ -53,7 +53,7 @@ def check_name(value: Any, where: str) -> None:
         ...
     ValueError: name '../secrets/x' cannot be a name: a name has 1 to 253 letters, ...
     """
-    if not _fits(_NAME, value):
+    if not _is_match(_NAME, value):
         raise ValueError(
             f"{where} {shown(value)} cannot be a name: a name has 1 to 253 letters, "
             "digits and signs without /, \\, %, ? and #, and is not . or .."
@@ -62,7 +62,7 @@ def check_name(value: Any, where: str) -> None:
 
 def check_namespace(value: Any, where: str) -> None:
     """Raise `ValueError` for a text that cannot be the name of a namespace."""
-    if not _fits(_NAMESPACE, value):
+    if not _is_match(_NAMESPACE, value):
         raise ValueError(
             f"{where} {shown(value)} cannot be a namespace: one has 1 to 63 small "
             "letters and digits, with - between them"
@@ -71,7 +71,7 @@ def check_namespace(value: Any, where: str) -> None:
 
 def check_subresource(value: Any, where: str) -> None:
     """Raise `ValueError` for a text that cannot be the name of a subresource."""
-    if not _fits(_SUBRESOURCE, value):
+    if not _is_match(_SUBRESOURCE, value):
         raise ValueError(
             f"{where} {shown(value)} cannot be a subresource; give one such as "
             "'status' or 'scale'"
@@ -80,7 +80,7 @@ def check_subresource(value: Any, where: str) -> None:
 
 def check_label(key: Any, value: Any) -> None:
     """Raise `ValueError` for a label to search for that no object can have."""
-    if not _fits(_LABEL_KEY, key) or not _fits(_LABEL_VALUE, value):
+    if not _is_match(_LABEL_KEY, key) or not _is_match(_LABEL_VALUE, value):
         raise ValueError(
             f"labels: {shown(key)}: {shown(value)} cannot be a label, so no "
             "object has it; both have at most 63 letters, digits, -, _ and ., and the "
@@ -94,7 +94,7 @@ def is_label_name(value: Any) -> bool:
     >>> is_label_name("example.com/tier"), is_label_name("a b"), is_label_name("-a")
     (True, False, False)
     """
-    return _fits(_LABEL_KEY, value)
+    return _is_match(_LABEL_KEY, value)
 
 
 def is_label_value(value: Any) -> bool:
@@ -103,7 +103,7 @@ def is_label_value(value: Any) -> bool:
     >>> is_label_value("prod"), is_label_value(""), is_label_value("a b")
     (True, True, False)
     """
-    return _fits(_LABEL_VALUE, value)
+    return _is_match(_LABEL_VALUE, value)
 
 
 # A webhook is named <handler>.<configuration>: a domain of at most 253 characters, with
@@ -119,7 +119,7 @@ def check_webhooks_name(value: Any, where: str) -> None:
         ...
     ValueError: --webhook-name 'hooks' cannot name webhook configurations: ...
     """
-    if not _fits(_WEBHOOKS_NAME, value):
+    if not _is_match(_WEBHOOKS_NAME, value):
         raise ValueError(
             f"{where} {shown(value)} cannot name webhook configurations: the API "
             "server takes a domain in lower case, with a dot in it and of at most "
@@ -172,7 +172,7 @@ def check_made(manifest: Any, where: str) -> None:
     form, rule = _SUBDOMAIN, "it has small letters, digits, - and ., such as my-app.v1"
     if group == "":
         form, rule = _OTHER_FORMS.get(str(kind), (form, rule))
-    if not _fits(form, name):
+    if not _is_match(form, name):
         raise ValueError(
             f"{where}: {shown(name)} cannot be the name of a {kind}: {rule}"
         )
@@ -208,13 +208,13 @@ def check_marks(metadata: Any, where: str) -> None:
 
 def _check_mark(name: str, key: Any, value: str | None, where: str) -> None:
     form = _LABEL_KEY if name == "labels" else _ANNOTATION_KEY
-    if not _fits(form, key):
+    if not _is_match(form, key):
         raise ValueError(
             f"{where}: {shown(key)} in metadata.{name} cannot be a name: it has "
             "letters, digits, -, _ and ., 63 at most, and perhaps a domain before it, "
             "as in example.com/tier"
         )
-    if name == "labels" and value is not None and not _fits(_LABEL_VALUE, value):
+    if name == "labels" and value is not None and not _is_match(_LABEL_VALUE, value):
         raise ValueError(
             f"{where}: the label {key} cannot have the value {shown(value)}: a value "
             "has letters, digits, -, _ and ., 63 at most; an annotation takes any text"
@@ -246,18 +246,18 @@ def field_selector(fields: Mapping[str, str]) -> str:
     'metadata.name=a\\,b\\=c'
     """
     for key, value in fields.items():
-        if not _fits(_FIELD, key) or not isinstance(value, str):
+        if not _is_match(_FIELD, key) or not isinstance(value, str):
             raise ValueError(
                 f"fields: {shown(key)}: {shown(value)} is not a field with its text; "
                 "give a mapping such as {'status.phase': 'Running'}"
             )
-    terms = ("=".join((key, _escaped(fields[key]))) for key in sorted(fields))
+    terms = ("=".join((key, _escape_value(fields[key]))) for key in sorted(fields))
     return ",".join(terms)
 
 
-def _escaped(value: str) -> str:
+def _escape_value(value: str) -> str:
     return re.sub(r"([\\,=])", r"\\\1", value)
 
 
-def _fits(form: re.Pattern[str], value: Any) -> bool:
+def _is_match(form: re.Pattern[str], value: Any) -> bool:
     return isinstance(value, str) and form.fullmatch(value) is not None

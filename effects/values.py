@@ -143,11 +143,11 @@ def check_seconds(value: Any, what: str, *, least: float = 0) -> None:
         )
 
 
-def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
+def _refuse_change(*_args: object, **_kwargs: object) -> NoReturn:
     raise TypeError(_REMEDY)
 
 
-def _no_attribute(value: object, name: str) -> NoReturn:
+def _refuse_attribute(value: object, name: str) -> NoReturn:
     """A field was read as if it were an attribute."""
     hint = "" if name.startswith("__") else f"; a field is a key: [{name!r}]"
     raise AttributeError(f"{type(value).__name__} has no attribute {name!r}{hint}")
@@ -157,8 +157,8 @@ class ReadOnlyDict(dict[str, Any]):
     """A JSON object that refuses to be changed."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = __setattr__ = __delattr__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = __setattr__ = __delattr__ = _refuse_change
+    clear = pop = popitem = setdefault = update = _refuse_change
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
         return {key: thaw_json(value) for key, value in self.items()}
@@ -176,17 +176,17 @@ class ReadOnlyDict(dict[str, Any]):
         return type(self), (dict(self),)
 
     if not TYPE_CHECKING:  # a type checker knows the attributes
-        __getattr__ = _no_attribute
+        __getattr__ = _refuse_attribute
 
 
 class ReadOnlyList(list[Any]):
     """A JSON array that refuses to be changed."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-    __setattr__ = __delattr__ = _refuse
-    append = clear = extend = insert = pop = remove = _refuse
-    reverse = sort = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse_change
+    __setattr__ = __delattr__ = _refuse_change
+    append = clear = extend = insert = pop = remove = _refuse_change
+    reverse = sort = _refuse_change
 
     def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
         return [thaw_json(value) for value in self]
@@ -253,7 +253,7 @@ def freeze_json(value: Any, where: str) -> Any:
         ...
     TypeError: status.a: set is not a JSON value; use str, int, float, bool, ...
     """
-    return _checked(value, where, _same)
+    return _checked(value, where, _return_same)
 
 
 def freeze_written(value: Any, where: str) -> Any:
@@ -265,14 +265,14 @@ def freeze_written(value: Any, where: str) -> Any:
     return _checked(value, where, plain_scalar)
 
 
-def _same(value: Any) -> Any:
+def _return_same(value: Any) -> Any:
     return value
 
 
 def _checked(value: Any, where: str, plain: Callable[[Any], Any]) -> Any:
     try:
-        found = _frozen(value, LEVELS_MAX)
-        return _freeze(value, where, (), plain) if found is _UNUSUAL else found
+        found = _freeze_common(value, LEVELS_MAX)
+        return _freeze_any(value, where, (), plain) if found is _UNUSUAL else found
     except RecursionError:  # the author's own functions have nearly used up the stack
         raise ValueError(f"{where}: it contains itself, or is too deep") from None
     except TypeError:
@@ -296,13 +296,13 @@ def _close_coroutines(value: Any) -> None:
 _UNUSUAL: Any = object()
 
 
-def _frozen(value: Any, levels: int) -> Any:
+def _freeze_common(value: Any, levels: int) -> Any:
     """Apply `freeze_json` to common values; return _UNUSUAL for all others."""
     kind = type(value)
     if kind is dict:
-        return _frozen_mapping(value, levels - 1)
+        return _freeze_common_mapping(value, levels - 1)
     if kind is list or kind is tuple:
-        return _frozen_list(value, levels - 1)
+        return _freeze_common_list(value, levels - 1)
     if kind is int:
         return value if -(2**63) <= value < 2**63 else _UNUSUAL
     if kind is str:
@@ -316,7 +316,7 @@ def _frozen(value: Any, levels: int) -> Any:
     return _UNUSUAL
 
 
-def _frozen_mapping(value: dict[Any, Any], levels: int) -> Any:
+def _freeze_common_mapping(value: dict[Any, Any], levels: int) -> Any:
     if levels < 0:
         return _UNUSUAL
     found = {}
@@ -329,21 +329,21 @@ def _frozen_mapping(value: dict[Any, Any], levels: int) -> Any:
             (kind is str and item.isascii())
             or (kind is int and -(2**63) <= item < 2**63)
         ):
-            item = _frozen(item, levels)
+            item = _freeze_common(item, levels)
             if item is _UNUSUAL:
                 return _UNUSUAL
         found[key] = item
     return ReadOnlyDict(found)
 
 
-def _frozen_list(value: list[Any] | tuple[Any, ...], levels: int) -> Any:
+def _freeze_common_list(value: list[Any] | tuple[Any, ...], levels: int) -> Any:
     if levels < 0:
         return _UNUSUAL
     found = [
         item
         if ((kind := type(item)) is str and item.isascii())
         or (kind is int and -(2**63) <= item < 2**63)
-        else _frozen(item, levels)
+        else _freeze_common(item, levels)
         for item in value
     ]
     return _UNUSUAL if _UNUSUAL in found else ReadOnlyList(found)
@@ -358,14 +358,14 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _freeze(
+def _freeze_any(
     value: Any, where: str, around: tuple[Any, ...], plain: Callable[[Any], Any]
 ) -> Any:
     """Apply `freeze_json` to any value, with the values `around` it."""
     try:
         value = plain(value)
     except ValueError as problem:
-        raise ValueError(f"{_cut(where)}: {problem}") from None
+        raise ValueError(f"{_shorten_place(where)}: {problem}") from None
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -376,14 +376,14 @@ def _freeze(
         value = plain_model(value)
     if not isinstance(value, (Mapping, list, tuple)):
         raise TypeError(
-            f"{where}: {type_name(value)} is not a JSON value; {_remedy(value)}"
+            f"{where}: {type_name(value)} is not a JSON value; {_remedy_for(value)}"
         )
     if any(value is each for each in around):
-        raise ValueError(f"{_cut(where)}: it contains itself; leave that out")
+        raise ValueError(f"{_shorten_place(where)}: it contains itself; leave that out")
     if len(around) == LEVELS_MAX:
         raise ValueError(
-            f"{_cut(where)}: it is too deep, with more than {LEVELS_MAX} levels; write "
-            "it flat, or as a text"
+            f"{_shorten_place(where)}: it is too deep, with more than {LEVELS_MAX} "
+            "levels; write it flat, or as a text"
         )
     if type(value) is ReadOnlyDict or type(value) is ReadOnlyList:
         return value
@@ -391,11 +391,14 @@ def _freeze(
         return _freeze_mapping(value, where, (*around, value), plain)
     around = (*around, value)
     return ReadOnlyList(
-        [_freeze(item, f"{where}[{n}]", around, plain) for n, item in enumerate(value)]
+        [
+            _freeze_any(item, f"{where}[{n}]", around, plain)
+            for n, item in enumerate(value)
+        ]
     )
 
 
-def _cut(where: str) -> str:
+def _shorten_place(where: str) -> str:
     """The place of a deep value, without the middle of its path."""
     return where if len(where) <= _SHOWN * 2 else f"{where[:_SHOWN]}...{where[-9:]}"
 
@@ -403,7 +406,7 @@ def _cut(where: str) -> str:
 _USE = "use str, int, float, bool, None, dict or list"
 
 
-def _remedy(value: Any) -> str:
+def _remedy_for(value: Any) -> str:
     """Advice about the author's probable omission."""
     if isinstance(value, BaseException) or _is_error_class(value):
         return "it is an error: write `raise` before it, instead of `return`"
@@ -498,7 +501,7 @@ def _freeze_mapping(
             raise ValueError(
                 f"{where}: two of its keys are {key!r} in JSON; leave one out"
             )
-        found[key] = _freeze(item, f"{where}.{key}", around, plain)
+        found[key] = _freeze_any(item, f"{where}.{key}", around, plain)
     return ReadOnlyDict(found)
 
 
@@ -552,7 +555,7 @@ def digest(value: Any) -> str:
     """
     raw = canonical(value)
     if _has_whole_float(raw):  # it may be within a text, too: that is harmless
-        raw = canonical(_integral(value))
+        raw = canonical(_with_integers(value))
     return hashlib.blake2b(raw, digest_size=DIGEST_BYTES).hexdigest()
 
 
@@ -577,12 +580,12 @@ def _has_whole_float(raw: bytes) -> bool:
     return may is not None and _WHOLE_FLOAT.search(raw) is not None
 
 
-def _integral(value: Any) -> Any:
+def _with_integers(value: Any) -> Any:
     """Return the same value with whole numbers as integers, which JSON can write."""
     if isinstance(value, dict):
-        return {key: _integral(item) for key, item in value.items()}
+        return {key: _with_integers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_integral(item) for item in value]
+        return [_with_integers(item) for item in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     return value

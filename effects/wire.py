@@ -40,10 +40,10 @@ _CLASSES: dict[str, type] = {
 
 @cache
 def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple((each.name, _default(each)) for each in fields(cls) if each.compare)
+    return tuple((each.name, _default_of(each)) for each in fields(cls) if each.compare)
 
 
-def _default(each: Field[Any]) -> Any:
+def _default_of(each: Field[Any]) -> Any:
     if each.default is not MISSING:
         return each.default
     if each.default_factory is not MISSING:

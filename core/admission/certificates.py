@@ -104,7 +104,7 @@ def due(
 def trusted(authorities: Iterable[Authority], now: float) -> tuple[Authority, ...]:
     """The authorities of the bundle, the oldest first: all that are valid."""
     valid = (each for each in authorities if each.begins <= now < each.ends)
-    return tuple(sorted(valid, key=_age))
+    return tuple(sorted(valid, key=_age_order))
 
 
 def signer_of(
@@ -124,7 +124,7 @@ def signer_of(
     ]
     if ripe:
         return ripe[-1]
-    return min(valid, key=_since, default=None)
+    return min(valid, key=_publication_order, default=None)
 
 
 def published(
@@ -144,12 +144,12 @@ def published(
     )
 
 
-def _since(authority: Authority) -> tuple[float, float, str]:
+def _publication_order(authority: Authority) -> tuple[float, float, str]:
     known = inf if authority.published is None else authority.published
-    return known, *_age(authority)
+    return known, *_age_order(authority)
 
 
-def _age(authority: Authority) -> tuple[float, str]:
+def _age_order(authority: Authority) -> tuple[float, str]:
     return authority.begins, authority.id
 
 

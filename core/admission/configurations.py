@@ -139,19 +139,19 @@ def groups_of(handlers: Iterable[Handler]) -> tuple[Group, ...]:
         if handler.role not in ADMISSION or handler.webhook is None:
             continue
         webhook = handler.webhook._replace(operations=(), subresource=None)
-        filters = _expressible(handler.filters)
+        filters = _expressible_filters(handler.filters)
         own = Group("", handler.role, (handler,), webhook, filters)
-        place = _place(found, own)
+        place = _place_of_group(found, own)
         if place is None:
             found.append(own)
         else:
             found[place] = found[place]._replace(
                 handlers=(*found[place].handlers, handler)
             )
-    return tuple(_named(found))
+    return tuple(_name_groups(found))
 
 
-def _place(found: Sequence[Group], own: Group) -> int | None:
+def _place_of_group(found: Sequence[Group], own: Group) -> int | None:
     """The position of the group that a handler joins."""
     alike = [
         place
@@ -168,12 +168,12 @@ def _place(found: Sequence[Group], own: Group) -> int | None:
     return last if last in alike else None
 
 
-def _named(groups: Iterable[Group]) -> Iterator[Group]:
+def _name_groups(groups: Iterable[Group]) -> Iterator[Group]:
     """The groups with names: a single handler's own name, else the role's."""
     taken: set[str] = set()
     for each in groups:
         alone = len(each.handlers) == 1
-        base = _label(each.handlers[0].id if alone else each.role.value)
+        base = _dns_label(each.handlers[0].id if alone else each.role.value)
         name, number = base, 1
         while name in taken:
             number += 1
@@ -182,17 +182,17 @@ def _named(groups: Iterable[Group]) -> Iterator[Group]:
         yield each._replace(name=name)
 
 
-def _label(text: str) -> str:
+def _dns_label(text: str) -> str:
     """A DNS label (RFC 1123) that resembles a text.
 
-    >>> _label("Claims.shrinks_not/spec.size")
+    >>> _dns_label("Claims.shrinks_not/spec.size")
     'claims-shrinks-not-spec-size'
     """
     found = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].rstrip("-")
     return found or "webhook"
 
 
-def _expressible(filters: Filters) -> Filters:
+def _expressible_filters(filters: Filters) -> Filters:
     """The filters that a configuration can express; handlers check the rest.
 
     They are labels with a value, present or absent, and a field.
@@ -236,7 +236,8 @@ def configurations_of(
         webhooks = [
             spec
             for each in groups
-            if each.role is role and (spec := _spec(each, catalogue, about)) is not None
+            if each.role is role
+            and (spec := _webhook_spec(each, catalogue, about)) is not None
         ]
         found[role] = {
             "apiVersion": resource.api_version,
@@ -257,17 +258,17 @@ def persistent(
     ]
 
 
-def _spec(
+def _webhook_spec(
     group: Group, catalogue: Catalogue, about: Registration
 ) -> dict[str, Any] | None:
     """A webhook of a configuration; None if it has no rules."""
-    rules = _rules(group, catalogue)
+    rules = _rules_of(group, catalogue)
     if not rules:
         return None
     webhook = group.webhook
     spec: dict[str, Any] = {
         "name": f"{group.name}.{about.name}",
-        "clientConfig": _client(about.client, group.path),
+        "clientConfig": _client_config(about.client, group.path),
         "rules": rules,
         "failurePolicy": "Ignore" if webhook.ignore_failures else "Fail",
         "matchPolicy": webhook.match_policy,
@@ -297,7 +298,7 @@ def _side_effects(group: Group) -> str:
     return "NoneOnDryRun" if acts else "None"
 
 
-def _client(client: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _client_config(client: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The client configuration of one webhook, with its name at the end of the path."""
     found = dict(client)
     if (url := found.get("url")) is not None:
@@ -308,19 +309,19 @@ def _client(client: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
+def _rules_of(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
     """The rules of a webhook; handlers of one version and operations share a rule."""
     found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for handler in group.handlers:
         assert handler.selector is not None, "they are about kinds"
         assert handler.webhook is not None, "groups are of admission handlers"
-        operations = _operations(handler, handler.webhook)
+        operations = _operations_of(handler, handler.webhook)
         for each in kinds_of(handler.selector, catalogue):
             key = each.group, each.version, operations
             names = found.setdefault(key, [])
             names += (
                 name
-                for name in _resources(each.plural, handler.webhook.subresource)
+                for name in _resources_of(each.plural, handler.webhook.subresource)
                 if name not in names
             )
     return [
@@ -363,7 +364,7 @@ _OF_NODES = frozenset(
 )
 
 
-def _operations(handler: Handler, webhook: Webhook) -> tuple[str, ...]:
+def _operations_of(handler: Handler, webhook: Webhook) -> tuple[str, ...]:
     if webhook.operations:
         return webhook.operations
     if handler.rule.mutates:  # a deletion has nothing to change
@@ -371,7 +372,7 @@ def _operations(handler: Handler, webhook: Webhook) -> tuple[str, ...]:
     return ("*",)
 
 
-def _resources(plural: str, subresource: str | None) -> tuple[str, ...]:
+def _resources_of(plural: str, subresource: str | None) -> tuple[str, ...]:
     if subresource is None:
         return (plural,)
     return (
@@ -406,11 +407,11 @@ def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]
         return {}
     named = about.namespaces
     if named is not None and not has_patterns(named):
-        return {"matchExpressions": [_expression("In", named)]}
+        return {"matchExpressions": [_name_expression("In", named)]}
     if webhook.ignore_failures:
         return {}
     spared = [each for each in (*SYSTEM, about.namespace) if each]
-    return {"matchExpressions": [_expression("NotIn", sorted({*spared}))]}
+    return {"matchExpressions": [_name_expression("NotIn", sorted({*spared}))]}
 
 
 def is_asked(webhook: Webhook, about: Registration, request: Request) -> bool | None:
@@ -463,7 +464,7 @@ def _selects_namespace(selector: Mapping[str, Any], request: Request) -> bool | 
     return matches(selector, labels) if is_known else None
 
 
-def _expression(operator: str, values: Iterable[str]) -> dict[str, Any]:
+def _name_expression(operator: str, values: Iterable[str]) -> dict[str, Any]:
     return {"key": NAME_LABEL, "operator": operator, "values": [*values]}
 
 
@@ -554,7 +555,7 @@ def _namespace_condition(given: Iterable[str]) -> str:
     for each in given:
         said = ""
         for adds, pattern in steps_of(each):
-            fits = _namespace_fits(pattern)
+            fits = _namespace_expression(pattern)
             if adds:
                 said = f"({said} || {fits})" if said else fits
             else:
@@ -564,7 +565,7 @@ def _namespace_condition(given: Iterable[str]) -> str:
     return " || ".join((nowhere, *options))
 
 
-def _namespace_fits(pattern: str) -> str:
+def _namespace_expression(pattern: str) -> str:
     if not is_pattern(pattern):
         return f"(request.namespace == {literal(pattern)})"
     text = pattern.replace("*", ".*").replace("?", ".")
@@ -586,20 +587,20 @@ def _field_condition(filters: Filters) -> str:
     if not path or not all(map(is_sayable, path)):
         return ""
     now, before = (
-        _field_fits(each, path, filters.value) for each in ("object", "oldObject")
+        _field_expression(each, path, filters.value) for each in ("object", "oldObject")
     )
     found = f"object == null ? {before} : {now}" if now else ""
     return found if len(found) <= SIZE_MAX else ""
 
 
-def _field_fits(root: str, path: Path, value: Any) -> str:
+def _field_expression(root: str, path: Path, value: Any) -> str:
     """The condition that an object has a field and value; never an error. "" as above.
 
     For the filter, a null is absent. `has` and `in` fail if the parent is not a map.
 
-    >>> _field_fits("object", ("spec", "a-b"), "x").split(" && ")[:2]
+    >>> _field_expression("object", ("spec", "a-b"), "x").split(" && ")[:2]
     ['has(object.spec)', 'type(object.spec) == map']
-    >>> _field_fits("object", ("spec", "a-b"), "x").split(" && ")[2:4]
+    >>> _field_expression("object", ("spec", "a-b"), "x").split(" && ")[2:4]
     ["'a-b' in object.spec", "object.spec['a-b'] != null"]
     """
     steps, parent = [], root

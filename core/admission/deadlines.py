@@ -55,9 +55,9 @@ def late(handler: str | None, seconds: float) -> str:
     ['9', '0.3', '0']
     """
     return (
-        f"{handler or 'it'} was not done within {_shown(seconds)} s, the time of its "
-        "webhook less a margin for the way back; give it a longer timeout=, or less to "
-        "wait for"
+        f"{handler or 'it'} was not done within {_show_seconds(seconds)} s, the time "
+        "of its webhook less a margin for the way back; give it a longer timeout=, or "
+        "less to wait for"
     )
 
 
@@ -72,8 +72,9 @@ def crowded(handler: str | None, seconds: float, busy: Mapping[str, int]) -> str
     most = sorted(busy.items(), key=lambda each: (-each[1], each[0]))[:_NAMED_MAX]
     named = joined([f"{name} ({number})" for name, number in most] or ["others"])
     return (
-        f"{handler or 'it'} was not begun within {_shown(seconds)} s: calls of {named} "
-        "hold all threads; let them end in time, or raise call_threads in the settings"
+        f"{handler or 'it'} was not begun within {_show_seconds(seconds)} s: calls of "
+        f"{named} hold all threads; let them end in time, or raise call_threads in the "
+        "settings"
     )
 
 
@@ -81,6 +82,6 @@ def crowded(handler: str | None, seconds: float, busy: Mapping[str, int]) -> str
 _NAMED_MAX = 3
 
 
-def _shown(seconds: float) -> str:
+def _show_seconds(seconds: float) -> str:
     left = max(seconds, 0.0)
     return f"{left:.1f}".removesuffix(".0") if left >= 1 else f"{left:.1g}"

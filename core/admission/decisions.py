@@ -148,9 +148,9 @@ def response_of(decision: Decision) -> dict[str, Any]:
     request = decision.request
     response: dict[str, Any] = {"uid": request.uid, "allowed": decision.allowed}
     if not decision.allowed:
-        response["status"] = _status(decision)
+        response["status"] = _status_of_denial(decision)
     if decision.warnings:
-        response["warnings"] = _warnings(decision.warnings)
+        response["warnings"] = _valid_warnings(decision.warnings)
     if patch := decision.patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(orjson.dumps(patch)).decode()
@@ -161,10 +161,10 @@ def response_of(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _warnings(texts: Sequence[str]) -> list[str]:
+def _valid_warnings(texts: Sequence[str]) -> list[str]:
     """The warnings as valid HTTP headers; the API server drops all others.
 
-    >>> _warnings(["a\\nb"] * (WARNINGS_MAX + 2))[-2:]
+    >>> _valid_warnings(["a\\nb"] * (WARNINGS_MAX + 2))[-2:]
     ['a b', 'and 2 more warnings']
     """
     found = [_CONTROL.sub(" ", each)[:CAUSE_LENGTH_MAX] for each in texts]
@@ -172,7 +172,7 @@ def _warnings(texts: Sequence[str]) -> list[str]:
     return [*found[:WARNINGS_MAX], f"and {more} more warnings"] if more > 0 else found
 
 
-def _status(decision: Decision) -> Mapping[str, Any]:
+def _status_of_denial(decision: Decision) -> Mapping[str, Any]:
     """The status of a denial; a denial about fields resembles the API server's own."""
     status: dict[str, Any] = {"code": decision.code, "message": decision.message}
     if decision.code == 403:

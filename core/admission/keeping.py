@@ -131,10 +131,10 @@ class Keeper(NamedTuple):
         None if it leads nowhere else, or to a Service, which is in front of all of
         them.
         """
-        if stored is None or self.written is None or self._foreign(stored):
+        if stored is None or self.written is None or self._reason_of_foreign(stored):
             return None
-        is_newest = self.process >= max(_listed(stored), default="")
-        if is_newest and not self._waits(now, RETURN_SECONDS):
+        is_newest = self.process >= max(_listed_processes(stored), default="")
+        if is_newest and not self._is_waiting(now, RETURN_SECONDS):
             return None
         own = {each["clientConfig"].get("url") for each in wanted["webhooks"]}
         for each in stored.get("webhooks") or []:
@@ -159,34 +159,38 @@ class Keeper(NamedTuple):
             return self._replace(silent="").look(wanted, stored, now)
         webhooks: Webhooks = thaw_json(wanted["webhooks"])
         if stored is None:
-            return self._made(wanted) if webhooks else Move(self)
-        if problem := self._foreign(stored):
+            return self._recreate(wanted) if webhooks else Move(self)
+        if problem := self._reason_of_foreign(stored):
             return Move(self, problem=problem, agrees=False) if webhooks else Move(self)
         if self.written is None:
-            may_return = _listed(stored) or self._waits(now, RETURN_SECONDS)
+            may_return = _listed_processes(stored) or self._is_waiting(
+                now, RETURN_SECONDS
+            )
             if may_return and _are_of_other_kinds(webhooks, stored):
-                return self._doubting(stored, now, is_asked=bool(webhooks))
+                return self._doubt_others(stored, now, is_asked=bool(webhooks))
             # The list may name killed processes: living ones will return.
-            return self._write(webhooks, stored, ())
-        listed = _listed(stored)
+            return self._write_webhooks(webhooks, stored, ())
+        listed = _listed_processes(stored)
         newest = max(listed, default="")
         if self.process >= newest:
             patience = RETURN_SECONDS if answers else SILENT_SECONDS
-            return self._decide(webhooks, stored, self._waits(now, patience))
-        if self._agrees(self.written, webhooks, stored):
-            return self._stay(stored)
-        overruled = self._overruled(webhooks, stored)
+            return self._decide_as_newest(
+                webhooks, stored, self._is_waiting(now, patience)
+            )
+        if self._is_as_wanted(self.written, webhooks, stored):
+            return self._stay_listed(stored)
+        overruled = self._yield_to_stored(webhooks, stored)
         is_news = not answers and newest != self.silent
-        if self._waits(now, DOUBT_SECONDS) and not is_news:
+        if self._is_waiting(now, DOUBT_SECONDS) and not is_news:
             return overruled
         older = (each for each in listed if each < self.process)
-        patch = self._patch(stored, (*older, self.process))
+        patch = self._patch_of(stored, (*older, self.process))
         keeper = overruled.keeper._replace(
             doubted=now, silent="" if answers else newest
         )
         return overruled._replace(keeper=keeper, effect=patch)
 
-    def _doubting(self, stored: Manifest, now: float, *, is_asked: bool) -> Move:
+    def _doubt_others(self, stored: Manifest, now: float, *, is_asked: bool) -> Move:
         """The move if processes of another operator may maintain the configuration.
 
         That is a problem if this operator is to be called, too.
@@ -195,7 +199,7 @@ class Keeper(NamedTuple):
         may have been killed: living ones return.
         """
         problem = (
-            f"{_label(stored)} is that of another operator {self.operator!r}, whose "
+            f"{_label_of(stored)} is that of another operator {self.operator!r}, whose "
             "webhooks are about other kinds, so it is left as it is; give one of them "
             "another --name"
         )
@@ -203,59 +207,67 @@ class Keeper(NamedTuple):
         if self.doubted is not None:
             return move
         keeper = self._replace(doubted=now)
-        return move._replace(keeper=keeper, effect=self._patch(stored, ()))
+        return move._replace(keeper=keeper, effect=self._patch_of(stored, ()))
 
-    def _waits(self, now: float, patience: float) -> bool:
+    def _is_waiting(self, now: float, patience: float) -> bool:
         """Whether the processes that it has doubted may still return."""
         return self.doubted is not None and now - self.doubted < patience
 
-    def _made(self, wanted: Manifest) -> Move:
-        mended = f"somebody has deleted {_label(wanted)}; it is there again"
-        return Move(self, self._create(wanted), mended=mended if self.written else "")
+    def _recreate(self, wanted: Manifest) -> Move:
+        mended = f"somebody has deleted {_label_of(wanted)}; it is there again"
+        return Move(
+            self, self._creation_of(wanted), mended=mended if self.written else ""
+        )
 
-    def _create(self, wanted: Manifest) -> Create:
+    def _creation_of(self, wanted: Manifest) -> Create:
         metadata = {
             **wanted["metadata"],
             "labels": {MANAGED_BY: "fnop"},
-            "annotations": {**self._own, SERVED_BY: self.process},
+            "annotations": {**self._own_annotations, SERVED_BY: self.process},
         }
         return Create({**wanted, "metadata": metadata})
 
-    def _decide(self, webhooks: Webhooks, stored: Manifest, waits: bool) -> Move:
+    def _decide_as_newest(
+        self, webhooks: Webhooks, stored: Manifest, waits: bool
+    ) -> Move:
         """The move of the newest process, if it waits for no newer one."""
         assert self.written is not None, "it has written before it looks again"
         is_written = same_json(self.written.asked, webhooks)
-        if is_written and self._agrees(self.written, webhooks, stored):
-            return self._stay(stored)
-        listed = _listed(stored)
+        if is_written and self._is_as_wanted(self.written, webhooks, stored):
+            return self._stay_listed(stored)
+        listed = _listed_processes(stored)
         if listed and waits:  # the newer one may be alive; an ending one empties it
-            return self._overruled(webhooks, stored)
-        move = self._write(webhooks, stored, listed)
+            return self._yield_to_stored(webhooks, stored)
+        move = self._write_webhooks(webhooks, stored, listed)
         if not (is_written and self.leads):
             return move
-        mended = f"somebody has changed {_label(stored)}; it is as before"
+        mended = f"somebody has changed {_label_of(stored)}; it is as before"
         return move._replace(mended=mended)
 
-    def _agrees(self, written: Written, webhooks: Webhooks, stored: Manifest) -> bool:
+    def _is_as_wanted(
+        self, written: Written, webhooks: Webhooks, stored: Manifest
+    ) -> bool:
         """Whether the webhooks are in the cluster as wanted."""
         found = stored.get("webhooks") or []
-        if OWNER not in _annotations(stored):
+        if OWNER not in _annotations_of(stored):
             return False
         if not same_json(written.asked, webhooks):
-            return _covers(found, webhooks)
-        return same_json(found, [_trusting(each, stored) for each in written.stored])
+            return _is_stored_form(found, webhooks)
+        return same_json(
+            found, [_with_stored_authority(each, stored) for each in written.stored]
+        )
 
-    def _write(
+    def _write_webhooks(
         self, webhooks: Webhooks, stored: Manifest, others: Iterable[str]
     ) -> Move:
-        found = [_trusting(each, stored) for each in webhooks]
-        return Move(self, self._patch(stored, (*others, self.process), found))
+        found = [_with_stored_authority(each, stored) for each in webhooks]
+        return Move(self, self._patch_of(stored, (*others, self.process), found))
 
-    def _stay(self, stored: Manifest) -> Move:
-        listed = _listed(stored)
+    def _stay_listed(self, stored: Manifest) -> Move:
+        listed = _listed_processes(stored)
         if self.process in listed:
             return Move(self)
-        return Move(self, self._patch(stored, (*listed, self.process)))
+        return Move(self, self._patch_of(stored, (*listed, self.process)))
 
     def wrote(self, wanted: Manifest, answer: Manifest) -> Keeper:
         """Return the keeper after the API server's answer to a webhooks write."""
@@ -268,26 +280,26 @@ class Keeper(NamedTuple):
         self, groups: Iterable[Group], stored: Manifest | None, now: float
     ) -> Move:
         """The move of a process that ends: the last one keeps persistent webhooks."""
-        if stored is None or self.written is None or self._foreign(stored):
+        if stored is None or self.written is None or self._reason_of_foreign(stored):
             return Move(self, last=True)
-        others = _listed(stored) - {self.process}
+        others = _listed_processes(stored) - {self.process}
         if others and self.leaving is None:
             keeper = self._replace(leaving=now)
-            return Move(keeper, self._patch(stored, ()), note=self._awaited)
+            return Move(keeper, self._patch_of(stored, ()), note=self._words_for_wait)
         if others:
             note = (
-                f"the webhooks of {_label(stored)} stay registered, as other processes "
-                f"of the operator {self.operator!r} keep them"
+                f"the webhooks of {_label_of(stored)} stay registered, as other "
+                f"processes of the operator {self.operator!r} keep them"
             )
             return Move(self, note=note, last=True)
         if self.leaving is not None and now - self.leaving < RETURN_SECONDS:
-            return Move(self, note=self._awaited)
+            return Move(self, note=self._words_for_wait)
         kept = persistent({**stored, "webhooks": stored.get("webhooks") or []}, groups)
         stays = tuple(str(each["name"]) for each in kept)
-        return Move(self, self._patch(stored, (), kept), last=True, stays=stays)
+        return Move(self, self._patch_of(stored, (), kept), last=True, stays=stays)
 
     @property
-    def _awaited(self) -> str:
+    def _words_for_wait(self) -> str:
         return (
             f"the end waits up to {RETURN_SECONDS:g} s for other processes of the "
             f"operator {self.operator!r} to say that they keep the webhooks; killed "
@@ -300,19 +312,23 @@ class Keeper(NamedTuple):
         Otherwise their webhooks would be called, and their failure policy would decide.
         The webhooks of other living processes stay.
         """
-        if stored is None or self._foreign(stored) or not stored.get("webhooks"):
+        if (
+            stored is None
+            or self._reason_of_foreign(stored)
+            or not stored.get("webhooks")
+        ):
             return Move(self, last=True)
-        listed = _listed(stored)
+        listed = _listed_processes(stored)
         if listed and self.leaving is None:
             keeper = self._replace(leaving=now)
-            return Move(keeper, self._patch(stored, ()))
+            return Move(keeper, self._patch_of(stored, ()))
         if listed:
             return Move(self, last=True)
         if self.leaving is not None and now - self.leaving < RETURN_SECONDS:
             return Move(self)
-        return Move(self, self._patch(stored, (), ()), last=True)
+        return Move(self, self._patch_of(stored, (), ()), last=True)
 
-    def _patch(
+    def _patch_of(
         self,
         stored: Manifest,
         listed: Iterable[str],
@@ -320,7 +336,7 @@ class Keeper(NamedTuple):
     ) -> Patch:
         """A change of the list, and of the webhooks, for this version of the object."""
         found = stored["metadata"]
-        annotations = {**self._own, SERVED_BY: " ".join(sorted({*listed}))}
+        annotations = {**self._own_annotations, SERVED_BY: " ".join(sorted({*listed}))}
         metadata: dict[str, Any] = {
             "resourceVersion": found["resourceVersion"],
             "annotations": annotations,
@@ -332,20 +348,20 @@ class Keeper(NamedTuple):
         return Patch(Target(CONFIGURATIONS[self.role].plural, found["name"]), merge)
 
     @property
-    def _own(self) -> dict[str, str]:
+    def _own_annotations(self) -> dict[str, str]:
         """The annotations of its configuration that identify its operator."""
         place = {NAMESPACE: self.namespace} if self.namespace else {}
         return {OWNER: self.operator, **place}
 
-    def _foreign(self, stored: Manifest) -> str:
+    def _reason_of_foreign(self, stored: Manifest) -> str:
         """The reason why a configuration belongs to another operator; "" if not."""
         if is_kept_by(self.operator, stored):
-            return self._elsewhere(stored)
-        owner = _annotations(stored).get(OWNER)
+            return self._note_of_elsewhere(stored)
+        owner = _annotations_of(stored).get(OWNER)
         uid = stored["metadata"].get("uid")
         if owner is None and self.written is not None and uid == self.written.uid:
             return ""  # another client has edited the operator's own
-        label = _label(stored)
+        label = _label_of(stored)
         if owner is None:
             return (
                 f"{label} is somebody else's (it has no annotation {OWNER}), so it is "
@@ -359,45 +375,46 @@ class Keeper(NamedTuple):
             "--webhook-name"
         )
 
-    def _elsewhere(self, stored: Manifest) -> str:
+    def _note_of_elsewhere(self, stored: Manifest) -> str:
         """The note that another installation maintains a configuration, else "".
 
         A process on a developer's machine is a different installation from one in a
         namespace. An empty configuration may be taken over: that installation has
         ended.
         """
-        place = _annotations(stored).get(NAMESPACE)
+        place = _annotations_of(stored).get(NAMESPACE)
         if place in (None, self.namespace) or not stored.get("webhooks"):
             return ""
         return (
-            f"{_label(stored)} is that of the operator {self.operator!r} in the "
+            f"{_label_of(stored)} is that of the operator {self.operator!r} in the "
             f"namespace {place}, so it is left as it is and does not lead to this "
             "one; give one of them another --webhook-name, or delete the configuration "
             "if that operator is gone"
         )
 
-    def _overruled(self, webhooks: Webhooks, stored: Manifest) -> Move:
+    def _yield_to_stored(self, webhooks: Webhooks, stored: Manifest) -> Move:
         """The move of a process whose webhooks differ from those in the cluster.
 
         A replica may learn about a new authority later than the others: that passes.
         """
-        stay = self._stay(stored)
+        stay = self._stay_listed(stored)
         keeper = stay.keeper._replace(leads=False)
         move = stay._replace(keeper=keeper, agrees=False)
         found = stored.get("webhooks") or []
-        if _covers(found, [*map(_without_authority, webhooks)]):
+        if _is_stored_form(found, [*map(_without_authority, webhooks)]):
             return move
         newer = f"a newer process of an operator {self.operator!r}"
-        if _covers(found, [*map(_without_address, webhooks)]):
+        if _is_stored_form(found, [*map(_without_address, webhooks)]):
             note = (
-                f"{_label(stored)} leads to {newer}, which has another address, so "
+                f"{_label_of(stored)} leads to {newer}, which has another address, so "
                 "this one is not asked; give them one address with --webhook-service "
                 "or --webhook-url"
             )
         else:
             note = (
-                f"{_label(stored)} is kept by {newer}, whose webhooks are different; "
-                "if that is another operator, give one of them another --name"
+                f"{_label_of(stored)} is kept by {newer}, whose webhooks are "
+                "different; if that is another operator, give one of them another "
+                "--name"
             )
         return move._replace(note=note)
 
@@ -428,7 +445,7 @@ def is_kept_by(operator: str, stored: Manifest) -> bool:
     >>> is_kept_by("a", {"metadata": {}})
     False
     """
-    return _annotations(stored).get(OWNER) == operator
+    return _annotations_of(stored).get(OWNER) == operator
 
 
 def secret_of(operator: str) -> str:
@@ -494,19 +511,19 @@ def unreached(groups: Iterable[Group], catalogue: Catalogue) -> str:
     return f"no webhook leads to the admission handlers {joined(idle)}: {why}"
 
 
-def _label(manifest: Manifest) -> str:
+def _label_of(manifest: Manifest) -> str:
     return f"{manifest['kind']} {manifest['metadata']['name']}"
 
 
-def _annotations(stored: Manifest) -> Mapping[str, Any]:
+def _annotations_of(stored: Manifest) -> Mapping[str, Any]:
     return stored["metadata"].get("annotations") or {}
 
 
-def _listed(stored: Manifest) -> frozenset[str]:
-    return frozenset(str(_annotations(stored).get(SERVED_BY) or "").split())
+def _listed_processes(stored: Manifest) -> frozenset[str]:
+    return frozenset(str(_annotations_of(stored).get(SERVED_BY) or "").split())
 
 
-def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
+def _with_stored_authority(webhook: Manifest, stored: Manifest) -> Manifest:
     """Return a webhook with an authority that another client set (cert-manager).
 
     A webhook that names an authority itself stays as it is.
@@ -559,17 +576,21 @@ def _without_address(webhook: Manifest) -> Manifest:
     return {key: value for key, value in webhook.items() if key != "clientConfig"}
 
 
-def _covers(stored: Any, asked: Any) -> bool:
+def _is_stored_form(stored: Any, asked: Any) -> bool:
     """Whether the API server may have stored this after a request for that.
 
     It adds defaults; before 1.27 it drops match conditions.
     """
     if isinstance(asked, Mapping) and isinstance(stored, Mapping):
         return all(
-            _covers(stored[key], value) if key in stored else key == "matchConditions"
+            _is_stored_form(stored[key], value)
+            if key in stored
+            else key == "matchConditions"
             for key, value in asked.items()
         )
     if isinstance(asked, (list, tuple)) and isinstance(stored, (list, tuple)):
         pairs = zip(stored, asked, strict=False)
-        return len(stored) == len(asked) and all(_covers(*pair) for pair in pairs)
+        return len(stored) == len(asked) and all(
+            _is_stored_form(*pair) for pair in pairs
+        )
     return same_json(stored, asked)

@@ -225,7 +225,7 @@ class _Course:
             tuple(self.warnings),
             self.request.object,
             tuple(self.lines),
-            self._subject() if self.denials else None,
+            self._subject_of_request() if self.denials else None,
         )
 
     # ------------------------------------------------------------- one handler
@@ -235,29 +235,29 @@ class _Course:
         webhook = handler.webhook
         assert webhook is not None, "admission handlers have the options of a webhook"
         try:
-            if not self._concerns(handler, webhook):
+            if not self._is_called_for(handler, webhook):
                 return
         except BaseException as problem:
             self.asked.append(handler.id)
-            yield from self._weigh(handler, webhook, failure_of(problem))
+            yield from self._weigh_failure(handler, webhook, failure_of(problem))
             return
         self.asked.append(handler.id)
         if not self.reviewer.filled and self._asks_index(handler):
-            self._fails(handler, webhook, _NOT_FILLED)
+            self._apply_failure_policy(handler, webhook, _NOT_FILLED)
             return
         if handler.function and self.request.dry_run and not webhook.side_effects:
-            self._fails(handler, webhook, _NO_DRY_RUN)
+            self._apply_failure_policy(handler, webhook, _NO_DRY_RUN)
             return
-        self._warn_of_unread(handler)
-        ending = yield from self._attempt(handler, self.request)
-        result, after = self._result(handler, ending)
+        self._warn_unread_object(handler)
+        ending = yield from self._run_attempt(handler, self.request)
+        result, after = self._result_of_attempt(handler, ending)
         self.warnings += ending.warnings
         if result is None:
             self.request = after
         else:
-            yield from self._weigh(handler, webhook, result)
+            yield from self._weigh_failure(handler, webhook, result)
 
-    def _warn_of_unread(self, handler: Handler) -> None:
+    def _warn_unread_object(self, handler: Handler) -> None:
         """Warn if a handler judges without the old object, because it cannot read it.
 
         Rules that compare with the old object do not hold then.
@@ -269,18 +269,20 @@ class _Course:
             text = f"judges without the stored object, which it cannot read: {problem}"
             self.warnings.append(f"{handler.id} {text}")
             said = f"{handler.label} {text}"
-            self.lines.append(Say("warning", said, self._subject(), handler.id))
+            self.lines.append(
+                Say("warning", said, self._subject_of_request(), handler.id)
+            )
 
-    def _weigh(
+    def _weigh_failure(
         self, handler: Handler, webhook: Webhook, failure: Failure
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
         """Deny, warn, or apply the failure policy, depending on a failure's meaning."""
         if failure.misfit and webhook.ratcheting and self._cannot_read_stored(failure):
-            self._passes_by(handler, failure)
-        elif meant := _meant(failure):
-            yield from self._judge(handler, webhook, meant)
+            self._admit_unjudged(handler, failure)
+        elif meant := _intended_denials(failure):
+            yield from self._judge_failures(handler, webhook, meant)
         else:
-            self._fails(handler, webhook, failure)
+            self._apply_failure_policy(handler, webhook, failure)
 
     def _cannot_read_stored(self, failure: Failure) -> bool:
         """Whether only the stored object does not fit, but the new one does.
@@ -289,37 +291,39 @@ class _Course:
         """
         return failure.misfit == "former" or self.request.operation == "DELETE"
 
-    def _passes_by(self, handler: Handler, failure: Failure) -> None:
+    def _admit_unjudged(self, handler: Handler, failure: Failure) -> None:
         """Admit a write without answer from a handler that cannot read the object."""
         text = f"{handler.id} is not asked, as it cannot read the stored object"
-        self.warnings.append(f"{text}: {_words(failure)}")
+        self.warnings.append(f"{text}: {_words_of_failure(failure)}")
         said = f"{handler.label} is not asked: {failure}"
-        self.lines.append(Say("warning", said, self._subject(), handler.id))
+        self.lines.append(Say("warning", said, self._subject_of_request(), handler.id))
 
-    def _judge(
+    def _judge_failures(
         self, handler: Handler, webhook: Webhook, meant: tuple[Failure, ...]
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
         """Deny new errors of the write, and warn about errors that existed before."""
         before: Counter[_Said] = Counter()
         is_misfit = all(each.misfit for each in meant)
         if is_excusable(handler) or (is_misfit and webhook.ratcheting):
-            before = yield from self._said_before(handler, webhook, always=is_misfit)
+            before = yield from self._former_denials(handler, webhook, always=is_misfit)
         new, old = [], []
         for each in meant:
-            said = _said(each)
-            if before[said] and not self._changes(each.field):
+            said = _said_by_denial(each)
+            if before[said] and not self._has_changed_field(each.field):
                 before[said] -= 1
                 old.append(each)
             else:
                 new.append(each)
-        self.denials += (_denial(handler, each) for each in new)
-        self.warnings += (f"{_words(e)} (as it was before this change)" for e in old)
+        self.denials += (_denial_of(handler, each) for each in new)
+        self.warnings += (
+            f"{_words_of_failure(e)} (as it was before this change)" for e in old
+        )
         if new:
-            self._report(handler, "denied", new)
+            self._log_denials(handler, "denied", new)
         elif old:
-            self._report(handler, "warned of what was wrong before", old)
+            self._log_denials(handler, "warned of what was wrong before", old)
 
-    def _changes(self, field: str) -> bool:
+    def _has_changed_field(self, field: str) -> bool:
         """Whether the write changes the field that a denial names.
 
         For a mapping or a list, it is unknown which part is wrong. An element of a list
@@ -340,7 +344,7 @@ class _Course:
         )
         return not are_alike and not same_json(was, now)
 
-    def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
+    def _is_called_for(self, handler: Handler, webhook: Webhook) -> bool:
         """Whether a handler is called for the request; raises the error of a filter."""
         request = self.request
         return (
@@ -349,10 +353,10 @@ class _Course:
             and _may_change(handler, request.operation)
             and self.reviewer.is_about(handler, request)
             and self._is_served(webhook)
-            and sees(handler, self._situation(handler, request))
+            and sees(handler, self._situation_of(handler, request))
         )
 
-    def _labels(self) -> Iterator[Mapping[str, Any]]:
+    def _labels_of_objects(self) -> Iterator[Mapping[str, Any]]:
         """The labels of the new object, and of the old one.
 
         A webhook is called if either is selected (Kubernetes: objectSelector).
@@ -368,7 +372,7 @@ class _Course:
         """
         request, settings = self.request, self.reviewer.settings
         if settings.selector and not any(
-            fits(settings.selector, labels) for labels in self._labels()
+            fits(settings.selector, labels) for labels in self._labels_of_objects()
         ):
             return False
         given, place = settings.namespaces, request.namespace
@@ -386,15 +390,15 @@ class _Course:
         reviewer = self.reviewer
         return is_own(self.request, reviewer.account, reviewer.settings.marker)
 
-    def _situation(self, handler: Handler, request: Request) -> Situation:
+    def _situation_of(self, handler: Handler, request: Request) -> Situation:
         return self.reviewer.situation(handler, request, self.resource, self.now)
 
-    def _attempt(
+    def _run_attempt(
         self, handler: Handler, request: Request
     ) -> Generator[Perform, tuple[Now, Outcome], Ending]:
         """One attempt of a handler to answer, with all its requests."""
         live, journal = LiveCache(), Journal()
-        situation = self._situation(handler, request)
+        situation = self._situation_of(handler, request)
         while True:
             found = advance(situation, journal, live, ())
             self._tell(handler, found.lines)
@@ -402,11 +406,11 @@ class _Course:
                 return found.end
             effect = found.asks
             assert effect is not None, "an attempt asks for something, or ends"
-            now, outcome = yield from self._performed(handler, effect)
+            now, outcome = yield from self._perform_effect(handler, effect)
             entry = JournalEntry(digest_of(effect), outcome, now.wall)
             journal = (*journal, entry)
 
-    def _performed(
+    def _perform_effect(
         self, handler: Handler, effect: Effect
     ) -> Generator[Perform, tuple[Now, Outcome], tuple[Now, Outcome]]:
         """Return the outcome of an effect of a conversation, which may only read."""
@@ -414,13 +418,13 @@ class _Course:
             self._tell(handler, (effect,))
             return self.now, Answer()
         if not (rule_of(effect).reads or isinstance(effect, Call)):
-            return self.now, Refused(400, _not_here(effect), "NotHere")
+            return self.now, Refused(400, _refusal_of_effect(effect), "NotHere")
         if isinstance(effect, Call) and self._is_dry(handler):
             return self.now, Refused(400, _NO_CALL_IN_DRY_RUN, "DryRun")
         key = digest_of(effect)
         if key in self.called:
             return self.now, self.called[key]
-        asked = self._command(handler, effect)
+        asked = self._command_for(handler, effect)
         if isinstance(asked, Refused):
             return self.now, asked
         self.now, outcome = yield asked
@@ -434,7 +438,7 @@ class _Course:
         acts = webhook is not None and webhook.side_effects
         return self.request.dry_run and not acts
 
-    def _command(self, handler: Handler, effect: Effect) -> Perform | Refused:
+    def _command_for(self, handler: Handler, effect: Effect) -> Perform | Refused:
         """The command for a read or a call; `Refused` for a kind that is not served."""
         self.serial += 1
         match effect:
@@ -444,7 +448,10 @@ class _Course:
                 name = ""
             case Call() | Random():
                 return Perform(
-                    self.serial, effect, subject=self._subject(), handler=handler.id
+                    self.serial,
+                    effect,
+                    subject=self._subject_of_request(),
+                    handler=handler.id,
                 )
             case _:
                 raise AssertionError("only reads and calls are performed here")
@@ -457,13 +464,13 @@ class _Course:
             within = None
         return Perform(
             *(self.serial, effect, resource, within, name or None),
-            subject=self._subject(),
+            subject=self._subject_of_request(),
             handler=handler.id,
         )
 
     # ------------------------------------------------------------- what follows
 
-    def _result(
+    def _result_of_attempt(
         self, handler: Handler, ending: Ending
     ) -> tuple[Failure | None, Request]:
         """Return an attempt's failure, else the request with the changed object."""
@@ -477,27 +484,27 @@ class _Course:
                 case Log():
                     self._tell(handler, (effect,))
                 case Return(value=value) if _is_refusal(value):
-                    return _misuse(_NO_VERDICT), self.request
+                    return _misuse_failure(_NO_VERDICT), self.request
                 case Return(value=value):
                     if value is not True:
                         text = f"{handler.label}: {_NO_RESULT}"
                         self._tell(handler, (Log("warning", text),))
                 case _:
-                    return _misuse(_not_here(effect)), self.request
+                    return _misuse_failure(_refusal_of_effect(effect)), self.request
         if not changes:
             return None, self.request
         if not handler.rule.mutates:
-            return _misuse(_ONLY_LOOKS), self.request
+            return _misuse_failure(_ONLY_LOOKS), self.request
         if self.request.object is None:
             return None, self.request  # a deletion changes nothing
         try:
-            after = _changed(self.request.object, changes)
+            after = _apply_changes(self.request.object, changes)
         except OperationFailed as problem:
-            return _misuse(str(problem)), self.request
-        self._warn_of_lost(handler, after)
+            return _misuse_failure(str(problem)), self.request
+        self._warn_lost_change(handler, after)
         return None, self.request._replace(object=after)
 
-    def _warn_of_lost(self, handler: Handler, after: Mapping[str, Any]) -> None:
+    def _warn_lost_change(self, handler: Handler, after: Mapping[str, Any]) -> None:
         """Log that the API server will ignore a change for another endpoint.
 
         If a kind has a status subresource, a write of the object keeps the status, and
@@ -515,9 +522,9 @@ class _Course:
             f"a write of {'/'.join(filter(None, (self.resource.plural, subresource)))}"
             f"; declare a handler with {remedy} for that"
         )
-        self.lines.append(Say("warning", text, self._subject(), handler.id))
+        self.lines.append(Say("warning", text, self._subject_of_request(), handler.id))
 
-    def _said_before(
+    def _former_denials(
         self, handler: Handler, webhook: Webhook, *, always: bool
     ) -> Generator[Perform, tuple[Now, Outcome], Counter[_Said]]:
         """The denial texts that an update to the stored object itself would get.
@@ -535,34 +542,41 @@ class _Course:
         is_dry = request.dry_run or webhook.side_effects
         same = request._replace(operation="UPDATE", object=request.old, dry_run=is_dry)
         try:
-            if not sees(handler, self._situation(handler, same)):
+            if not sees(handler, self._situation_of(handler, same)):
                 return Counter()
         except BaseException as problem:  # a filter failed: its answer is unknown
             failure = failure_of(problem)
-            return Counter(map(_said, _meant(failure) if failure.misfit else ()))
+            return Counter(
+                map(
+                    _said_by_denial,
+                    _intended_denials(failure) if failure.misfit else (),
+                )
+            )
         said = len(self.lines)
-        ending = yield from self._attempt(handler, same)
+        ending = yield from self._run_attempt(handler, same)
         del self.lines[said:]  # it has already logged that
         if ending.failure is None:
             return Counter()
-        return Counter(map(_said, _meant(ending.failure)))
+        return Counter(map(_said_by_denial, _intended_denials(ending.failure)))
 
-    def _fails(self, handler: Handler, webhook: Webhook, failure: Failure) -> None:
+    def _apply_failure_policy(
+        self, handler: Handler, webhook: Webhook, failure: Failure
+    ) -> None:
         """A handler gave no answer: apply its failure policy."""
-        self._complain(handler, failure)
+        self._log_no_answer(handler, failure)
         if webhook.ignore_failures:
             unchecked = f"{handler.id} gave no answer, so this write is not checked"
-            self.warnings.append(f"{unchecked}: {_words(failure)}")
+            self.warnings.append(f"{unchecked}: {_words_of_failure(failure)}")
         else:
-            self.denials.append(_denial(handler, failure))
+            self.denials.append(_denial_of(handler, failure))
 
-    def _complain(self, handler: Handler, failure: Failure) -> None:
+    def _log_no_answer(self, handler: Handler, failure: Failure) -> None:
         shown = None if failure.is_expected else failure.exception
         self.lines.append(
             Say(
                 "error",
                 f"{handler.label} gave no answer: {failure}",
-                self._subject(),
+                self._subject_of_request(),
                 handler.id,
                 error=str(failure),
                 exception=shown,
@@ -570,16 +584,18 @@ class _Course:
             )
         )
 
-    def _report(self, handler: Handler, verb: str, failures: Sequence[Failure]) -> None:
+    def _log_denials(
+        self, handler: Handler, verb: str, failures: Sequence[Failure]
+    ) -> None:
         """Log denials, or excused ones, with the user, in one line."""
         request = self.request
         who = f" by {shortened(request.user)}" if request.user else ""
-        words = shortened(_told(failures))
+        words = shortened(_words_of_failures(failures))
         self.lines.append(
             Say(
                 "debug" if request.dry_run else "info",
                 f"{handler.label} {verb} the {request.operation}{who}: {words}",
-                self._subject(),
+                self._subject_of_request(),
                 handler.id,
             )
         )
@@ -590,14 +606,14 @@ class _Course:
                 Say(
                     line.level,
                     line.message,
-                    self._subject(),
+                    self._subject_of_request(),
                     handler.id,
                     tuple(sorted(line.fields.items())),
                     exception=line.exception,
                 )
             )
 
-    def _subject(self) -> Subject:
+    def _subject_of_request(self) -> Subject:
         request, body = self.request, Body(self.request.present)
         return Subject(
             self.resource.key,
@@ -620,7 +636,9 @@ def _may_change(handler: Handler, operation: str) -> bool:
     return handler.webhook is not None and handler.webhook.operations == ("DELETE",)
 
 
-def _changed(found: dict[str, Any], changes: list[Patch | Transform]) -> dict[str, Any]:
+def _apply_changes(
+    found: dict[str, Any], changes: list[Patch | Transform]
+) -> dict[str, Any]:
     """The object after the changes of one handler, in their order."""
     after: Any = found
     for change in changes:
@@ -628,23 +646,25 @@ def _changed(found: dict[str, Any], changes: list[Patch | Transform]) -> dict[st
             after = transformed(change.change, after)
             continue
         if change.merge is not None:
-            path = next(_replaced(change.merge, after), None)
+            path = next(_lost_paths(change.merge, after), None)
             if path is not None:
                 raise OperationFailed(
                     f"{'.'.join(path)} is no mapping, and the patch would replace it"
                 )
             after = applied(change.merge, after)
         after = operated(change.json, after)
-    result: dict[str, Any] = _thawed(after, found)
+    result: dict[str, Any] = _thaw_value(after, found)
     return result
 
 
-def _replaced(merge: Mapping[str, Any], found: Any, path: Path = ()) -> Iterator[Path]:
+def _lost_paths(
+    merge: Mapping[str, Any], found: Any, path: Path = ()
+) -> Iterator[Path]:
     """The fields that are not mappings, but are mappings in the merge patch.
 
     The user made a mistake there, and the patch would hide it.
 
-    >>> [*_replaced({"spec": {"a": 1}}, {"spec": "x"})], [*_replaced({"a": {}}, {})]
+    >>> [*_lost_paths({"spec": {"a": 1}}, {"spec": "x"})], [*_lost_paths({"a": {}}, {})]
     ([('spec',)], [])
     """
     for key, value in merge.items():
@@ -652,43 +672,43 @@ def _replaced(merge: Mapping[str, Any], found: Any, path: Path = ()) -> Iterator
         if not isinstance(value, Mapping) or there is None:
             continue
         if isinstance(there, Mapping):
-            yield from _replaced(value, there, (*path, key))
+            yield from _lost_paths(value, there, (*path, key))
         else:
             yield (*path, key)
 
 
-def _thawed(value: Any, found: Any) -> Any:
+def _thaw_value(value: Any, found: Any) -> Any:
     """Return a plain value; unchanged parts are shared, to avoid comparing them."""
     if value is found:
         return value
     if isinstance(value, dict) and isinstance(found, dict):
-        return {key: _thawed(item, found.get(key)) for key, item in value.items()}
+        return {key: _thaw_value(item, found.get(key)) for key, item in value.items()}
     return thaw_json(value)
 
 
-def _words(failure: Failure) -> str:
+def _words_of_failure(failure: Failure) -> str:
     """The text of a failure for the user: the author's text, if there is one."""
     if failure.is_expected or failure.code is not None:
         return failure.message or failure.type
     return str(failure)
 
 
-def _told(failures: Sequence[Failure]) -> str:
+def _words_of_failures(failures: Sequence[Failure]) -> str:
     """The messages of the first failures, and the number of further ones."""
-    texts = [*dict.fromkeys(map(_words, failures[:_TOLD_MAX]))]
+    texts = [*dict.fromkeys(map(_words_of_failure, failures[:_TOLD_MAX]))]
     more = len(failures) - _TOLD_MAX
     return "; ".join([*texts, f"and {more} more"] if more > 0 else texts)
 
 
-def _said(failure: Failure) -> _Said:
+def _said_by_denial(failure: Failure) -> _Said:
     """The message of a denial, and the path of its field up to the first list.
 
     An element of a list may have moved.
     """
     try:
-        return _words(failure), names_of(parse_path(failure.field))
+        return _words_of_failure(failure), names_of(parse_path(failure.field))
     except ValueError:
-        return _words(failure), (failure.field,)
+        return _words_of_failure(failure), (failure.field,)
 
 
 def is_excusable(handler: Handler) -> bool:
@@ -719,8 +739,8 @@ def _asks_who(handler: Handler) -> bool:
     return any(not _CALLER.isdisjoint(texts_in(each)) for each in rests)
 
 
-def _denial(handler: Handler, failure: Failure) -> Denial:
-    words = _words(failure)
+def _denial_of(handler: Handler, failure: Failure) -> Denial:
+    words = _words_of_failure(failure)
     if not failure.is_expected:
         words = f"{handler.id} gave no answer: {words}"
     code = failure.code
@@ -737,7 +757,7 @@ def _denial(handler: Handler, failure: Failure) -> Denial:
     )
 
 
-def _meant(failure: Failure) -> tuple[Failure, ...]:
+def _intended_denials(failure: Failure) -> tuple[Failure, ...]:
     """The denials that the author intended; empty if there are other errors."""
     found = failure.parts or (failure,)
     return found if all(map(_is_meant, found)) else ()
@@ -755,11 +775,11 @@ def _is_refusal(result: Any) -> bool:
     return result is False
 
 
-def _misuse(text: str) -> Failure:
+def _misuse_failure(text: str) -> Failure:
     return Failure("TypeError", text, misuse=True)
 
 
-def _not_here(effect: Effect) -> str:
+def _refusal_of_effect(effect: Effect) -> str:
     return (
         f"{effect.kind} has no place in a review, which decides about one write and "
         "stores nothing; let a handler of changes, or @fnop.reconcile, do that"

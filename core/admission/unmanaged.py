@@ -32,7 +32,11 @@ def astray(
     ]
     label = f"{stored['kind']} {stored['metadata']['name']}"
     elsewhere = sorted(
-        {place_of(each["clientConfig"]) for each in found if _misses(each, client)}
+        {
+            place_of(each["clientConfig"])
+            for each in found
+            if _is_other_address(each, client)
+        }
     )
     if elsewhere:
         return (
@@ -59,22 +63,22 @@ def place_of(client: Manifest) -> str:
     """
     if (url := client.get("url")) is not None:
         return str(url)
-    namespace, name, port = _service(client["service"])
+    namespace, name, port = _service_address(client["service"])
     return f"the Service {namespace}/{name}:{port}"
 
 
-def _service(service: Manifest) -> tuple[str, str, int]:
+def _service_address(service: Manifest) -> tuple[str, str, int]:
     return service["namespace"], service["name"], service.get("port") or 443
 
 
-def _misses(webhook: Manifest, client: Manifest) -> bool:
+def _is_other_address(webhook: Manifest, client: Manifest) -> bool:
     """Whether a webhook leads to another address of the same kind."""
     found = webhook["clientConfig"]
     url, service = found.get("url"), found.get("service")
     if url is not None and client.get("url") is not None:
         return _is_elsewhere(str(url), str(client["url"]))
     if service is not None and client.get("service") is not None:
-        return _service(service) != _service(client["service"])
+        return _service_address(service) != _service_address(client["service"])
     return False
 
 
@@ -93,7 +97,7 @@ def _is_elsewhere(url: str, own: str) -> bool:
     False
     """
     theirs, ours = urlsplit(url), urlsplit(own)
-    host, own_host = _host(theirs), _host(ours)
+    host, own_host = _host_of(theirs), _host_of(ours)
     if own_host == _LOOPBACK != host:
         return False
     is_there = (host, theirs.port or 443) == (own_host, ours.port or 443)
@@ -104,7 +108,7 @@ _LOOPBACK = "localhost"
 _LOCAL = re.compile(r"(.*\.)?localhost\.?|127(\.[0-9]+){3}|::1")
 
 
-def _host(url: SplitResult) -> str:
+def _host_of(url: SplitResult) -> str:
     host = url.hostname or ""
     return _LOOPBACK if _LOCAL.fullmatch(host) else host
 

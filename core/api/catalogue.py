@@ -43,10 +43,10 @@ class Catalogue:
         if known is None:
             if len(_FOUND) >= _FOUND_MAX:
                 _FOUND.clear()
-            known = _FOUND[key] = self, self._nearest(selector)
+            known = _FOUND[key] = self, self._nearest_resources(selector)
         return known[1]
 
-    def _nearest(self, selector: Selector) -> tuple[Resource, ...]:
+    def _nearest_resources(self, selector: Selector) -> tuple[Resource, ...]:
         named = [(each, selector.nearness(each)) for each in self.resources]
         near = [
             (each, how)

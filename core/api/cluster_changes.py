@@ -227,11 +227,11 @@ def change_to_json(change: ClusterChange) -> dict[str, Any]:
     """
     found: dict[str, Any] = {"change": type(change).__name__}
     for name in type(change).__slots__:
-        found[name] = _plain(getattr(change, name))
+        found[name] = _value_to_json(getattr(change, name))
     return found
 
 
-def _plain(value: Any) -> Any:
+def _value_to_json(value: Any) -> Any:
     match value:
         case ServerVersion():
             return {"version": [*value]}
@@ -252,12 +252,16 @@ def change_from_json(found: Mapping[str, Any]) -> ClusterChange:
     True
     """
     made: ClusterChange = _KINDS[found["change"]](
-        **{name: _value(value) for name, value in found.items() if name != "change"}
+        **{
+            name: _value_from_json(value)
+            for name, value in found.items()
+            if name != "change"
+        }
     )
     return made
 
 
-def _value(found: Any) -> Any:
+def _value_from_json(found: Any) -> Any:
     match found:
         case {"version": [major, minor, git]}:
             return ServerVersion(major, minor, git)

@@ -255,7 +255,9 @@ _SAMPLES: dict[type, str] = {
 }
 
 
-def _each_of(kind: type[Part], given: Sequence[Part], label: str) -> tuple[Part, ...]:
+def _check_parts(
+    kind: type[Part], given: Sequence[Part], label: str
+) -> tuple[Part, ...]:
     """Return the given parts; raise `RegistrationError` for others.
 
     A text in place of a list of texts would be a list of letters.
@@ -302,7 +304,7 @@ def schema(**options: Unpack[SchemaOptions]) -> Schema:
         if option in _FLAGS:
             keywords[_FLAGS[option]] = True
     default = Given(options["default"]) if "default" in options else None
-    rules = _each_of(Rule, options.get("rules", ()), "fnop.schema: rules=")
+    rules = _check_parts(Rule, options.get("rules", ()), "fnop.schema: rules=")
     return Schema(tuple(keywords.items()), options.get("name"), default, rules)
 
 
@@ -418,11 +420,11 @@ def definition(
             f"{_SCOPES[0]!r} or {_SCOPES[1]!r}"
         )
     label = f"fnop.definition({name!r})"
-    shorts = _each_of(str, short_names, f"{label}: short_names=")
-    groups = _each_of(str, categories, f"{label}: categories=")
-    shown = _each_of(Column, columns, f"{label}: columns=")
-    judging = _each_of(Rule, rules, f"{label}: rules=")
-    paths = _each_of(str, selectable, f"{label}: selectable=")
+    shorts = _check_parts(str, short_names, f"{label}: short_names=")
+    groups = _check_parts(str, categories, f"{label}: categories=")
+    shown = _check_parts(Column, columns, f"{label}: columns=")
+    judging = _check_parts(Rule, rules, f"{label}: rules=")
+    paths = _check_parts(str, selectable, f"{label}: selectable=")
 
     def decorate(cls: Class) -> Class:
         named = kind or cls.__name__

@@ -156,7 +156,10 @@ class Discovery:
         if known is None:
             if len(_CATALOGUES) >= _KEPT_MAX:
                 _CATALOGUES.clear()
-            known = _CATALOGUES[key] = self.parts, _sorted(self.resources, self.ranks)
+            known = _CATALOGUES[key] = (
+                self.parts,
+                _sort_resources(self.resources, self.ranks),
+            )
         return known[1]
 
     def after(self, before: Catalogue, now: float) -> Catalogue:
@@ -184,7 +187,7 @@ class Discovery:
             if each.key not in found and now < since.get(each.key, now) + GRACE_SECONDS
         }
         kept = [each for each in before.resources if each.key in missed]
-        known = _sorted((*self.resources, *unread, *kept), self.ranks, missed)
+        known = _sort_resources((*self.resources, *unread, *kept), self.ranks, missed)
         is_complete = self.problem is None
         return Catalogue(known.resources, is_complete, tuple(missed.items()))
 
@@ -193,7 +196,7 @@ class Discovery:
         return ("/apis" if group else "/api") not in {path for path, _ in self.unread}
 
 
-def _sorted(
+def _sort_resources(
     resources: Iterable[Resource], ranks: Ranks, missed: Container[str] = ()
 ) -> Catalogue:
     """The catalogue in its order, with one preferred version of each kind.
@@ -205,12 +208,12 @@ def _sorted(
     for each in found.values():
         versions.setdefault((each.group, each.plural), []).append(each)
     every = chain.from_iterable(
-        _ranked(some, ranks, missed) for some in versions.values()
+        _rank_versions(some, ranks, missed) for some in versions.values()
     )
     return Catalogue(tuple(sorted(every, key=lambda each: (each.group, each.key))))
 
 
-def _ranked(
+def _rank_versions(
     versions: list[Resource], ranks: Ranks, missed: Container[str]
 ) -> Iterable[Resource]:
     """The versions of a kind, one of them preferred.
@@ -279,7 +282,7 @@ def answered(
     page = discovery.pending[id]
     discovery = replace(discovery, pending=discovery.pending.delete(id))
     if page.describes:
-        return _described(discovery, page, outcome)
+        return _add_statuses(discovery, page, outcome)
     if page.path in (VERSION, SCHEMAS):
         return _with_fact(discovery, page, outcome), ()
     match outcome:
@@ -288,7 +291,7 @@ def answered(
         case Missing():
             return discovery, ()
         case _:
-            return _unread(discovery, page, outcome), ()
+            return _add_unread(discovery, page, outcome), ()
 
 
 def lists_kinds(path: str) -> bool:
@@ -329,7 +332,7 @@ def _with_fact(discovery: Discovery, page: Document, outcome: Outcome) -> Discov
     return replace(discovery, hashes=Table(hashes))
 
 
-def _described(
+def _add_statuses(
     discovery: Discovery, page: Document, outcome: Outcome
 ) -> tuple[Discovery, tuple[Document, ...]]:
     """Add statuses to the round; read definitions for kinds that are missing.
@@ -356,13 +359,13 @@ def _with_document(
 ) -> tuple[Discovery, tuple[Document, ...]]:
     """Add a document to the round; a malformed one counts as unread."""
     try:
-        told = _told(page, document)
+        told = _contents_of(page, document)
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         text = f"{page.path} is not a discovery document: {problem!r}"
-        return _unread(discovery, page, Refused(200, text)), ()
+        return _add_unread(discovery, page, Refused(200, text)), ()
     discovery = replace(discovery, parts=(*discovery.parts, told))
     for stale in told.stale:
-        discovery = _unread(discovery, stale, _STALE)
+        discovery = _add_unread(discovery, stale, _STALE)
     return discovery, told.pages
 
 
@@ -370,7 +373,7 @@ def _with_document(
 _STALE = Unreachable("what the API server says of it is out of date")
 
 
-def _unread(discovery: Discovery, page: Document, outcome: Outcome) -> Discovery:
+def _add_unread(discovery: Discovery, page: Document, outcome: Outcome) -> Discovery:
     """Add a document that could not be read to the round."""
     is_root = page.path in ROOTS
     message = str(getattr(outcome, "message", "no document"))
@@ -393,7 +396,7 @@ _TOLD: dict[tuple[int, Document], tuple[dict[str, Any], Contents]] = {}
 _CATALOGUES: dict[tuple[int, ...], tuple[tuple[Contents, ...], Catalogue]] = {}
 
 
-def _told(page: Document, document: dict[str, Any]) -> Contents:
+def _contents_of(page: Document, document: dict[str, Any]) -> Contents:
     """The content of a document, which is parsed once if it cannot change."""
     if not isinstance(document, ReadOnlyDict):
         return _read(page, document)
@@ -415,10 +418,10 @@ def _read(page: Document, document: dict[str, Any]) -> Contents:
     if document.get("kind") == _AGGREGATED:
         return _read_aggregated(page, document)
     if page.path == "/api":
-        pages = _listed("", document.get("versions") or ())
+        pages = _documents_of_group("", document.get("versions") or ())
     else:
         pages = _group_documents(document)
-    return Contents(pages=pages, ranks=_ranks(pages))
+    return Contents(pages=pages, ranks=_ranks_of(pages))
 
 
 def _read_aggregated(root: Document, document: dict[str, Any]) -> Contents:
@@ -430,7 +433,7 @@ def _read_aggregated(root: Document, document: dict[str, Any]) -> Contents:
         group = "" if root.path == "/api" else item["metadata"]["name"]
         versions = item.get("versions") or ()
         # The first version is the preferred one.
-        listed = _listed(group, [each["version"] for each in versions])
+        listed = _documents_of_group(group, [each["version"] for each in versions])
         pages += listed
         for each, page in zip(versions, listed, strict=True):
             if each.get("freshness") == "Stale":
@@ -439,7 +442,7 @@ def _read_aggregated(root: Document, document: dict[str, Any]) -> Contents:
                 resources += parse_aggregated(
                     each, group, page.version, preferred=page.preferred
                 )
-    return Contents(tuple(resources), stale=tuple(stale), ranks=_ranks(pages))
+    return Contents(tuple(resources), stale=tuple(stale), ranks=_ranks_of(pages))
 
 
 def _group_documents(document: dict[str, Any]) -> tuple[Document, ...]:
@@ -448,11 +451,11 @@ def _group_documents(document: dict[str, Any]) -> tuple[Document, ...]:
         preferred = (group.get("preferredVersion") or {}).get("version")
         versions = [each["version"] for each in group.get("versions") or ()]
         versions.sort(key=lambda version: version != preferred)
-        pages += _listed(group["name"], versions)
+        pages += _documents_of_group(group["name"], versions)
     return tuple(pages)
 
 
-def _listed(group: str, versions: Iterable[str]) -> tuple[Document, ...]:
+def _documents_of_group(group: str, versions: Iterable[str]) -> tuple[Document, ...]:
     """The documents of a group's versions; the first one is preferred."""
     return tuple(
         Document(
@@ -465,7 +468,7 @@ def _listed(group: str, versions: Iterable[str]) -> tuple[Document, ...]:
     )
 
 
-def _ranks(pages: Iterable[Document]) -> Ranks:
+def _ranks_of(pages: Iterable[Document]) -> Ranks:
     """The place of each version in its group, from documents in the groups' order."""
     ranks: dict[tuple[str, str], int] = {}
     counts: Counter[str] = Counter()

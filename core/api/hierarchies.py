@@ -36,7 +36,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _needs(name: str, example: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def _require_argument(
+    name: str, example: str
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a decorator that explains a missing second argument in its error."""
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
@@ -70,7 +72,7 @@ def label(
     forced: bool = ...,
     nested: Iterable[Any] | str = ...,
 ) -> list[ObjectDict]: ...
-@_needs("labels", "labels")
+@_require_argument("labels", "labels")
 def label(
     manifests: Any,
     labels: Mapping[str, Any],
@@ -89,7 +91,7 @@ def label(
     >>> label({"spec": {"template": {}}}, {"app": "db"}, nested="spec.template")["spec"]
     {'template': {'metadata': {'labels': {'app': 'db'}}}}
     """
-    paths = [parse_field(each) for each in _paths(nested)]
+    paths = [parse_field(each) for each in _list_paths(nested)]
 
     def labelled(made: ObjectDict) -> None:
         for place in (made, *_found(made, paths)):
@@ -98,10 +100,10 @@ def label(
                 {**own, **labels} if forced else {**labels, **own}
             )
 
-    return _each(manifests, labelled)
+    return _change_each(manifests, labelled)
 
 
-def _paths(nested: Any) -> list[Any]:
+def _list_paths(nested: Any) -> list[Any]:
     """One path, dotted or as a tuple of keys, or several of them."""
     if isinstance(nested, str) or (isinstance(nested, tuple) and nested):
         is_one = isinstance(nested, str) or all(
@@ -136,7 +138,7 @@ def append_owner_reference(
     controller: bool = ...,
     block_owner_deletion: bool = ...,
 ) -> list[ObjectDict]: ...
-@_needs("owner", "body")
+@_require_argument("owner", "body")
 def append_owner_reference(
     manifests: Any,
     owner: Manifest,
@@ -170,7 +172,7 @@ def append_owner_reference(
         if all(each.get("uid") != reference.get("uid") for each in references):
             meta["ownerReferences"] = [*references, dict(reference)]
 
-    return _each(manifests, referring)
+    return _change_each(manifests, referring)
 
 
 def build_owner_reference(
@@ -216,7 +218,7 @@ def remove_owner_reference(manifests: Manifest, owner: Manifest) -> ObjectDict: 
 def remove_owner_reference(
     manifests: Iterable[Manifest], owner: Manifest
 ) -> list[ObjectDict]: ...
-@_needs("owner", "body")
+@_require_argument("owner", "body")
 def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
     """Remove the references to an owner, by its uid.
 
@@ -236,7 +238,7 @@ def remove_owner_reference(manifests: Any, owner: Manifest) -> Any:
             references = meta["ownerReferences"] or []
             meta["ownerReferences"] = [e for e in references if e.get("uid") != uid]
 
-    return _each(manifests, released)
+    return _change_each(manifests, released)
 
 
 @overload
@@ -247,7 +249,7 @@ def harmonize_naming(
 def harmonize_naming(
     manifests: Iterable[Manifest], name: str, *, forced: bool = ..., strict: bool = ...
 ) -> list[ObjectDict]: ...
-@_needs("name", "name")
+@_require_argument("name", "name")
 def harmonize_naming(
     manifests: Any, name: str, *, forced: bool = False, strict: bool = False
 ) -> Any:
@@ -276,7 +278,7 @@ def harmonize_naming(
             meta.pop(key, None)
         meta["name" if strict else "generateName"] = name if strict else f"{name}-"
 
-    return _each(manifests, named)
+    return _change_each(manifests, named)
 
 
 @overload
@@ -287,7 +289,7 @@ def adjust_namespace(
 def adjust_namespace(
     manifests: Iterable[Manifest], namespace: str | None, *, forced: bool = ...
 ) -> list[ObjectDict]: ...
-@_needs("namespace", "namespace")
+@_require_argument("namespace", "namespace")
 def adjust_namespace(
     manifests: Any, namespace: str | None, *, forced: bool = False
 ) -> Any:
@@ -307,10 +309,10 @@ def adjust_namespace(
         if forced or not meta.get("namespace"):
             meta["namespace"] = namespace
 
-    return _each(manifests, placed)
+    return _change_each(manifests, placed)
 
 
-def _each(manifests: Any, change: Callable[[ObjectDict], None]) -> Any:
+def _change_each(manifests: Any, change: Callable[[ObjectDict], None]) -> Any:
     """Return a changed copy of each manifest; raise `TypeError` for other values."""
 
     def changed(manifest: Mapping[str, Any]) -> ObjectDict:

@@ -22,7 +22,7 @@ _PATTERN = re.compile(r"[-a-z0-9*?]{1,63}")
 
 def check_namespace(given: str) -> None:
     """Raise `ValueError`, with the remedy, for a text that is not such a selection."""
-    for part in _parts(given):
+    for part in _split_list(given):
         bare = part.removeprefix("!")
         valid = _PATTERN if is_pattern(bare) else _NAME
         if not valid.fullmatch(bare):
@@ -50,7 +50,7 @@ def served_namespaces(given: Iterable[str], present: Iterable[str]) -> tuple[str
     ('team-a', 'x')
     """
     given, present = tuple(given), tuple(present)
-    found = {name for each in given for name in _meant(each, present)}
+    found = {name for each in given for name in _namespaces_of_option(each, present)}
     return tuple(sorted(found))
 
 
@@ -61,12 +61,13 @@ def steps_of(given: str) -> tuple[tuple[bool, str], ...]:
     (((True, 'team-*'), (False, 'team-*-test')), ((True, '*'), (False, 'kube-*')))
     """
     steps = tuple(
-        (not part.startswith("!"), part.removeprefix("!")) for part in _parts(given)
+        (not part.startswith("!"), part.removeprefix("!"))
+        for part in _split_list(given)
     )
     return steps if steps[0][0] else ((True, "*"), *steps)
 
 
-def _meant(given: str, present: tuple[str, ...]) -> set[str]:
+def _namespaces_of_option(given: str, present: tuple[str, ...]) -> set[str]:
     """The namespaces of one option."""
     if not has_patterns([given]):
         return {given}
@@ -77,5 +78,5 @@ def _meant(given: str, present: tuple[str, ...]) -> set[str]:
     return found
 
 
-def _parts(given: str) -> list[str]:
+def _split_list(given: str) -> list[str]:
     return [each.strip() for each in given.split(",")]

@@ -144,7 +144,7 @@ class Resource:
 
     def to_json(self) -> dict[str, Any]:
         """The resource as a JSON value."""
-        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+        return {name: _list_or_value(getattr(self, name)) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Resource:
@@ -220,7 +220,7 @@ def version_rank(version: str) -> tuple[int, int, int, str]:
     return [None, "beta", "alpha"].index(stage), -int(major), -int(minor or 0), ""
 
 
-def _plain(value: Any) -> Any:
+def _list_or_value(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -285,7 +285,7 @@ class Selector:
             case (name,):
                 name, version, group = dotted(name, version, group)
             case (prefix, name):
-                group, version = _api_version(prefix)
+                group, version = _split_api_version(prefix)
             case (group, version, name):
                 pass
             case _:
@@ -324,16 +324,16 @@ class Selector:
         if self.predicate is not None:
             return _EXACTLY if self.predicate(resource) else None
         if self.any_name is not None and not self.is_broad:
-            return _nearness(self.any_name, self.group, self.version, resource)
+            return _nearness_of(self.any_name, self.group, self.version, resource)
         is_meant = (
-            _fits(self.group, (resource.group,))
-            and _fits(self.version, (resource.version,))
-            and _fits(self.any_name, resource.names())
-            and _fits(self.kind, (resource.kind,))
-            and _fits(self.plural, (resource.plural,))
-            and _fits(self.singular, (resource.singular,))
-            and _fits(self.shortcut, resource.shortcuts)
-            and _fits(self.category, resource.categories)
+            _is_match(self.group, (resource.group,))
+            and _is_match(self.version, (resource.version,))
+            and _is_match(self.any_name, resource.names())
+            and _is_match(self.kind, (resource.kind,))
+            and _is_match(self.plural, (resource.plural,))
+            and _is_match(self.singular, (resource.singular,))
+            and _is_match(self.shortcut, resource.shortcuts)
+            and _is_match(self.category, resource.categories)
         )
         if not is_meant:
             return None
@@ -371,7 +371,7 @@ class Nearness(NamedTuple):
 _EXACTLY = Nearness()
 
 
-def _nearness(
+def _nearness_of(
     name: str, group: str | None, version: str | None, resource: Resource
 ) -> Nearness | None:
     by_kind = is_short = False
@@ -385,7 +385,7 @@ def _nearness(
         return Nearness(by_category=True)
     else:
         return None
-    for reading, place in enumerate(_readings(group, version)):
+    for reading, place in enumerate(_possible_places(group, version)):
         if place.fits(resource):
             return Nearness(False, by_kind, reading, is_short, place.version is None)
     return None
@@ -402,13 +402,13 @@ class _Place(NamedTuple):
         """Whether the resource is in this place."""
         if self.begin:
             return resource.group.startswith(f"{self.group}.")
-        return _fits(self.group, (resource.group,)) and _fits(
+        return _is_match(self.group, (resource.group,)) and _is_match(
             self.version, (resource.version,)
         )
 
 
 @lru_cache(maxsize=1024)
-def _readings(group: str | None, version: str | None) -> tuple[_Place, ...]:
+def _possible_places(group: str | None, version: str | None) -> tuple[_Place, ...]:
     """The places that a group and version may refer to, in kubectl's order.
 
     `foo.example.com` is version foo of example.com, else a group; versions need not
@@ -424,7 +424,7 @@ def _readings(group: str | None, version: str | None) -> tuple[_Place, ...]:
     return *as_version, _Place(group, None), _Place(group, None, begin=True)
 
 
-def _fits(wanted: str | None, names: Iterable[str]) -> bool:
+def _is_match(wanted: str | None, names: Iterable[str]) -> bool:
     if wanted is None:
         return True
     if not is_pattern(wanted):
@@ -451,7 +451,7 @@ def dotted(
     return name, version, rest
 
 
-def _api_version(text: str) -> tuple[str | None, str | None]:
+def _split_api_version(text: str) -> tuple[str | None, str | None]:
     group, slash, version = text.rpartition("/")
     if slash:
         return group, version

@@ -117,10 +117,10 @@ def request_in(
             f"{shown(kind)} and the apiVersion {shown(api_version)}; register the "
             "webhook with admissionReviewVersions: [v1]"
         )
-    request = _mapping(review, "request", "")
+    request = _read_mapping(review, "request", "")
     if request is None:
         raise MalformedReview("the AdmissionReview has no request")
-    operation = _text(request, "operation", "request.")
+    operation = _read_text(request, "operation", "request.")
     if operation not in OPERATIONS:
         raise MalformedReview(
             f"request.operation is {shown(operation)}, and is to be one of "
@@ -128,30 +128,30 @@ def request_in(
         )
     if operation in ("CREATE", "UPDATE") and request.get("object") is None:
         raise MalformedReview(f"request.object is missing in an {operation}")
-    resource = _mapping(request, "resource", "request.") or {}
-    form = _mapping(request, "kind", "request.") or {}
+    resource = _read_mapping(request, "resource", "request.") or {}
+    form = _read_mapping(request, "kind", "request.") or {}
     return Request(
-        uid=_text(request, "uid", "request."),
+        uid=_read_text(request, "uid", "request."),
         operation=operation,
-        group=_text(resource, "group", "request.resource.", optional=True),
-        version=_text(resource, "version", "request.resource."),
-        plural=_text(resource, "resource", "request.resource."),
-        kind=_text(form, "kind", "request.kind."),
-        subresource=_text(request, "subResource", "request.", optional=True),
-        namespace=_text(request, "namespace", "request.", optional=True) or None,
-        name=_text(request, "name", "request.", optional=True),
-        object=_mapping(request, "object", "request."),
-        old=_mapping(request, "oldObject", "request."),
-        user_info=_mapping(request, "userInfo", "request.") or NOTHING,
+        group=_read_text(resource, "group", "request.resource.", optional=True),
+        version=_read_text(resource, "version", "request.resource."),
+        plural=_read_text(resource, "resource", "request.resource."),
+        kind=_read_text(form, "kind", "request.kind."),
+        subresource=_read_text(request, "subResource", "request.", optional=True),
+        namespace=_read_text(request, "namespace", "request.", optional=True) or None,
+        name=_read_text(request, "name", "request.", optional=True),
+        object=_read_mapping(request, "object", "request."),
+        old=_read_mapping(request, "oldObject", "request."),
+        user_info=_read_mapping(request, "userInfo", "request.") or NOTHING,
         dry_run=request.get("dryRun") is True,
-        options=_mapping(request, "options", "request.") or NOTHING,
+        options=_read_mapping(request, "options", "request.") or NOTHING,
         headers=headers,
         peer=peer,
         api_version=str(api_version),
     )
 
 
-def _mapping(
+def _read_mapping(
     within: Mapping[str, Any], name: str, before: str
 ) -> dict[str, Any] | None:
     found = within.get(name)
@@ -160,7 +160,7 @@ def _mapping(
     raise MalformedReview(f"{before}{name} is no mapping, but {shown(found)}")
 
 
-def _text(
+def _read_text(
     within: Mapping[str, Any], name: str, before: str, *, optional: bool = False
 ) -> str:
     found = within.get(name)

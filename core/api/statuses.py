@@ -115,7 +115,9 @@ def only_statuses(document: Mapping[str, Any]) -> dict[str, Any]:
         slim: dict[str, Any] = {_KEEPS: schema[_KEEPS]} if _KEEPS in schema else {}
         slim[_KINDS] = [{"group": group, "version": version, "kind": kind}]
         slim[_DIGEST] = _digest_of(schema)
-        slim["properties"] = {} if status is None else {"status": _bare(status)}
+        slim["properties"] = (
+            {} if status is None else {"status": _without_texts(status)}
+        )
         found[f"{group}/{version}/{kind}"] = slim
     return {"components": {"schemas": found}}
 
@@ -134,17 +136,17 @@ def schemas_in(
 
 def _digest_of(schema: Schema) -> str:
     known = schema.get(_DIGEST)
-    return known if isinstance(known, str) else digest(_bare(schema))
+    return known if isinstance(known, str) else digest(_without_texts(schema))
 
 
-def _bare(schema: Any) -> Any:
+def _without_texts(schema: Any) -> Any:
     """A schema without texts for people."""
     if isinstance(schema, list):
-        return [_bare(each) for each in schema]
+        return [_without_texts(each) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
     return {
-        key: _bare(value)
+        key: _without_texts(value)
         for key, value in schema.items()
         if key != "description" or isinstance(value, Mapping)
     }
@@ -217,11 +219,11 @@ def status_of(schema: Schema, types: Collection[str]) -> StatusSchema:
         is_open,
         frozenset(properties),
         frozenset(status.get("required") or ()),
-        frozenset(each for each in types if not _tells(conditions, each)),
+        frozenset(each for each in types if not _can_hold_type(conditions, each)),
     )
 
 
-def _tells(conditions: Schema | None, type: str) -> bool:
+def _can_hold_type(conditions: Schema | None, type: str) -> bool:
     """Whether a list of conditions accepts one of the standard shape and this type."""
     if not conditions:
         return conditions is not None
@@ -244,10 +246,10 @@ def _is_condition(item: Schema, type: str) -> bool:
     if not keeps or not _FIELDS.issuperset(item.get("required") or ()):
         return False
     known = _FIELDS & properties.keys()
-    return all(_takes(name, properties[name], type) for name in known)
+    return all(_can_hold_field(name, properties[name], type) for name in known)
 
 
-def _takes(name: str, schema: Schema, type: str) -> bool:
+def _can_hold_field(name: str, schema: Schema, type: str) -> bool:
     """Whether a field of a condition accepts what the operator writes there."""
     if any(each in schema for each in _FURTHER):
         return False
@@ -265,7 +267,7 @@ def _takes(name: str, schema: Schema, type: str) -> bool:
         schema.get("maxLength", longest) >= longest
         and schema.get("minLength", 0) <= min(map(len, examples), default=0)
         and schema.get("format") in (None, "", _FORMATS.get(name))
-        and all(_matches(schema.get("pattern"), each) for each in examples)
+        and all(_is_match(schema.get("pattern"), each) for each in examples)
         and (name != "message" or not schema.get("pattern"))
     )
 
@@ -274,7 +276,7 @@ def _is_of(schema: Schema, *types: str) -> bool:
     return schema.get("type") in types or bool(schema.get("x-kubernetes-int-or-string"))
 
 
-def _matches(pattern: str | None, text: str) -> bool:
+def _is_match(pattern: str | None, text: str) -> bool:
     try:
         return pattern is None or re.search(pattern, text) is not None
     except re.error:

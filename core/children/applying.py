@@ -67,29 +67,29 @@ def settled(
         live = owned.find(planned.key)
         if not (yield from _may_be_made(planned, live, owned, keeper, told)):
             return
-    same = None if live is None else _still_as_desired(planned, live, owned, keeper)
+    same = None if live is None else _known_as_desired(planned, live, owned, keeper)
     if same is not None:
         told.checked[planned.key] = same
         return
     is_child = planned.key in owned.bodies
-    lost = _drift(planned, live, owned, keeper) if is_child else []
+    lost = _drifted_fields(planned, live, owned, keeper) if is_child else []
     if live is not None and lost is None:
-        told.checked[planned.key] = _as_desired(planned, live, keeper)
+        told.checked[planned.key] = _state_as_desired(planned, live, keeper)
         return
     lost = lost or []
     # Any client that applies another manifest from now on undoes this one.
     told.checked[planned.key] = AsDesired("", planned.applied, "")
     try:
         try:
-            yield from _applied(planned, live, lost, keeper, told)
-            yield from _change_noted(planned, live, lost, owned, told)
+            yield from _apply_child(planned, live, lost, keeper, told)
+            yield from _note_change(planned, live, lost, owned, told)
         except Refused as problem:
-            lists = _lists(manifest_for(planned, keeper), lost)
+            lists = _lists_of_lost(manifest_for(planned, keeper), lost)
             if live is None or not lists or problem.status != 422:
                 raise
-            yield from _rewritten(planned, live, lists, keeper, told)
+            yield from _rewrite_lists(planned, live, lists, keeper, told)
     except (Refused, TemporaryError) as problem:
-        yield from _refused(planned, live, problem, told)
+        yield from _note_refusal(planned, live, problem, told)
 
 
 def _may_be_made(
@@ -105,7 +105,7 @@ def _may_be_made(
         if label not in told.failing:
             told.pending[label] = "is gone, and its owner is going, too"
         return False
-    problem = _foreign(live, planned, keeper)
+    problem = _reason_not_to_take(live, planned, keeper)
     if problem:
         told.failing[label] = problem
     if problem == _ANEW and not live.is_deleting:
@@ -134,7 +134,7 @@ def _is_owner_there(label: str, keeper: Keeper, told: Told) -> Conversation[bool
     return told.is_owner_there
 
 
-def _still_as_desired(
+def _known_as_desired(
     planned: Planned, live: Body, owned: Owned, keeper: Keeper
 ) -> AsDesired | None:
     """The child in its present form, if it is still as the last call left it."""
@@ -156,7 +156,7 @@ def as_known(known: AsDesired, live: Body, keeper: Keeper) -> AsDesired | None:
     return known._replace(version=live.version) if fields == known.fields else None
 
 
-def _as_desired(planned: Planned, live: Body, keeper: Keeper) -> AsDesired:
+def _state_as_desired(planned: Planned, live: Body, keeper: Keeper) -> AsDesired:
     fields = fields_digest(live.data, keeper.manager)
     return AsDesired(live.version, planned.applied, fields)
 
@@ -164,7 +164,7 @@ def _as_desired(planned: Planned, live: Body, keeper: Keeper) -> AsDesired:
 _ANEW = "is being deleted, and is made anew when it is gone"
 
 
-def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
+def _reason_not_to_take(live: Body, planned: Planned, keeper: Keeper) -> str:
     """The reason why an object of the child's name may not be taken over; "" if it may.
 
     An object that this handler made for this owner, and that now names no owner, is its
@@ -192,7 +192,7 @@ def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
     return f"exists, and {why}; adopt=True takes it over"
 
 
-def _drift(
+def _drifted_fields(
     planned: Planned, live: Body | None, owned: Owned, keeper: Keeper
 ) -> list[str] | None:
     """The fields that others have changed; None if nothing is to be applied."""
@@ -203,16 +203,16 @@ def _drift(
         is_undone = known is not None and known.applied == planned.applied
         return ["metadata.annotations"] if is_undone else []
     manifest = manifest_for(planned, keeper)
-    if _folded(live, manifest, keeper) is not None:
+    if _folded_fields(live, manifest, keeper) is not None:
         return []
     return lost_fields(manifest, live.data, keeper.manager) or None
 
 
-def _applied(
+def _apply_child(
     planned: Planned, live: Body | None, lost: list[str], keeper: Keeper, told: Told
 ) -> Conversation[None]:
     manifest = manifest_for(planned, keeper)
-    fields = _folded(live, manifest, keeper)
+    fields = _folded_fields(live, manifest, keeper)
     if live is not None and fields is not None:
         change = {"op": "replace", "path": "/metadata/managedFields", "value": fields}
         yield Patch(target_of(planned.key, live), None, (change,))
@@ -228,7 +228,7 @@ def _applied(
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
     told.repaired += [f"{planned.label} {path}" for path in lost]
-    yield from _repaired(planned, text)
+    yield from _report_repair(planned, text)
 
 
 def _unkept(
@@ -245,7 +245,7 @@ def _unkept(
     """
     fields = lost_fields(manifest, after, keeper.manager)
     if fields:
-        found = _as_desired(planned, Body(thaw_json(after)), keeper)
+        found = _state_as_desired(planned, Body(thaw_json(after)), keeper)
         told.checked[planned.key] = found
     unkept = tuple(each for each in fields if _value_at(manifest, each) != {})
     if unkept:
@@ -261,7 +261,7 @@ def _value_at(manifest: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _change_noted(
+def _note_change(
     planned: Planned, live: Body | None, lost: list[str], owned: Owned, told: Told
 ) -> Conversation[None]:
     """Note that a child was applied: for this handler, or to repair others' changes."""
@@ -273,19 +273,19 @@ def _change_noted(
         told.changed.append(f"{planned.label} {', '.join(fields[:3])}".rstrip())
     elif known is not None and known.applied == planned.applied:
         told.repaired.append(f"{planned.label} (deleted)")
-        yield from _repaired(planned, f"{planned.label}, which was deleted")
+        yield from _report_repair(planned, f"{planned.label}, which was deleted")
     else:
         told.changed.append(planned.label)
         told.made.append(planned.label)
 
 
-def _repaired(planned: Planned, text: str, **more: Any) -> Conversation[None]:
+def _report_repair(planned: Planned, text: str, **more: Any) -> Conversation[None]:
     """Report in the log and in an Event what others have done to a child."""
     yield Log("info", f"repaired {text}", {"repaired": planned.label, **more})
     yield Event("Repaired", text[:1000])
 
 
-def _folded(
+def _folded_fields(
     live: Body | None, manifest: Mapping[str, Any], keeper: Keeper
 ) -> list[dict[str, Any]] | None:
     """The managed fields, if an apply alone would not have its full effect."""
@@ -294,7 +294,7 @@ def _folded(
     return folded(live.data, keeper.manager, APPLIED_PATH, manifest)
 
 
-def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
+def _lists_of_lost(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
     """The lists of a manifest with lost elements, as a merge patch."""
     found: dict[str, Any] = {}
     for path in lost:
@@ -307,7 +307,7 @@ def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def _rewritten(
+def _rewrite_lists(
     planned: Planned,
     live: Body,
     lists: Mapping[str, Any],
@@ -320,13 +320,13 @@ def _rewritten(
     the same name. An apply adds its own elements, and does not remove others'.
     """
     after = yield Patch(target_of(planned.key, live), lists)
-    yield from _applied(planned, Body(thaw_json(after)), [], keeper, told)
+    yield from _apply_child(planned, Body(thaw_json(after)), [], keeper, told)
     told.repaired.append(f"{planned.label} {', '.join(sorted(lists))}")
     text = f"{planned.label}: the lists in {', '.join(sorted(lists))} are set anew"
-    yield from _repaired(planned, text, anew=sorted(lists))
+    yield from _report_repair(planned, text, anew=sorted(lists))
 
 
-def _refused(
+def _note_refusal(
     planned: Planned, live: Body | None, problem: Exception, told: Told
 ) -> Conversation[None]:
     """Note the reason for a child's refusal; replace it if the author asks for it."""

@@ -29,7 +29,10 @@ def tell(
     status = found if isinstance(found, dict) else {}
     if not isinstance(status.get("conditions") or [], list):
         return
-    body["status"] = {**status, "conditions": _merged(conditions, keeper, status)}
+    body["status"] = {
+        **status,
+        "conditions": _merge_conditions(conditions, keeper, status),
+    }
 
 
 def telling(
@@ -65,12 +68,12 @@ def told_by_all(
         each.get("type") == SYNCED
         and each.get("status") != "True"
         and each.get("observedGeneration") == keeper.owner.generation
-        for each in _conditions(keeper.owner.stanza("status"))
+        for each in _conditions_in(keeper.owner.stanza("status"))
     )
     return None if is_known else told
 
 
-def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _conditions_in(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The conditions in a status that are well-formed."""
     present = status.get("conditions")
     found = present if isinstance(present, list) else ()
@@ -80,17 +83,17 @@ def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _tells_failure(status: Mapping[str, Any]) -> bool:
     """Whether an object reports that a handler failed before it desired anything."""
     failed = {"type": SYNCED, "status": "False", "reason": has_failed("").reason}
-    return any(failed.items() <= each.items() for each in _conditions(status))
+    return any(failed.items() <= each.items() for each in _conditions_in(status))
 
 
-def _merged(
+def _merge_conditions(
     conditions: Iterable[StatusCondition], keeper: Keeper, status: Mapping[str, Any]
 ) -> list[Any]:
     present = status.get("conditions")
     merged: list[Any] = list(present) if isinstance(present, list) else []
     moment = wall_seconds(keeper.wall)
     for each in conditions:
-        merged = conditions_with(merged, each.type, _condition(each, keeper), moment)
+        merged = conditions_with(merged, each.type, _condition_of(each, keeper), moment)
     return merged
 
 
@@ -98,16 +101,16 @@ def is_told(
     condition: StatusCondition, keeper: Keeper, status: Mapping[str, Any]
 ) -> bool:
     """Whether a status already has a condition: merging it would change nothing."""
-    for each in _conditions(status):
+    for each in _conditions_in(status):
         if each.get("type") == condition.type:
             found = conditions_with(
-                [each], condition.type, _condition(condition, keeper), ""
+                [each], condition.type, _condition_of(condition, keeper), ""
             )
             return bool(found == [each] and each["lastTransitionTime"])
     return False
 
 
-def _condition(condition: StatusCondition, keeper: Keeper) -> Condition:
+def _condition_of(condition: StatusCondition, keeper: Keeper) -> Condition:
     # An API server before 1.23 takes an empty text of a typed status for null.
     words = condition.status, condition.reason, condition.message or condition.reason
     return Condition(*words, keeper.wall, keeper.owner.generation)

@@ -56,7 +56,7 @@ def lost_fields(
     owned = _fields_of(live, manager)
     others = [
         each.get("fieldsV1")
-        for each in _entries(live)
+        for each in _managed_entries(live)
         if not _is_by(each, manager, "Apply")
     ]
     found: list[str] = []
@@ -67,13 +67,15 @@ def lost_fields(
             value = {k: v for k, v in value.items() if k not in _METADATA}
             if not value:
                 continue
-        theirs = _below(others, name)
-        found += _lost(value, owned.get(f"f:{name}"), live.get(name), name, theirs)
+        theirs = _trees_below(others, name)
+        found += _lost_paths(
+            value, owned.get(f"f:{name}"), live.get(name), name, theirs
+        )
     return found
 
 
 def _fields_of(live: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
-    for entry in _entries(live):
+    for entry in _managed_entries(live):
         if _is_by(entry, manager, "Apply"):
             fields = entry.get("fieldsV1")
             return fields if isinstance(fields, Mapping) else {}
@@ -93,7 +95,7 @@ def fields_digest(live: Mapping[str, Any], manager: str) -> str:
     """
     mine = [
         [each.get("operation"), each.get("fieldsV1")]
-        for each in _entries(live)
+        for each in _managed_entries(live)
         if each.get("manager") == manager and not each.get("subresource")
     ]
     return digest([mine, live.get("spec")])
@@ -110,15 +112,17 @@ def differing(manifest: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]
     found: list[str] = []
     for name, value in manifest.items():
         if name not in _NAMES:
-            found += _differing(value, live.get(name), name)
+            found += _differing_paths(value, live.get(name), name)
     return found
 
 
-def _differing(value: Any, live: Any, path: str) -> Iterator[str]:
+def _differing_paths(value: Any, live: Any, path: str) -> Iterator[str]:
     if isinstance(value, Mapping) and isinstance(live, Mapping):
         for name, item in value.items():
             if path != "metadata" or name not in _METADATA:
-                yield from _differing(item, live.get(name), _joined(path, name))
+                yield from _differing_paths(
+                    item, live.get(name), _join_path(path, name)
+                )
     elif value is not None and not same_json(value, live):
         yield path
 
@@ -132,27 +136,27 @@ def lacking(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
     >>> lacking({"a": [{"b": 1}], "c": None}, {"a": [{"b": 2, "d": 3}], "e": 4})
     ['a[0].b is 2, expected 1']
     """
-    return [*_lacking(expected, found, "")]
+    return [*_lacking_paths(expected, found, "")]
 
 
-def _lacking(expected: Any, found: Any, path: str) -> Iterator[str]:
+def _lacking_paths(expected: Any, found: Any, path: str) -> Iterator[str]:
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
         for name, value in expected.items():
             if value is not None or found.get(name) is not None:
-                below = _joined(path, name) if path else str(name)
-                yield from _lacking(value, found.get(name), below)
+                below = _join_path(path, name) if path else str(name)
+                yield from _lacking_paths(value, found.get(name), below)
     elif (
         isinstance(expected, list)
         and isinstance(found, list)
         and len(expected) == len(found)
     ):
         for number, (one, other) in enumerate(zip(expected, found, strict=True)):
-            yield from _lacking(one, other, f"{path}[{number}]")
+            yield from _lacking_paths(one, other, f"{path}[{number}]")
     elif not same_json(expected, found):
-        yield f"{path} is {_text(found)}, expected {_text(expected)}"
+        yield f"{path} is {_json_text(found)}, expected {_json_text(expected)}"
 
 
-def _text(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return "missing" if value is None else orjson.dumps(value).decode()
 
 
@@ -163,16 +167,16 @@ def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:
     return is_whole and found == (manager, operation)
 
 
-def _entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _managed_entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     found = (live.get("metadata") or {}).get("managedFields")
     entries = found if isinstance(found, list) else ()
     yield from (each for each in entries if isinstance(each, Mapping))
 
 
-def _joined(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     """The path of a field, as Kubernetes writes it for keys with dots.
 
-    >>> _joined("data", "app.conf"), _joined("spec", "size")
+    >>> _join_path("data", "app.conf"), _join_path("spec", "size")
     ('data[app.conf]', 'spec.size')
     """
     return f"{path}[{name}]" if "." in name else f"{path}.{name}"
@@ -195,13 +199,13 @@ def names_in(path: str) -> list[str]:
 _NAME = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
-def _below(trees: Iterable[Any], name: str) -> list[Any]:
+def _trees_below(trees: Iterable[Any], name: str) -> list[Any]:
     """The parts of some field trees below a field."""
     key = f"f:{name}"
     return [each[key] for each in trees if isinstance(each, Mapping) and key in each]
 
 
-def _lost(
+def _lost_paths(
     value: Any, owned: Any, live: Any, path: str, others: Sequence[Any] = ()
 ) -> Iterator[str]:
     """The fields within a value that a tree of owned fields lacks.
@@ -209,7 +213,7 @@ def _lost(
     `others` are the trees of other managers, for the same value.
     """
     if not isinstance(owned, Mapping):
-        yield from _leaves(value, live, path, others)
+        yield from _leaf_paths(value, live, path, others)
     elif _is_dropped(value, live):
         return
     elif not owned and isinstance(value, Mapping):
@@ -219,13 +223,15 @@ def _lost(
             yield path  # by the scale subresource, which older servers do not track
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            theirs, where = _below(others, name), _joined(path, name)
-            yield from _lost(
-                item, owned.get(f"f:{name}"), _at(live, name), where, theirs
+            theirs, where = _trees_below(others, name), _join_path(path, name)
+            yield from _lost_paths(
+                item, owned.get(f"f:{name}"), _item_at(live, name), where, theirs
             )
     else:
         for place, item in enumerate(value):
-            yield from _lost(item, owned_element(item, owned), None, f"{path}[{place}]")
+            yield from _lost_paths(
+                item, owned_element(item, owned), None, f"{path}[{place}]"
+            )
 
 
 def _taken(
@@ -237,20 +243,22 @@ def _taken(
     its last field was taken away. Both are written as `{}`.
     """
     for name, item in value.items():
-        theirs, where = _below(others, name), _joined(path, name)
+        theirs, where = _trees_below(others, name), _join_path(path, name)
         if isinstance(item, Mapping) and item:
-            yield from _taken(item, _at(live, name), where, theirs)
+            yield from _taken(item, _item_at(live, name), where, theirs)
         elif theirs:
             yield where
         elif isinstance(live, Mapping) and name not in live:
             yield from () if item in (None, {}, []) else (where,)
 
 
-def _at(live: Any, name: str) -> Any:
+def _item_at(live: Any, name: str) -> Any:
     return live.get(name) if isinstance(live, Mapping) else None
 
 
-def _leaves(value: Any, live: Any, path: str, others: Sequence[Any]) -> Iterator[str]:
+def _leaf_paths(
+    value: Any, live: Any, path: str, others: Sequence[Any]
+) -> Iterator[str]:
     """Yield the fields within mappings; a list is one field.
 
     If the API server has put defaults into an empty mapping, such as a Deployment's
@@ -260,8 +268,8 @@ def _leaves(value: Any, live: Any, path: str, others: Sequence[Any]) -> Iterator
     """
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
-            theirs, where = _below(others, name), _joined(path, name)
-            yield from _leaves(item, _at(live, name), where, theirs)
+            theirs, where = _trees_below(others, name), _join_path(path, name)
+            yield from _leaf_paths(item, _item_at(live, name), where, theirs)
     elif value == {} and isinstance(live, Mapping):
         yield from (path,) if live and {} in others else ()
     elif not _is_dropped(value, live):
@@ -283,17 +291,17 @@ def owned_element(item: Any, owned: Mapping[str, Any]) -> Any:
     """
     for key, tree in owned.items():
         kind, _, text = key.partition(":")
-        if kind == "v" and _parsed(text) == item:
+        if kind == "v" and _parse_json(text) == item:
             return tree
         if kind == "k" and isinstance(item, Mapping):
-            keys = _parsed(text)
+            keys = _parse_json(text)
             # Keys may have defaults, such as a port's protocol.
             if all(item.get(name, value) == value for name, value in keys.items()):
                 return tree
     return None
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -325,7 +333,7 @@ def folded(
     >>> folded({"metadata": {"managedFields": [mine]}}, "me")
     [{'manager': 'me', 'operation': 'Apply', 'fieldsV1': {'f:data': {}}}]
     """
-    parts = [_parted(each, manager) for each in _entries(live)]
+    parts = [_split_entry(each, manager) for each in _managed_entries(live)]
     entries = [rest for rest, _ in parts if rest is not None]
     states = [state for _, state in parts if state is not None]
     applied = [each for each in entries if _is_by(each, manager, "Apply")]
@@ -340,7 +348,7 @@ def folded(
     if merged:
         tree: Mapping[str, Any] = {}
         for each in (*applied, *merged):
-            tree = _united(tree, each.get("fieldsV1") or {})
+            tree = _unite_trees(tree, each.get("fieldsV1") or {})
         words = {"manager": manager, "operation": "Apply", "fieldsV1": tree}
         ours = [{**(applied or merged)[0], **words}]
     return [*ours, *(dict(each) for each in others if each.get("fieldsV1"))]
@@ -349,12 +357,12 @@ def folded(
 _Entry: TypeAlias = Mapping[str, Any]
 
 
-def _parted(entry: _Entry, manager: str) -> tuple[_Entry | None, _Entry | None]:
+def _split_entry(entry: _Entry, manager: str) -> tuple[_Entry | None, _Entry | None]:
     """Split an entry: the rest, and the object's state that the manager has updated.
 
     >>> tree = {"f:data": {}, "f:metadata": {"f:finalizers": {".": {}}}}
     >>> entry = {"manager": "me", "operation": "Update", "fieldsV1": tree}
-    >>> [each["fieldsV1"] for each in _parted(entry, "me")]
+    >>> [each["fieldsV1"] for each in _split_entry(entry, "me")]
     [{'f:data': {}}, {'f:metadata': {'f:finalizers': {'.': {}}}}]
     """
     tree = entry.get("fieldsV1")
@@ -373,16 +381,19 @@ def _state_of(tree: Mapping[str, Any], manager: str) -> dict[str, Any]:
 
     The status is an ordinary field if it is not a subresource.
     """
-    meta, name = _at(tree, "f:metadata"), manager.rpartition("/")[2]
-    notes = _at(meta, "f:annotations")
+    meta, name = _item_at(tree, "f:metadata"), manager.rpartition("/")[2]
+    notes = _item_at(meta, "f:annotations")
     own = {
         key: each
         for key, each in (notes.items() if isinstance(notes, Mapping) else ())
         if key.rpartition("/")[2] == name
     }
-    marks = {"f:finalizers": _at(meta, "f:finalizers"), "f:annotations": own or None}
+    marks = {
+        "f:finalizers": _item_at(meta, "f:finalizers"),
+        "f:annotations": own or None,
+    }
     kept = {key: each for key, each in marks.items() if each is not None}
-    state = {"f:status": _at(tree, "f:status"), "f:metadata": kept or None}
+    state = {"f:status": _item_at(tree, "f:status"), "f:metadata": kept or None}
     return {key: each for key, each in state.items() if each is not None}
 
 
@@ -405,10 +416,10 @@ def _without_bare(
     tree = entry.get("fieldsV1")
     if entry.get("operation") != "Update" or not isinstance(tree, Mapping):
         return entry
-    return {**entry, "fieldsV1": _freed(tree, mine, manifest, live)}
+    return {**entry, "fieldsV1": _free_fields(tree, mine, manifest, live)}
 
 
-def _freed(
+def _free_fields(
     tree: Mapping[str, Any], mine: Any, wanted: Any, live: Any
 ) -> dict[str, Any]:
     if not isinstance(wanted, Mapping):
@@ -418,10 +429,10 @@ def _freed(
         name = key.removeprefix("f:")
         if key == "." and all(_is_taken(*each, wanted, live) for each in tree.items()):
             continue
-        value, ours = wanted.get(name), _at(mine, key)
+        value, ours = wanted.get(name), _item_at(mine, key)
         is_mapping = key.startswith("f:") and bool(value) and isinstance(value, Mapping)
         if is_mapping and inner:
-            inner = _freed(inner, ours, value, _at(live, name))
+            inner = _free_fields(inner, ours, value, _item_at(live, name))
             found |= {key: inner} if inner else {}
         elif not (is_mapping and ours):  # without ours it may be one value as a whole
             found[key] = inner
@@ -433,18 +444,18 @@ def _is_taken(key: str, inner: Any, wanted: Mapping[str, Any], live: Any) -> boo
     name = key.removeprefix("f:")
     if key == "." or inner:
         return key == "."
-    return name in wanted and not same_json(wanted[name], _at(live, name))
+    return name in wanted and not same_json(wanted[name], _item_at(live, name))
 
 
 def _is_former(entry: Mapping[str, Any], manager: str, mark: Sequence[str]) -> bool:
     """Whether another manager has applied the field of this path."""
     name = entry.get("manager")
     is_apply = isinstance(name, str) and _is_by(entry, name, "Apply")
-    return is_apply and name != manager and _has(entry.get("fieldsV1"), mark)
+    return is_apply and name != manager and _has_field(entry.get("fieldsV1"), mark)
 
 
-def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    both = {k: _united(one[k], v) for k, v in other.items() if k in one}
+def _unite_trees(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    both = {k: _unite_trees(one[k], v) for k, v in other.items() if k in one}
     return {**one, **other, **both}
 
 
@@ -475,7 +486,7 @@ def managers_at(live: Mapping[str, Any], path: Iterable[Part]) -> list[str]:
     """
     parts = [*path]
     own, whole = dict[str, None](), dict[str, None]()
-    for entry in _entries(live):
+    for entry in _managed_entries(live):
         tree: Any = entry.get("fieldsV1")
         value: Any = live
         found = own
@@ -508,7 +519,7 @@ def manages(live: Mapping[str, Any], manager: str, names: Iterable[str]) -> bool
     >>> manages(live, "me", ["data"]), manages(live, "me", ["spec", "size"])
     (True, False)
     """
-    return _has(_fields_of(live, manager), names)
+    return _has_field(_fields_of(live, manager), names)
 
 
 def applied_with(
@@ -520,14 +531,14 @@ def applied_with(
     >>> applied_with({"metadata": {"managedFields": [mine]}}, ["data"])
     {'f:data': {}}
     """
-    for entry in _entries(live):
+    for entry in _managed_entries(live):
         tree = entry.get("fieldsV1")
-        if entry.get("operation") == "Apply" and _has(tree, names):
+        if entry.get("operation") == "Apply" and _has_field(tree, names):
             return tree if isinstance(tree, Mapping) else None
     return None
 
 
-def _has(tree: Any, names: Iterable[str]) -> bool:
+def _has_field(tree: Any, names: Iterable[str]) -> bool:
     for name in names:
         tree = tree.get(f"f:{name}") if isinstance(tree, Mapping) else None
     return tree is not None

@@ -59,7 +59,7 @@ def set_of(marker: str, handler: str) -> str:
 
 
 @lru_cache(8192)
-def _bond(owner: str, key: Key) -> str:
+def _bond_of(owner: str, key: Key) -> str:
     """The bond between a child and the owner of this uid."""
     return digest([owner, *key])[:8]
 
@@ -78,7 +78,7 @@ class ChildSet(NamedTuple):
 
     def mark(self, key: Key, manifest: str) -> str:
         """The annotation of a child, for the digest of the applied manifest."""
-        return f"{self.label}.{_bond(self.owner, key)}.{manifest}"
+        return f"{self.label}.{_bond_of(self.owner, key)}.{manifest}"
 
     def made(self, key: Key, body: Body) -> bool:
         """Whether an object was made as a child of this set."""
@@ -98,7 +98,7 @@ class ChildSet(NamedTuple):
         """
         label, _, bond = applied_mark(body).rpartition(".")[0].rpartition(".")
         is_ours = label.partition(".")[0] == self.label.partition(".")[0]
-        return is_ours and bond == _bond(self.owner, key)
+        return is_ours and bond == _bond_of(self.owner, key)
 
 
 def applied_mark(body: Body) -> str:
@@ -118,7 +118,7 @@ def unowned_bond(body: Body | None) -> str:
 def is_unowned_child_of(owner: Body, key: Key, bond: str) -> bool:
     """Whether this object with this bond was made for an owner, and still is its."""
     is_his = is_far(owner.namespace, key) or not owner.is_deleting
-    return is_his and bond == _bond(owner.uid, key)
+    return is_his and bond == _bond_of(owner.uid, key)
 
 
 def is_far(place: str | None, key: Key) -> bool:

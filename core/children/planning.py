@@ -109,11 +109,11 @@ def planned_children(
     itself = keeper.key
     for child in children:
         resource = owned.resource_of(child.manifest)
-        problem = _misplaced(child, resource, owned, keeper)
+        problem = _reason_of_misplacement(child, resource, owned, keeper)
         if resource is None or problem:
             problems[child.label] = problem
             continue
-        planned = _addressed(child, resource, keeper)
+        planned = _plan_child(child, resource, keeper)
         problem = owned.unseen(planned.key)
         if planned.key == itself:
             problem = "is the object itself, which cannot own itself"
@@ -124,8 +124,8 @@ def planned_children(
     found.sort(key=lambda each: rank_of(each.resource))
     if not any(each.child.after for each in found):
         return found, problems
-    problems |= _lacking(found, problems)
-    ordered, circle = _after_others([e for e in found if e.label not in problems])
+    problems |= _missing_predecessors(found, problems)
+    ordered, circle = _order_children([e for e in found if e.label not in problems])
     told = "waits for itself: the after= of these children go in a circle"
     return ordered, problems | dict.fromkeys(circle, told)
 
@@ -140,7 +140,9 @@ def near(label: str) -> str:
     return f"{kind}/{name}"
 
 
-def _lacking(found: Iterable[Planned], problems: Mapping[str, str]) -> dict[str, str]:
+def _missing_predecessors(
+    found: Iterable[Planned], problems: Mapping[str, str]
+) -> dict[str, str]:
     """The children whose `after=` names children that are not desired."""
     names = {name for each in found for name in (each.label, near(each.label))}
     lacking = {}
@@ -156,7 +158,7 @@ def rank_of(resource: Resource) -> int:
     return _RANKS.get(resource.kind, len(_ORDER))
 
 
-def _after_others(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
+def _order_children(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
     """Return the children, each after those in its `after=`; else as they are.
 
     The second result is the labels of children that wait for each other.
@@ -173,7 +175,7 @@ def _after_others(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
     return found, []
 
 
-def _unknown(child: Child, owned: Owned) -> str:
+def _reason_of_unknown_kind(child: Child, owned: Owned) -> str:
     """The reason why a manifest matches no kind in `owns=`."""
     kind, version = child.manifest["kind"], child.manifest["apiVersion"]
     group = version.rpartition("/")[0]
@@ -189,12 +191,12 @@ def _unknown(child: Child, owned: Owned) -> str:
     )
 
 
-def _misplaced(
+def _reason_of_misplacement(
     child: Child, resource: Resource | None, owned: Owned, keeper: Keeper
 ) -> str:
     """The reason why a child cannot be in its manifest's place; "" if it can."""
     if resource is None:
-        return _unknown(child, owned)
+        return _reason_of_unknown_kind(child, owned)
     place = child.manifest["metadata"].get("namespace")
     if resource.namespaced and not (place or keeper.owner.namespace):
         return "its owner is in no namespace, so its manifest has to name one"
@@ -203,7 +205,7 @@ def _misplaced(
     return ""
 
 
-def _addressed(child: Child, resource: Resource, keeper: Keeper) -> Planned:
+def _plan_child(child: Child, resource: Resource, keeper: Keeper) -> Planned:
     meta, place = child.manifest["metadata"], ""
     if resource.namespaced:
         place = str(meta.get("namespace") or keeper.owner.namespace)
@@ -219,7 +221,7 @@ def _addressed(child: Child, resource: Resource, keeper: Keeper) -> Planned:
 def manifest_for(planned: Planned, keeper: Keeper) -> dict[str, Any]:
     """The manifest to apply: with its place, its owner, and fnop's marks."""
     child = planned.child
-    manifest = _plain(thaw_json(child.manifest))
+    manifest = _stored_form(thaw_json(child.manifest))
     meta = manifest["metadata"]
     if planned.resource.namespaced:
         meta["namespace"] = planned.key.namespace
@@ -230,7 +232,9 @@ def manifest_for(planned: Planned, keeper: Keeper) -> dict[str, Any]:
     if child.keep or planned.out_of_reach:
         marks[OWNER_ANNOTATION] = owner_mark(keeper.resource, keeper.owner)
     else:
-        meta["ownerReferences"] = [_reference(keeper, foreground=child.foreground)]
+        meta["ownerReferences"] = [
+            _owner_reference(keeper, foreground=child.foreground)
+        ]
     meta["annotations"] = {**(meta.get("annotations") or {}), **marks}
     return manifest
 
@@ -244,7 +248,7 @@ def _without_none(value: Any) -> Any:
     return value
 
 
-def _plain(manifest: dict[str, Any]) -> dict[str, Any]:
+def _stored_form(manifest: dict[str, Any]) -> dict[str, Any]:
     """The manifest as the API server keeps it: `stringData` is only for writing."""
     manifest = _without_none(manifest)
     texts = manifest.get("stringData")
@@ -258,7 +262,7 @@ def _plain(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "data": {**(manifest.get("data") or {}), **coded}}
 
 
-def _reference(keeper: Keeper, *, foreground: bool) -> dict[str, Any]:
+def _owner_reference(keeper: Keeper, *, foreground: bool) -> dict[str, Any]:
     return {
         "apiVersion": keeper.resource.api_version,
         "kind": keeper.resource.kind,

@@ -85,21 +85,21 @@ def synchronise(
     """
     planned: Sequence[Planned] = ()
     if desired.unchanged:
-        told = Told({}, _claims(owned, keeper))
+        told = Told({}, _claimed_children(owned, keeper))
         own = left_unchanged()
     else:
         planned, told = yield from _kept(desired.children, owned, keeper, beside)
-        own = _synced(told)
+        own = _synced_condition(told)
     left = outside(owned.bodies, keeper.set).items()
     holds = (
         (keeper.is_held and owned.is_blind())  # some may exist
         or any(each.is_outside for each in planned)
         or any(not body.is_deleting and key not in told.deleted for key, body in left)
     )
-    return _ending(desired, keeper, beside, told, own, holds=holds)
+    return _synchronised_end(desired, keeper, beside, told, own, holds=holds)
 
 
-def _claims(owned: Owned, keeper: Keeper) -> Checked:
+def _claimed_children(owned: Owned, keeper: Keeper) -> Checked:
     """The children of a handler that leaves them alone: no other handler gets them.
 
     After a restart, only the marks identify them.
@@ -113,11 +113,11 @@ def _kept(
 ) -> Conversation[tuple[Sequence[Planned], Told]]:
     """Apply the children that are desired, and delete or release all others."""
     answer = _digest_of(children)
-    checked = _all_as_before(answer, owned, keeper)
+    checked = _unchanged_children(answer, owned, keeper)
     if checked is not None:
         return (), Told({}, checked, answer)
     planned, problems = planned_children(children, owned, keeper)
-    told = Told({**problems, **_duplicates(planned)}, answer=answer)
+    told = Told({**problems, **_duplicate_reasons(planned)}, answer=answer)
     for each in planned:
         claimed = beside.claimed(each.key)
         if each.label in told.failing:
@@ -128,7 +128,7 @@ def _kept(
             told.pending[each.label] = "waits for the finalizer of its owner"
         else:
             yield from settled(each, owned, keeper, told)
-    wanted = {each.key for each in planned} | _unplanned(children, told, owned)
+    wanted = {each.key for each in planned} | _unplanned_keys(children, told, owned)
     unwanted = [key for key in owned.bodies if key not in wanted]
     for key in sorted(unwanted, key=from_the_last(owned)) if unwanted else ():
         yield from pruned(key, owned.bodies[key], owned, keeper, told)
@@ -144,7 +144,7 @@ def _digest_of(children: Iterable[Child]) -> str:
     )
 
 
-def _all_as_before(answer: str, owned: Owned, keeper: Keeper) -> Checked | None:
+def _unchanged_children(answer: str, owned: Owned, keeper: Keeper) -> Checked | None:
     """The children, if they and the desired ones are as at the last call; else None.
 
     All was as desired then. So most calls look at no child but the changed one.
@@ -167,7 +167,7 @@ def _all_as_before(answer: str, owned: Owned, keeper: Keeper) -> Checked | None:
     return found
 
 
-def _duplicates(planned: Iterable[Planned]) -> dict[str, str]:
+def _duplicate_reasons(planned: Iterable[Planned]) -> dict[str, str]:
     """The reasons not to make children that are one and the same object, by label.
 
     One of them may name the namespace that the other one has by default.
@@ -184,7 +184,7 @@ def _duplicates(planned: Iterable[Planned]) -> dict[str, str]:
     }
 
 
-def _unplanned(children: Iterable[Child], told: Told, owned: Owned) -> set[Key]:
+def _unplanned_keys(children: Iterable[Child], told: Told, owned: Owned) -> set[Key]:
     """The existing, desired children that cannot be planned."""
     names = {
         (each.manifest["kind"], each.manifest["metadata"]["name"])
@@ -197,7 +197,7 @@ def _unplanned(children: Iterable[Child], told: Told, owned: Owned) -> set[Key]:
     return {key for key in owned.bodies if (kinds[key.resource], key.name) in names}
 
 
-def _ending(
+def _synchronised_end(
     desired: Desired,
     keeper: Keeper,
     beside: Beside,
@@ -218,7 +218,7 @@ def _ending(
     effects = () if desired.again is None else (Again(desired.again),)
     failure = None
     if told.failing:
-        failure = ChildrenFailed(_text(told.failing))
+        failure = ChildrenFailed(_text_of(told.failing))
     return Synchronised(
         status,
         conditions,
@@ -236,14 +236,14 @@ def _ending(
     )
 
 
-def _synced(told: Told) -> StatusCondition:
+def _synced_condition(told: Told) -> StatusCondition:
     if told.failing:
-        return StatusCondition(SYNCED, "False", "Failing", _text(told.failing))
+        return StatusCondition(SYNCED, "False", "Failing", _text_of(told.failing))
     if told.pending:
-        return StatusCondition(SYNCED, "False", "Pending", _text(told.pending))
+        return StatusCondition(SYNCED, "False", "Pending", _text_of(told.pending))
     return as_desired()
 
 
-def _text(told: Mapping[str, str]) -> str:
+def _text_of(told: Mapping[str, str]) -> str:
     lines = (f"{label} {why}" for label, why in sorted(told.items()))
     return "; ".join(lines)[:MESSAGE_MAX]

@@ -74,15 +74,19 @@ def condition_of(
     }
     waiting = {k: each for k, each in records.items() if each.waits}
     if failed:
-        return Condition("False", f"{what}Failed", _text(failed), wall, generation)
+        return Condition(
+            "False", f"{what}Failed", _text_of_messages(failed), wall, generation
+        )
     if waiting:
-        return Condition("False", f"{what}Waiting", _text(waiting), wall, generation)
+        return Condition(
+            "False", f"{what}Waiting", _text_of_messages(waiting), wall, generation
+        )
     if ended:
         return Condition("True", "Succeeded", "", wall, generation)
     return None
 
 
-def _text(records: Mapping[str, Progress]) -> str:
+def _text_of_messages(records: Mapping[str, Progress]) -> str:
     lines = (f"{name}: {each.message}" for name, each in sorted(records.items()))
     return "; ".join(lines)[:MESSAGE_LENGTH_MAX]
 
@@ -109,11 +113,13 @@ def condition_by(body: Body, type: str) -> Condition | None:
             words = [str(each.get(k, "")) for k in ("status", "reason", "message")]
             generation = each.get("observedGeneration")
             known = generation if isinstance(generation, int) else None
-            return Condition(words[0], words[1], words[2], _moment(each), known)
+            return Condition(
+                words[0], words[1], words[2], _transition_time(each), known
+            )
     return None
 
 
-def _moment(condition: Mapping[str, Any]) -> float:
+def _transition_time(condition: Mapping[str, Any]) -> float:
     try:
         return parse_time(str(condition.get("lastTransitionTime")))
     except ValueError:

@@ -104,7 +104,7 @@ def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> st
     if stored.seen is not None:
         found["seen"] = dict(stored.seen.digests)
         if stored.seen.values is not None:
-            found["was"] = _packed(stored.seen.values.parsed)
+            found["was"] = _pack_values(stored.seen.values.parsed)
     if stored.creating:
         found["creating"] = True
     if stored.progress:
@@ -125,7 +125,7 @@ def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> st
     return raw.decode()
 
 
-def _packed(values: Mapping[Scope, Any]) -> Any:
+def _pack_values(values: Mapping[Scope, Any]) -> Any:
     raw = canonical(dict(values))
     if len(raw) < _COMPRESSED_FROM:
         return dict(values)
@@ -148,25 +148,25 @@ def read_stored(text: Any, uid: str) -> Stored | Unreadable | None:
             return Unreadable(f"it was written by a newer release (v{found['v']})")
         if found.get("uid") != uid:
             return None
-        return _stored(found)
+        return _parse_stored(found)
     except (ValueError, TypeError, KeyError, zlib.error, binascii.Error) as problem:
         return Unreadable(str(problem))
 
 
-def _stored(found: dict[str, Any]) -> Stored:
+def _parse_stored(found: dict[str, Any]) -> Stored:
     seen = None
     if found.get("seen") is not None:
-        digests = {k: str(v) for k, v in _mapping(found, "seen").items()}
+        digests = {k: str(v) for k, v in _mapping_field(found, "seen").items()}
         was = found.get("was")
         if isinstance(was, str):
-            found = {**found, "was": orjson.loads(_unpacked(was))}
-        known = None if was is None else FormerValues(_mapping(found, "was"))
+            found = {**found, "was": orjson.loads(_unpack_text(was))}
+        known = None if was is None else FormerValues(_mapping_field(found, "was"))
         seen = Seen(digests, known)
     progress = {
         name: progress_from_json(each)
-        for name, each in _mapping(found, "progress").items()
+        for name, each in _mapping_field(found, "progress").items()
     }
-    creating, results = bool(found.get("creating")), _mapping(found, "results")
+    creating, results = bool(found.get("creating")), _mapping_field(found, "results")
     ignoring = tuple(map(str, found.get("ignoring") or ()))
     return shared(Stored(seen, creating, progress or NOTHING, results, ignoring))
 
@@ -193,7 +193,7 @@ def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
         whole = _with_fields(before, essence_of(body, own), formerly)
         seen = _with_essence(seen, without(whole, observation.ignored))
     progress = {
-        name: _record_restated(each, was, new) for name, each in stored.progress.items()
+        name: _replace_digest(each, was, new) for name, each in stored.progress.items()
     }
     return stored._replace(seen=seen, progress=progress, ignoring=())
 
@@ -205,7 +205,7 @@ def _with_essence(seen: Seen, essence: Any) -> Seen:
     return Seen({**seen.digests, "": digest_of(essence)}, values)
 
 
-def _record_restated(record: Progress, was: str, new: str) -> Progress:
+def _replace_digest(record: Progress, was: str, new: str) -> Progress:
     """Return a record with the digest `was` of the object's state replaced by `new`."""
     reason, _, observed = record.aim.partition(":")
     if observed == was:
@@ -225,8 +225,8 @@ def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:
     return old
 
 
-def _unpacked(text: str) -> bytes:
-    """Return the bytes of a `_packed` text; others may have written another text."""
+def _unpack_text(text: str) -> bytes:
+    """Return the bytes of a `_pack_values` text; others may have written one."""
     inflater = zlib.decompressobj()
     raw = inflater.decompress(base64.b64decode(text, validate=True), _UNPACKED_MAX)
     if not inflater.eof:
@@ -234,7 +234,7 @@ def _unpacked(text: str) -> bytes:
     return raw
 
 
-def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:
+def _mapping_field(found: dict[str, Any], name: str) -> dict[str, Any]:
     value = found.get(name)
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"its {name} is not a mapping")

@@ -173,8 +173,8 @@ class Seen:
         self, digests: Mapping[Scope, str], values: FormerValues | None = None
     ) -> None:
         self.values = values
-        self._scopes = _shared(tuple(digests))
-        self._digests: bytes | tuple[str, ...] = _packed_digests(digests.values())
+        self._scopes = _share_scopes(tuple(digests))
+        self._digests: bytes | tuple[str, ...] = _pack_digests(digests.values())
 
     @property
     def digests(self) -> Mapping[Scope, str]:
@@ -219,12 +219,12 @@ _PACKABLE = re.compile(rf"{_PREFIX}[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 
 
 @lru_cache(maxsize=1024)
-def _shared(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+def _share_scopes(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     """The one tuple of these scopes."""
     return scopes
 
 
-def _packed_digests(digests: Iterable[str]) -> bytes | tuple[str, ...]:
+def _pack_digests(digests: Iterable[str]) -> bytes | tuple[str, ...]:
     """Return the bytes of digests, or their texts if `digest_of` did not make them.
 
     The stored state may come from another version, or be written by hand.
@@ -353,7 +353,7 @@ def see(body: Body, observation: Observation) -> Seen:
     They are computed once per body, as a pass over an object needs them several times.
     """
     if body.seen is None or body.seen[0] is not observation:
-        body.seen = observation, _see(body, observation)
+        body.seen = observation, _see_scopes(body, observation)
     found: Seen = body.seen[1]
     return found
 
@@ -364,7 +364,7 @@ def digest_at(body: Body, path: Path, observation: Observation) -> str:
     return digest_of(observed(body, path, observation)) if found is None else found
 
 
-def _see(body: Body, observation: Observation) -> Seen:
+def _see_scopes(body: Body, observation: Observation) -> Seen:
     digests: dict[Scope, str] = {}
     values: dict[Scope, Any] | None = {} if observation.kept else None
     whole = () in observation.scopes

@@ -225,7 +225,7 @@ def succeeded(progress: Progress) -> Progress:
 
 def concluded(progress: Progress) -> Progress:
     """Return the record after all sub-handlers, so the handler, have succeeded."""
-    acted = _acted_by(progress.aim, "success") or progress.acted
+    acted = _default_acted(progress.aim, "success") or progress.acted
     seen = progress.seen if acted == progress.acted else None
     return progress._replace(
         finished="success", acted=acted, seen=seen, delegated=False
@@ -241,7 +241,7 @@ def anew(progress: Progress | None, aim: str) -> Progress:
     )
 
 
-def _acted_by(aim: str, finished: str | None) -> str:
+def _default_acted(aim: str, finished: str | None) -> str:
     """The default of `acted`: the digest in the aim of an ended creation or update."""
     reason, _, observed = aim.partition(":")
     return observed if finished and reason in ("create", "update") else ""
@@ -259,7 +259,7 @@ def judge_again(
     if timeout is not None and left <= 0:
         return time_out(progress, timeout, because or "still waiting")
     reason = f": {because}" if because else ""
-    waiting = _delayed(progress, now, min(after, left), because)
+    waiting = _delay_attempt(progress, now, min(after, left), because)
     waiting = waiting._replace(waits=bool(because))
     ended = AttemptEnded("requeue", retried=True)
     if after >= left:
@@ -297,28 +297,30 @@ def judge_failure(
     ended = AttemptEnded("error", rejected=failure.rejected)
     arbitrary = not failure.permanent and failure.temporary is None
     if failure.permanent or (arbitrary and errors is ErrorsMode.PERMANENT):
-        return _final(counted, "error", f"failed for good: {failure}", ended)
+        return _judge_final(counted, "error", f"failed for good: {failure}", ended)
     if arbitrary and errors is ErrorsMode.IGNORED:
         done = counted._replace(finished="success", until=None, due=None)
         line = f"failed, which is ignored: {failure}"
         return Judgement(done, "warning", line, ended, was_last=True)
     if arbitrary and failure.misuse and not halts:
-        return _final(counted, "error", f"failed for good: {failure}", ended)
-    delay = _delay(failure, backoff, counted.retries, jitter)
+        return _judge_final(counted, "error", f"failed for good: {failure}", ended)
+    delay = _delay_after_failure(failure, backoff, counted.retries, jitter)
     left = seconds_left(counted, timeout, now)
     if timeout is not None and left <= 0:
         return time_out(counted, timeout, str(failure))
     if retries is not None and counted.retries >= retries:
         after = f"after {number_of(counted.retries, 'attempt')}"
-        return _final(counted, "error", f"failed for good {after}: {failure}", ended)
-    later = _delayed(counted, now, min(delay, left), str(failure))
+        return _judge_final(
+            counted, "error", f"failed for good {after}: {failure}", ended
+        )
+    later = _delay_attempt(counted, now, min(delay, left), str(failure))
     level = "error" if arbitrary else "warning"
-    line = f"failed, {_when_again(delay, left)}: {failure}"
+    line = f"failed, {_words_for_next_attempt(delay, left)}: {failure}"
     ended = replace(ended, retried=not later.is_halted)
     return Judgement(later, level, line, ended, was_last=delay >= left)
 
 
-def _when_again(delay: float, left: float) -> str:
+def _words_for_next_attempt(delay: float, left: float) -> str:
     """The words for the next attempt, or for the deadline if that is earlier."""
     if delay < left:
         return f"again in {delay:g} s"
@@ -330,7 +332,7 @@ def _when_again(delay: float, left: float) -> str:
     return f"{soon}, before the next attempt in {delay:g} s"
 
 
-def _delay(
+def _delay_after_failure(
     failure: Failure, backoff: float | Backoff, tries: int, jitter: float
 ) -> float:
     """The seconds to the next attempt: from the exception, or from the backoff."""
@@ -347,7 +349,7 @@ def seconds_left(progress: Progress, timeout: float | None, now: Now) -> float:
     """The seconds until a handler's deadline; zero at and after it."""
     if timeout is None:
         return math.inf
-    left = timeout - _runtime(progress, now)
+    left = timeout - _runtime_of(progress, now)
     return round(left, 3) if left > _DEADLINE_SECONDS_OFF else 0.0
 
 
@@ -365,19 +367,21 @@ def deadline_of(progress: Progress, timeout: float | None, now: Now) -> float | 
 def time_out(progress: Progress, timeout: float, why: str) -> Judgement:
     """Judge a handler at its deadline; `why` is its last reason for waiting."""
     line = f"has timed out after {timeout:g} s: {why}"
-    return _final(progress, "error", line, AttemptEnded("timeout"))
+    return _judge_final(progress, "error", line, AttemptEnded("timeout"))
 
 
 def abandoned(progress: Progress, why: str) -> Progress:
     """Return the record of a handler that is given up before its own end."""
-    return _final(progress, "info", why, AttemptEnded("cancelled")).progress
+    return _judge_final(progress, "info", why, AttemptEnded("cancelled")).progress
 
 
-def _runtime(progress: Progress, now: Now) -> float:
+def _runtime_of(progress: Progress, now: Now) -> float:
     return 0.0 if progress.started is None else max(0.0, now.wall - progress.started)
 
 
-def _final(progress: Progress, level: str, line: str, ended: AttemptEnded) -> Judgement:
+def _judge_final(
+    progress: Progress, level: str, line: str, ended: AttemptEnded
+) -> Judgement:
     text = line[:MESSAGE_LENGTH_MAX]
     record = progress._replace(
         finished="failure",
@@ -390,7 +394,9 @@ def _final(progress: Progress, level: str, line: str, ended: AttemptEnded) -> Ju
     return Judgement(record, level, line, ended, was_last=True)
 
 
-def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progress:
+def _delay_attempt(
+    progress: Progress, now: Now, delay: float, message: str
+) -> Progress:
     delay = max(delay, DELAY_SECONDS_MIN)
     return progress._replace(
         until=None if math.isinf(delay) else now.wall + delay,
@@ -416,7 +422,7 @@ def progress_to_json(progress: Progress) -> dict[str, Any]:
             found[name] = getattr(progress, name)
     if progress.waits:
         found["waits"] = True
-    if progress.acted != _acted_by(progress.aim, progress.finished):
+    if progress.acted != _default_acted(progress.aim, progress.finished):
         found["acted"] = progress.acted
     if progress.handled:
         found["handled"] = progress.handled
@@ -437,7 +443,7 @@ def progress_from_json(found: Any) -> Progress:
         for name in ("started", "until")
     )
     reason, colon, observed = found["aim"].partition(":")
-    aim = f"{reason}{colon}{_versioned(observed)}"
+    aim = f"{reason}{colon}{_add_version(observed)}"
     return Progress(
         aim,
         retries,
@@ -446,10 +452,10 @@ def progress_from_json(found: Any) -> Progress:
         finished=found.get("finished"),
         message=found.get("message"),
         waits=bool(found.get("waits")),
-        acted=_versioned(
-            str(found.get("acted", _acted_by(aim, found.get("finished"))))
+        acted=_add_version(
+            str(found.get("acted", _default_acted(aim, found.get("finished"))))
         ),
-        handled=_versioned(str(found.get("handled", ""))),
+        handled=_add_version(str(found.get("handled", ""))),
         delay=_delay_from_json(found.get("delay")),
     )
 
@@ -463,10 +469,10 @@ def _delay_from_json(found: Any) -> float | None:
 _UNVERSIONED = re.compile("[0-9a-f]{20}")
 
 
-def _versioned(digest: str) -> str:
+def _add_version(digest: str) -> str:
     """Return a digest in its present form; releases up to 0.1 omitted some versions.
 
-    >>> _versioned("fff04cd409d10063969b"), _versioned("1:fff0"), _versioned("?")
+    >>> _add_version("fff04cd409d10063969b"), _add_version("1:fff0"), _add_version("?")
     ('1:fff04cd409d10063969b', '1:fff0', '?')
     """
     is_old = _UNVERSIONED.fullmatch(digest) is not None

@@ -39,11 +39,11 @@ class Seal:
 
     def sealed(self, text: str) -> str:
         """The text of a state, a JSON object, with its signature."""
-        return f'{{"sig":"{_signature(self._keys[0], text)}",{text[1:]}'
+        return f'{{"sig":"{_signature_of(self._keys[0], text)}",{text[1:]}'
 
     def opens(self, text: Any) -> bool:
         """Whether a text is signed with one of the keys, or needs no signature."""
-        parts = _parts(text)
+        parts = _split_seal(text)
         if parts is None:
             return self._takes_unsigned
         return any(_is_by(key, *parts) for key in self._keys)
@@ -52,21 +52,21 @@ class Seal:
         """Whether an accepted state must still be signed with the first key."""
         if len(self._keys) == 1 and not self._takes_unsigned:
             return False
-        parts = _parts(text)
+        parts = _split_seal(text)
         return parts is None or not _is_by(self._keys[0], *parts)
 
 
-def _parts(text: Any) -> tuple[str, str] | None:
+def _split_seal(text: Any) -> tuple[str, str] | None:
     """The signature of a sealed text, and the text without it; None if unsigned."""
     found = _SEALED.fullmatch(text) if isinstance(text, str) else None
     return None if found is None else (found[1], "{" + found[2])
 
 
 def _is_by(key: bytes, signature: str, text: str) -> bool:
-    return hmac.compare_digest(_signature(key, text), signature)
+    return hmac.compare_digest(_signature_of(key, text), signature)
 
 
-def _signature(key: bytes, text: str) -> str:
+def _signature_of(key: bytes, text: str) -> str:
     raw = hmac.digest(key, text.encode(errors="surrogatepass"), "sha256")
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
@@ -77,7 +77,7 @@ def is_sealed(text: Any) -> bool:
     >>> is_sealed('{"uid":"0","v":1}')
     False
     """
-    return _parts(text) is not None
+    return _split_seal(text) is not None
 
 
 def seal_of(keys: Iterable[str], operator: str) -> Seal | None:

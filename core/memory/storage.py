@@ -216,7 +216,7 @@ class _Field:
         return patch
 
 
-def _apart(place: Place, uid: str) -> Place | None:
+def _place_of_object_alone(place: Place, uid: str) -> Place | None:
     """The annotation next to another one that belongs to one object alone."""
     if not isinstance(place, _Field) or place.path[:2] != ANNOTATIONS:
         return None
@@ -315,7 +315,7 @@ class Places:
 
     def for_object(self, place: Place, body: Body) -> Place:
         """The place on one object: its own place, if others write into `place`."""
-        own = _apart(place, body.uid)
+        own = _place_of_object_alone(place, body.uid)
         if own is None:
             return place
         is_taken = _is_of_another(place.read(body), body.uid)
@@ -336,7 +336,7 @@ class Places:
         """Yield all possible places of this very object's state, the best first."""
         if body.meta.get("annotations"):
             for each in self.present:
-                own = _apart(each, body.uid)
+                own = _place_of_object_alone(each, body.uid)
                 if own is not None:
                     yield own
         yield from self.present
@@ -364,7 +364,7 @@ class Places:
                 continue  # the client that copied it there would copy it again
             together = not split or each.in_status == to.in_status
             if together or to.read(body) is not None:
-                yield _removal(each, body)
+                yield _removal_patch(each, body)
         yield to.write(text if self.seal is None else self.seal.sealed(text))
 
     def lingers(self, body: Body) -> bool:
@@ -376,24 +376,24 @@ class Places:
             found = self._found(body)
             if found is not None and self.seal.is_due(found):
                 return True
-        return any(_removal(each, body) for each in self.former) and any(
+        return any(_removal_patch(each, body) for each in self.former) and any(
             each.read(body) is not None for each in self.present
         )
 
     def removals(self, body: Body) -> Iterator[dict[str, Any]]:
         """Yield merge patches that remove the text, and its copies, from all places."""
         for each in (*self.present, *self.former):
-            yield _removal(each, body)
+            yield _removal_patch(each, body)
             if isinstance(each, _Field) and each.path[:2] == ANNOTATIONS:
                 for name in body.mapping("annotations"):
                     if _COPY.fullmatch(name.removeprefix(each.path[2])):
-                        yield _removal(_Field((*ANNOTATIONS, name)), body)
+                        yield _removal_patch(_Field((*ANNOTATIONS, name)), body)
 
 
 _COPY = re.compile(rf"\.[0-9a-f]{{{_UID_DIGITS}}}")
 
 
-def _removal(place: Place, body: Body) -> dict[str, Any]:
+def _removal_patch(place: Place, body: Body) -> dict[str, Any]:
     """The merge patch that removes the text; empty if it would change nothing."""
     if place.read(body) is None:
         return {}
@@ -414,11 +414,11 @@ def places_of(
     Raises `TypeError` for values that are not a storage. Raises `ValueError` for an
     author's storage that does not read the text that it writes.
     """
-    first, fallback = _places(storage, operator)
+    first, fallback = _places_of(storage, operator)
     before = dict.fromkeys(
         place
         for each in former
-        for place in _places(each, operator)
+        for place in _places_of(each, operator)
         if place is not None and place not in (first, fallback)
     )
     every = [each for each in (first, fallback, *before) if each is not None]
@@ -427,18 +427,18 @@ def places_of(
     return Places(first, fallback, tuple(before), quietly, paths, seal)
 
 
-def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
+def _places_of(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
     """The place of the text, and the place for kinds that do not keep it there."""
     match storage:
         case AutoStorage():
             name = f"{PREFIX}/{operator}"
-            return _Field(("status", name)), _annotation(PREFIX, operator)
+            return _Field(("status", name)), _annotation_place(PREFIX, operator)
         case AnnotationStorage(prefix):
-            return _annotation(prefix, operator), None
+            return _annotation_place(prefix, operator), None
         case StatusStorage(field):
-            return _Field(parse_field(field)), _annotation(PREFIX, operator)
+            return _Field(parse_field(field)), _annotation_place(PREFIX, operator)
         case Storage():
-            return _own(storage), _annotation(PREFIX, operator)
+            return _author_place(storage), _annotation_place(PREFIX, operator)
         case _:
             raise TypeError(
                 f"{shown(storage)} is not a storage; give fnop.AutoStorage(), "
@@ -447,7 +447,7 @@ def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
             )
 
 
-def _annotation(prefix: str, operator: str) -> Place:
+def _annotation_place(prefix: str, operator: str) -> Place:
     return _Field((*ANNOTATIONS, f"{prefix}/{operator}"))
 
 
@@ -455,7 +455,7 @@ _SAMPLE = '{"uid":"0","v":1}'
 _OBJECT = {"metadata": {"name": "x", "namespace": "x", "uid": "0"}, "spec": {}}
 
 
-def _own(storage: Storage) -> Place:
+def _author_place(storage: Storage) -> Place:
     """The place of an author's own storage, after a trial of its two functions."""
     draft = _Own(storage, (), False)
     try:
@@ -464,7 +464,7 @@ def _own(storage: Storage) -> Place:
         raise ValueError(
             f"the storage's write has failed for a text or for None: {problem}"
         ) from problem
-    paths = tuple(_removed(removes, ()))
+    paths = tuple(_removed_paths(removes, ()))
     roots = {path[0] for path in paths} | wrote.keys()
     if not paths:
         raise ValueError(
@@ -502,10 +502,10 @@ def _is_place(path: Path) -> bool:
     return len(path) > 1 or path[0] not in ("status", "spec", "apiVersion", "kind")
 
 
-def _removed(patch: Any, at: Path) -> Iterator[Path]:
+def _removed_paths(patch: Any, at: Path) -> Iterator[Path]:
     """The paths that a merge patch removes."""
     if patch is None:
         yield at
     elif isinstance(patch, Mapping):
         for key, value in patch.items():
-            yield from _removed(value, (*at, key))
+            yield from _removed_paths(value, (*at, key))

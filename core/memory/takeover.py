@@ -67,7 +67,7 @@ def taken_over(
     field = body.at(kopf.field)
     status: Mapping[str, Any] = field if isinstance(field, dict) else {}
     for text in (annotations.get(f"{kopf.prefix}/{kopf.key}"), status.get(kopf.key)):
-        essence = _json(text)
+        essence = _parse_json(text)
         if essence is not None:
             return Stored(see(Body(essence), observation))
     kept = status.get("progress")
@@ -91,14 +91,16 @@ def taken_over(
 def _is_under_way(annotations: Mapping[str, Any], kopf: Predecessor, kept: Any) -> bool:
     """Whether a creation has begun, but no handler of it has succeeded yet."""
     records = [
-        _json(v) for k, v in annotations.items() if k.startswith(f"{kopf.prefix}/")
+        _parse_json(v)
+        for k, v in annotations.items()
+        if k.startswith(f"{kopf.prefix}/")
     ]
     records += list(kept.values()) if isinstance(kept, dict) else []
     found = [each for each in records if isinstance(each, dict) and "started" in each]
     return bool(found) and all(_is_creation(each) for each in found)
 
 
-def _json(text: Any) -> dict[str, Any] | None:
+def _parse_json(text: Any) -> dict[str, Any] | None:
     try:
         found = orjson.loads(text) if isinstance(text, str) else None
     except ValueError:
@@ -109,7 +111,7 @@ def _json(text: Any) -> dict[str, Any] | None:
 def _has_created(annotations: Mapping[str, Any], prefix: str, handler: str) -> bool:
     """Whether a handler of an unfinished creation has already succeeded."""
     for name in annotation_names(prefix, handler):
-        record = _json(annotations.get(name))
+        record = _parse_json(annotations.get(name))
         if record is not None:
             return _is_success(record)
     return False
@@ -134,15 +136,15 @@ def annotation_names(prefix: str, handler: str) -> tuple[str, str]:
     safe = handler.replace("/", ".").replace("<", "_").replace(">", "_")
     name = safe
     if len(handler) > _NAME_LENGTH_MAX:
-        suffix = _suffix(handler)
+        suffix = _suffix_of(handler)
         name = safe[: _NAME_LENGTH_MAX - len(suffix)] + suffix
     older, room = safe, _NAME_LENGTH_MAX - len(prefix) - 1
     if len(safe) > room:
-        suffix = _suffix(safe)
+        suffix = _suffix_of(safe)
         older = safe[: max(0, room - len(suffix))] + suffix
     return f"{prefix}/{name}", f"{prefix}/{older}"
 
 
-def _suffix(text: str) -> str:
+def _suffix_of(text: str) -> str:
     digest = hashlib.blake2b(text.encode(), digest_size=4).digest()
     return "-" + base64.b64encode(digest, b"-.").decode().rstrip("=-.")

@@ -89,7 +89,7 @@ def peer_streams(turn: Turn) -> list[Stream]:
     return [
         Stream(resource, namespace, selectors, purpose=StreamPurpose.PEERS)
         for resource in _peer_kinds(turn)
-        for namespace in _namespaces(turn) or (None,)
+        for namespace in _served_namespaces(turn) or (None,)
     ]
 
 
@@ -106,7 +106,7 @@ def _peer_kinds(turn: Turn) -> list[Resource]:
     return [each for each in turn.survey.catalogue.resources if each.key in wanted]
 
 
-def _namespaces(turn: Turn) -> tuple[str, ...] | None:
+def _served_namespaces(turn: Turn) -> tuple[str, ...] | None:
     given, found = turn.settings.namespaces, turn.survey.namespaces or ()
     return None if given is None else served_namespaces(given, found)
 
@@ -115,7 +115,7 @@ def discovered(turn: Turn) -> None:
     """Pass the results of discovery to peering and the election; settle the phase."""
     if turn.coordination.peering is not None:
         kinds = tuple(each.key for each in _peer_kinds(turn))
-        advance_peering(turn, Placed(kinds, _namespaces(turn)))
+        advance_peering(turn, Placed(kinds, _served_namespaces(turn)))
     if turn.coordination.election_due is None:
         advance_election(turn, AlarmRang())
     settle(turn)
@@ -182,11 +182,11 @@ def advance_election(turn: Turn, fact: electing.ElectionFact) -> None:
     for line in decision.says:
         turn.emit(line)
     if decision.ask is not None:
-        _ask_for_lease(turn, decision.ask)
+        _request_lease(turn, decision.ask)
     settle(turn)
 
 
-def _ask_for_lease(turn: Turn, ask: Ask) -> None:
+def _request_lease(turn: Turn, ask: Ask) -> None:
     assert turn.coordination.election is not None
     candidate = turn.coordination.election.candidate
     for resource in turn.survey.catalogue.resources:
@@ -213,19 +213,19 @@ def settle(turn: Turn) -> None:
         return
     turn.lifecycle = settled(turn.lifecycle, after)
     if after is Phase.FROZEN:
-        _let_go(turn, StreamPhase.PAUSED)
+        _close_object_streams(turn, StreamPhase.PAUSED)
     elif before is Phase.FROZEN:
-        _go_on(turn)
+        _resume_streams(turn)
         return  # each object is reconciled when it is listed again
     elif after is Phase.SERVING:
         # The watch may have been silent for a long time: relist all before the first
         # action.
-        _let_go(turn, StreamPhase.WAITING)
+        _close_object_streams(turn, StreamPhase.WAITING)
     for key, _ in turn.objects.all():
         turn.objects.due(key)
 
 
-def _let_go(turn: Turn, phase: StreamPhase) -> None:
+def _close_object_streams(turn: Turn, phase: StreamPhase) -> None:
     """Close the streams for handlers, to relist them; keep their last version."""
     for stream in turn.streams.each(StreamPurpose.OBJECTS):
         if turn.streams.is_open(stream):
@@ -237,7 +237,7 @@ def _let_go(turn: Turn, phase: StreamPhase) -> None:
         turn.streams.closed(closed)
 
 
-def _go_on(turn: Turn) -> None:
+def _resume_streams(turn: Turn) -> None:
     """Relist everything; the streams are opened by the work of this step."""
     for stream in turn.streams.followed.values():
         if stream.phase is StreamPhase.PAUSED:

@@ -38,13 +38,13 @@ def follow(turn: Turn, stream: Stream) -> None:
         if stream.purpose is StreamPurpose.OBJECTS:
             part = " (metadata only)" if stream.metadata_only else ""
             turn.say("info", f"serving {stream.label}{part}")
-        _begin(turn, stream)
+        _begin_stream(turn, stream)
     elif present.phase is StreamPhase.PAUSED:
         paused = present._replace(
             selectors=stream.selectors, metadata_only=stream.metadata_only
         )
         turn.streams.put(paused)
-    elif _asks(present) != _asks(stream):
+    elif _request_of(present) != _request_of(stream):
         # The handlers of the kind have changed: relist it.
         turn.emit(CloseStream(present.id))
         anew = stream._replace(
@@ -56,12 +56,12 @@ def follow(turn: Turn, stream: Stream) -> None:
         open_stream(turn, anew)
 
 
-def _asks(stream: Stream) -> tuple[Selectors, bool]:
+def _request_of(stream: Stream) -> tuple[Selectors, bool]:
     """The objects that the API server is asked for, and how much of them."""
     return stream.selectors, stream.metadata_only
 
 
-def _begin(turn: Turn, stream: Stream) -> None:
+def _begin_stream(turn: Turn, stream: Stream) -> None:
     is_frozen = turn.lifecycle.phase is Phase.FROZEN
     if stream.purpose is StreamPurpose.OBJECTS and is_frozen:
         paused = stream._replace(phase=StreamPhase.PAUSED)
@@ -88,7 +88,7 @@ def move(turn: Turn, before: Stream, stream: Stream) -> None:
             )
     unfollow(turn, before)
     listings, in_pages = before.listings, before.in_pages
-    _begin(turn, stream._replace(listings=listings, in_pages=in_pages))
+    _begin_stream(turn, stream._replace(listings=listings, in_pages=in_pages))
 
 
 def leave(turn: Turn, stream: Stream) -> None:

@@ -156,11 +156,11 @@ def health(
     queue = state.due
     waits = [(key, now.mono - at) for key, at in queue if at <= now.mono]
     oldest = max((age for _, age in waits), default=None)
-    requests, calls = _under_way(state, seen, now)
+    requests, calls = _ages_under_way(state, seen, now)
     has_ended = state.lifecycle.phase is Phase.ENDED
     stuck = [
         *(["the operator has ended"] if has_ended else []),
-        *_out_of_reach(program, state, seen, now),
+        *_unreachable_reasons(program, state, seen, now),
         *_stuck_streams(program, state, seen, now, limits),
         *_stuck_requests(requests, limits),
         *_stuck_calls(program, calls, limits),
@@ -168,28 +168,31 @@ def health(
     ]
     return Health(
         state.lifecycle.phase.value,
-        tuple(_shown(each, seen, now) for each in state.streams.followed.values()),
+        tuple(
+            _health_of_stream(each, seen, now)
+            for each in state.streams.followed.values()
+        ),
         len(state.objects.records),
         len(waits),
-        _by_kind(state, [key for key, _ in waits]),
+        _count_by_kind(state, [key for key, _ in waits]),
         oldest,
         tuple(requests),
         tuple(calls),
         state.notes.failures,
         tuple(stuck),
-        tuple(_unready(state)),
+        tuple(_unready_reasons(state)),
         tuple(sorted(Counter(e.phase.value for e in state.logs.read.values()).items())),
     )
 
 
-def _by_kind(state: State, due: list[Key]) -> tuple[tuple[str, int], ...]:
+def _count_by_kind(state: State, due: list[Key]) -> tuple[tuple[str, int], ...]:
     """The number of due objects by kind, including kinds without any."""
     counts = Counter({name: 0 for name in state.survey.kinds})
     counts.update(key.resource for key in due)
     return tuple((name, count) for name, count in sorted(counts.items()) if name)
 
 
-def _under_way(
+def _ages_under_way(
     state: State, seen: Timings, now: Now
 ) -> tuple[list[float], list[tuple[str, float]]]:
     """The ages of requests, and of calls with their handlers."""
@@ -207,18 +210,18 @@ def _under_way(
 # ------------------------------------------------------------------ streams
 
 
-def _shown(stream: Stream, seen: Timings, now: Now) -> StreamHealth:
+def _health_of_stream(stream: Stream, seen: Timings, now: Now) -> StreamHealth:
     return StreamHealth(
         stream.resource.key,
         stream.namespace,
         stream.phase.value,
-        _age(stream, seen, now),
+        _age_of_stream(stream, seen, now),
         stream.failures,
         stream.refusal,
     )
 
 
-def _age(stream: Stream, seen: Timings, now: Now) -> float | None:
+def _age_of_stream(stream: Stream, seen: Timings, now: Now) -> float | None:
     """The time since a stream's last line; None if it is not open."""
     if stream.phase not in (StreamPhase.LISTING, StreamPhase.WATCHING):
         return None
@@ -226,7 +229,7 @@ def _age(stream: Stream, seen: Timings, now: Now) -> float | None:
     return now.mono - max(heard, stream.opened_at)
 
 
-def _out_of_reach(
+def _unreachable_reasons(
     program: Program, state: State, seen: Timings, now: Now
 ) -> Iterator[str]:
     """Report an API server that has not responded to any request for too long.
@@ -247,7 +250,7 @@ def _stuck_streams(
     silence = max(settings.watch_silence_seconds, settings.watch_timeout_seconds)
     watch = silence + limits.grace
     for stream in state.streams.followed.values():
-        age = _age(stream, seen, now)
+        age = _age_of_stream(stream, seen, now)
         is_request = stream.phase is StreamPhase.LISTING and not stream.streamed
         if age is not None and age > (limits.request if is_request else watch):
             what = f"the {stream.phase.value} of {stream.label}"
@@ -294,14 +297,16 @@ def _stuck_queue(
     ):
         return
     quiet = oldest if seen.answered is None else now.mono - seen.answered
-    if quiet > limits.queue and not any(map(_fails, state.streams.followed.values())):
+    if quiet > limits.queue and not any(
+        map(_is_failing, state.streams.followed.values())
+    ):
         yield f"objects have been due for {oldest:.0f} s, and none was reconciled"
 
 
 # ---------------------------------------------------------------- readiness
 
 
-def _unready(state: State) -> Iterator[str]:
+def _unready_reasons(state: State) -> Iterator[str]:
     phase = state.lifecycle.phase.value
     why = UNREADY.get(phase, f"the operator is {phase}")
     if why:
@@ -317,7 +322,7 @@ def _unready_streams(state: State) -> Iterator[str]:
         if each.purpose is StreamPurpose.OBJECTS
     ]
     for stream in served:
-        if _fails(stream):
+        if _is_failing(stream):
             why = stream.refusal or f"{stream.failures} failures in a row"
             yield f"{stream.label} cannot be followed: {why}"
         elif not stream.lists:
@@ -326,7 +331,7 @@ def _unready_streams(state: State) -> Iterator[str]:
         yield "there is nothing to serve yet"
 
 
-def _fails(stream: Stream) -> bool:
+def _is_failing(stream: Stream) -> bool:
     """Whether the API server is unavailable, or refuses; one failure may be chance.
 
     An open watch is healthy. Its earlier failures only count when it ends again.

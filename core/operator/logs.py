@@ -24,7 +24,7 @@ def follow_logs(turn: Turn) -> None:
     """
     if not _calls_handlers(turn):
         if len(turn.logs.numbers):
-            _pause(turn)
+            _pause_logs(turn)
         return
     while _has_place(turn):
         key, queue = turn.logs.queue.take(turn.now.mono)
@@ -70,7 +70,7 @@ def _has_place(turn: Turn) -> bool:
     return len(turn.logs.numbers) < turn.settings.log_streams
 
 
-def _pause(turn: Turn) -> None:
+def _pause_logs(turn: Turn) -> None:
     for number, key in turn.logs.numbers.items():
         stream = turn.logs.read[key]
         turn.emit(CloseStream(number))

@@ -44,14 +44,14 @@ def mistaken(
     """
     naming: dict[_Named, list[Handler]] = {}
     for handler in handlers:
-        for named in _named(handler):
+        for named in _selectors_of(handler):
             naming.setdefault(named, []).append(handler)
-    found = (_doubt(each, naming[each], catalogue, is_known) for each in naming)
+    found = (_doubt_about(each, naming[each], catalogue, is_known) for each in naming)
     text = "; ".join(filter(None, found))
     return f"{text} (or let it wait for kinds with --wait-for-kinds)" if text else ""
 
 
-def _named(handler: Handler) -> Iterator[_Named]:
+def _selectors_of(handler: Handler) -> Iterator[_Named]:
     if handler.selector is not None:
         yield _Named(handler.selector, str(handler.selector), "handles")
     if handler.owner is not None:
@@ -60,14 +60,14 @@ def _named(handler: Handler) -> Iterator[_Named]:
         yield _Named(selector, word, "owns")
 
 
-def _doubt(
+def _doubt_about(
     named: _Named, handlers: list[Handler], catalogue: Catalogue, is_known: bool
 ) -> str:
     selector, text, use = named
     if catalogue.is_broad(selector):
         return ""
     found = catalogue.find(selector)
-    ids = joined([_placed(each) for each in handlers])
+    ids = joined([_label_of(each) for each in handlers])
     if len(found) > 1 and use != "takes for owners":  # owners may be of several kinds
         kinds = joined([each.label for each in found])
         first = found[0].label
@@ -75,7 +75,7 @@ def _doubt(
             f"{text!r}, which {ids} {use}, means {kinds}: name the group too, such as "
             f"{first!r}"
         )
-    near = "" if found or not is_known else _near(selector, catalogue)
+    near = "" if found or not is_known else _nearest_kind(selector, catalogue)
     if not near:
         return ""
     return (
@@ -84,11 +84,11 @@ def _doubt(
     )
 
 
-def _placed(handler: Handler) -> str:
+def _label_of(handler: Handler) -> str:
     return f"{handler.id} ({handler.place})" if handler.place else handler.id
 
 
-def _near(selector: Selector, catalogue: Catalogue) -> str:
+def _nearest_kind(selector: Selector, catalogue: Catalogue) -> str:
     """The intended kind if the selector has a typing error, else "".
 
     A group that does not exist, and resembles no other, may be defined later with all
@@ -97,9 +97,9 @@ def _near(selector: Selector, catalogue: Catalogue) -> str:
 
     >>> kinds = (Resource("example.com", "v1", "claims", "Claim"),)
     >>> names = ("clams", "claims.exmaple.com", "boats", "claims.fnop.dev")
-    >>> [_near(Selector.of(each), Catalogue(kinds)) for each in names]
+    >>> [_nearest_kind(Selector.of(each), Catalogue(kinds)) for each in names]
     ["'claims.example.com'", "'claims.example.com'", '', '']
-    >>> _near(Selector.of("claims.v2.example.com"), Catalogue(kinds))
+    >>> _nearest_kind(Selector.of("claims.v2.example.com"), Catalogue(kinds))
     "'claims.v1.example.com'"
     """
     versions = catalogue.find(replace(selector, version=None))

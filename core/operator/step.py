@@ -112,7 +112,7 @@ def step(
     """
     turn = Turn(program, state, now, live)
     keep_time(turn)
-    _fold(turn, input)
+    _take_input(turn, input)
     _work(turn)
     # Keys that became due and were not served are queued in the order of these parts.
     turn.objects.enqueue()
@@ -198,7 +198,7 @@ def _only_repeats(record: ObjectRecord, now: Now) -> bool:
 # -------------------------------------------------------------------- fold
 
 
-def _fold(turn: Turn, input: Input) -> None:
+def _take_input(turn: Turn, input: Input) -> None:
     match input:
         case WatchEvent() | ListItem() | ListDone() | Bookmark():
             _on_stream(turn, input)
@@ -301,10 +301,10 @@ def _on_stop(turn: Turn, reason: str) -> None:
         turn.activity_due(key)
     for key, record in turn.objects.all():
         if record.work is not None:
-            _hurry(turn, key, record, record.work)
+            _hurry_write(turn, key, record, record.work)
 
 
-def _hurry(turn: Turn, key: Key, record: ObjectRecord, work: Work) -> None:
+def _hurry_write(turn: Turn, key: Key, record: ObjectRecord, work: Work) -> None:
     """Retry a waiting write at once, for the last time before the end."""
     if work.writing is not None and work.writing.due is not None:
         writing = work.writing._replace(due=turn.now.mono)
@@ -366,15 +366,15 @@ def _may_serve(turn: Turn) -> bool:
 
 def _advance_phase(turn: Turn) -> None:
     """Enter the next phases of the operator's life, as far as their events occurred."""
-    while (event := _milestone(turn)) is not None:
+    while (event := _reached_milestone(turn)) is not None:
         turn.lifecycle = advance(turn.lifecycle, turn.now, event)
-        _enter(turn)
+        _enter_phase(turn)
     match turn.lifecycle.phase:
         case Phase.STARTING if turn.activity(ACTIVITY) is None:
             turn.end(1, "a startup handler failed; its error is above")
         case Phase.STOPPING if _is_due(turn.lifecycle.tell_at, turn):
             turn.lifecycle = turn.lifecycle._replace(tell_at=None)
-            turn.say("info", _awaited(turn))
+            turn.say("info", _words_for_wait(turn))
         case Phase.CLEANING if is_late(turn.lifecycle, turn.now):
             limit = f"{CLEANUP_SECONDS:g} s"
             turn.end(1, f"stopped; the cleanup handlers took longer than {limit}")
@@ -384,7 +384,7 @@ def _advance_phase(turn: Turn) -> None:
             pass
 
 
-def _milestone(turn: Turn) -> Milestone | None:
+def _reached_milestone(turn: Turn) -> Milestone | None:
     """The event that ends the present phase, if it has occurred."""
     match turn.lifecycle.phase:
         case Phase.STARTING if turn.activity(ACTIVITY) is None:
@@ -397,7 +397,7 @@ def _milestone(turn: Turn) -> Milestone | None:
             return None
 
 
-def _enter(turn: Turn) -> None:
+def _enter_phase(turn: Turn) -> None:
     """Do the first work of a phase."""
     match turn.lifecycle.phase:
         case Phase.DISCOVERING:
@@ -433,7 +433,7 @@ def _is_quiet(turn: Turn) -> bool:
     return not turn.requests.pending and (due is None or due > turn.now.mono)
 
 
-def _awaited(turn: Turn) -> str:
+def _words_for_wait(turn: Turn) -> str:
     """The log line that says what a stop waits for, and how long at most."""
     assert turn.lifecycle.stop_by is not None
     left = turn.lifecycle.stop_by - turn.now.mono

@@ -74,10 +74,10 @@ _MISSED_SECONDS = 3.0
 def discover(turn: Turn) -> None:
     turn.survey = turn.survey._replace(due=None)
     roots = tuple(map(discovering.Document, (*discovering.ROOTS, *facts_for(turn))))
-    _fetch(turn, discovering.begun({}, (turn.settings.marker, SYNCED)), roots)
+    _fetch_documents(turn, discovering.begun({}, (turn.settings.marker, SYNCED)), roots)
 
 
-def _fetch(
+def _fetch_documents(
     turn: Turn,
     discovery: discovering.Discovery,
     pages: tuple[discovering.Document, ...],
@@ -100,10 +100,10 @@ def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
         return
     discovery, pages = _with_document(discovery, number, outcome)
     if not pages and not discovery.pending and discovery.statuses is None:
-        told_of = _to_describe(turn, discovery)
+        told_of = _undescribed_kinds(turn, discovery)
         discovery, pages = discovering.describing(discovery, told_of)
     if pages or discovery.pending:
-        _fetch(turn, discovery, pages)
+        _fetch_documents(turn, discovery, pages)
     else:
         turn.survey = turn.survey._replace(discovery=None)
         _on_discovered(turn, discovery)
@@ -121,7 +121,7 @@ def _with_document(
         return discovering.answered(discovery, number, unread)
 
 
-def _to_describe(turn: Turn, found: discovering.Discovery) -> Iterator[Resource]:
+def _undescribed_kinds(turn: Turn, found: discovering.Discovery) -> Iterator[Resource]:
     """The kinds that the operator writes to and whose status no document describes.
 
     The schemas of built-in kinds are closed.
@@ -174,7 +174,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     in_vain = found.problem is not None or (waits and turn.survey.catalogue == before)
     tries = turn.survey.tries + 1 if in_vain else 0
     turn.survey = turn.survey._replace(tries=tries, wanted=False)
-    look_in(turn, _until_next_look(turn, found, complete))
+    look_in(turn, _seconds_to_next_look(turn, found, complete))
     announce_ready(turn)
 
 
@@ -190,11 +190,13 @@ def _is_mistaken(turn: Turn, *, is_known: bool) -> bool:
     return bool(mistake)
 
 
-def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -> float:
+def _seconds_to_next_look(
+    turn: Turn, found: discovering.Discovery, complete: bool
+) -> float:
     """The seconds until the next discovery."""
     wait = turn.settings.rediscovery_seconds
     if found.problem is not None:
-        wait = _pause(turn, found)
+        wait = _backoff_of(turn, found)
     elif not complete:
         wait = growing_seconds(turn.survey.tries, turn.jitter(), most=wait)
     wait = min(wait, until_heard(turn))
@@ -235,7 +237,7 @@ def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
 _REMEDY = " (if this goes on, check the server's address in the kubeconfig)"
 
 
-def _pause(turn: Turn, found: discovering.Discovery) -> float:
+def _backoff_of(turn: Turn, found: discovering.Discovery) -> float:
     """The backoff for an API server in trouble (seconds)."""
     wait = backoff_seconds(turn.survey.tries, turn.jitter())
     return heeding(found.advice_seconds, wait)
@@ -280,12 +282,12 @@ def _follow_all(
 ) -> None:
     """Follow these kinds for handlers, and no others."""
     wanted: dict[StreamKey, Stream] = {}
-    owned_by = _owned_by(turn, by_resource, resources)
+    owned_by = _owners_by_kind(turn, by_resource, resources)
     owners = Table({k: tuple(e.resource for e in v) for k, v in owned_by.items()})
     before = turn.objects.family.owners
     if owners != before:
         # Objects of kinds that are left, or move, have stopped being children.
-        _own(turn, Table({**before, **owners}))
+        _put_owners(turn, Table({**before, **owners}))
     for key, handlers in by_resource.items():
         kind = turn.program.kind(
             resources[key],
@@ -307,10 +309,10 @@ def _follow_all(
         if present.key not in wanted:
             leave(turn, present)
     if owners != before:
-        _own(turn, owners)
+        _put_owners(turn, owners)
 
 
-def _own(turn: Turn, owners: Table[str, tuple[Resource, ...]]) -> None:
+def _put_owners(turn: Turn, owners: Table[str, tuple[Resource, ...]]) -> None:
     turn.objects.family = turn.objects.family._replace(owners=owners)
 
 
@@ -328,7 +330,7 @@ def _in_another_version(
     return None
 
 
-def _owned_by(
+def _owners_by_kind(
     turn: Turn, by_resource: dict[str, list[Handler]], resources: dict[str, Resource]
 ) -> dict[str, tuple[OwnedBy, ...]]:
     """The kinds that own others, by the owned kind; owned kinds are followed, too."""
@@ -492,9 +494,9 @@ def look_around(turn: Turn, *, complete: bool) -> None:
         or any(map(turn.survey.catalogue.is_broad, selectors))
         or asks_for_kinds(turn)
     ):
-        _look_at(turn, DEFINITIONS, StreamPurpose.KINDS)
+        _follow_kind(turn, DEFINITIONS, StreamPurpose.KINDS)
     if patterns:
-        _look_at(turn, NAMESPACES, StreamPurpose.NAMESPACES)
+        _follow_kind(turn, NAMESPACES, StreamPurpose.NAMESPACES)
     look_at_peers(turn)
 
 
@@ -508,7 +510,7 @@ def look_at_peers(turn: Turn) -> None:
         follow(turn, stream)
 
 
-def _look_at(turn: Turn, key: str, purpose: StreamPurpose) -> None:
+def _follow_kind(turn: Turn, key: str, purpose: StreamPurpose) -> None:
     for resource in turn.survey.catalogue.resources:
         if resource.key == key:
             follow(turn, Stream(resource, None, purpose=purpose))

@@ -45,12 +45,14 @@ def unserved(
     handler must have a kind.
     """
     handlers = tuple(handlers)
-    served = {_mark(each) for kind in kinds.values() for each in _all_of(kind)}
+    served = {
+        _identity_of(each) for kind in kinds.values() for each in _handlers_of(kind)
+    }
     # Admission handlers are called without following their kinds.
-    served |= {_mark(each) for each in handlers if _is_asked(each, catalogue)}
+    served |= {_identity_of(each) for each in handlers if _is_asked(each, catalogue)}
     idle: dict[Selector, list[Handler]] = {}
     for each in handlers:
-        if each.selector is not None and _mark(each) not in served:
+        if each.selector is not None and _identity_of(each) not in served:
             idle.setdefault(each.selector, []).append(each)
         elif each.owner is not None and not _has_any(each.owner, catalogue):
             idle.setdefault(each.owner, []).append(each)
@@ -73,7 +75,7 @@ def _is_asked(handler: Handler, catalogue: Catalogue) -> bool:
     return len(found) == 1 or (bool(found) and catalogue.is_broad(handler.selector))
 
 
-def _all_of(kind: Kind) -> tuple[Handler, ...]:
+def _handlers_of(kind: Kind) -> tuple[Handler, ...]:
     return (
         *kind.changes,
         *kind.event_handlers,
@@ -84,7 +86,7 @@ def _all_of(kind: Kind) -> tuple[Handler, ...]:
     )
 
 
-def _mark(handler: Handler) -> tuple[object, ...]:
+def _identity_of(handler: Handler) -> tuple[object, ...]:
     """The identity of a handler, whether or not its owners are known yet."""
     return handler.id, handler.role, handler.selector
 

@@ -63,7 +63,7 @@ def _on_namespaces(turn: Turn, names: frozenset[str]) -> None:
     look_at_peers(turn)
 
 
-def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
+def _notice_change(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
     """Process a new, changed or removed definition, namespace or peering object."""
     match stream.purpose:
         case StreamPurpose.KINDS if type is not None:
@@ -88,17 +88,17 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
 def on_list_item(turn: Turn, number: int, body: Body) -> None:
     stream = turn.streams.of(number)
     if stream is not None and not stream.is_asking:
-        _dispatch(turn, stream, None, body)
+        _dispatch_object(turn, stream, None, body)
 
 
-def _dispatch(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
+def _dispatch_object(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
     """Pass an object to the stream's users: handlers, peering, or the survey."""
     if stream.purpose is StreamPurpose.OBJECTS:
         namespace = intern(body.namespace or "")  # many objects share it
         key = Key(stream.resource.key, namespace, body.name)
         observe(Context(turn, key), stream, type, body)
     else:
-        _noticed(turn, stream, type, body)
+        _notice_change(turn, stream, type, body)
 
 
 def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> None:
@@ -108,7 +108,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     if stream.is_asking:
         after = answered_version(stream, version)
         if after.version is None:
-            _gone_back(turn, stream, stream.version, version)
+            _relist_after_restore(turn, stream, stream.version, version)
         open_stream(turn, after)
         return
     if token is not None:
@@ -116,9 +116,9 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         return
     if stream.listings > 1 and stream.purpose is StreamPurpose.OBJECTS:
         miss_the_vanished(turn, stream)
-    _reconciler_tombstones(turn, stream)
+    _remove_tombstones(turn, stream)
     if is_behind(version, stream.before):
-        _gone_back(turn, stream, stream.before, version)
+        _relist_after_restore(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is StreamPurpose.KINDS:
         look_in(turn, SOON_SECONDS)  # some may be missing
     if stream.purpose is StreamPurpose.OBJECTS and not stream.lists:
@@ -136,7 +136,9 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     announce_ready(turn)
 
 
-def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
+def _relist_after_restore(
+    turn: Turn, stream: Stream, known: str | None, version: str
+) -> None:
     """Warn that the server's storage was restored: its lists are valid, even if old.
 
     It will assign versions a second time. So fnop forgets the versions seen before, and
@@ -166,7 +168,7 @@ def _read_anew(turn: Turn, stream: Stream) -> None:
         turn.streams.put(anew)
 
 
-def _reconciler_tombstones(turn: Turn, stream: Stream) -> None:
+def _remove_tombstones(turn: Turn, stream: Stream) -> None:
     """Remove old tombstones: after a listing, the watch shows nothing older than it."""
     for key in sorted(turn.objects.tombstones):
         if (
@@ -190,7 +192,7 @@ def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
         return
     if stream.phase is StreamPhase.WATCHING:  # else a streamed listing continues
         turn.streams.put(heard_at(stream, body.version))
-    _dispatch(turn, stream, type, body)
+    _dispatch_object(turn, stream, type, body)
 
 
 def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
@@ -202,14 +204,14 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     turn.streams.closed(after)
     if end.reason == "unreachable":
         lost_contact(turn)
-    if end.status == 400 and _selects_no_more(turn, stream, end.message):
+    if end.status == 400 and _drop_selectors(turn, stream, end.message):
         return
     if lacks_initial_events(stream, end):
         _list_in_pages(turn, stream)
         return
     if end.status == 404:
         # A collection without objects is empty; here the kind or its version is gone.
-        look_in(turn, _until_look_for_kind(turn, after.failures))
+        look_in(turn, _seconds_to_look_for_kind(turn, after.failures))
     if stream.purpose is StreamPurpose.PEERS:
         refused(turn, stream, end.status, end.message or end.reason)
     elif after.refusal and not stream.refusal:
@@ -222,7 +224,7 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
         turn.end(1, f"nothing can be served: {end.message}")
 
 
-def _selects_no_more(turn: Turn, stream: Stream, message: str) -> bool:
+def _drop_selectors(turn: Turn, stream: Stream, message: str) -> bool:
     """Follow a kind with other selectors if the API server refuses its fields."""
     is_listing = stream.phase is StreamPhase.LISTING
     refused = refused_fields(stream.selectors, message)
@@ -260,7 +262,7 @@ def _list_in_pages(turn: Turn, stream: Stream) -> None:
     open_stream(turn, stream._replace(in_pages=True))
 
 
-def _until_look_for_kind(turn: Turn, failures: int) -> float:
+def _seconds_to_look_for_kind(turn: Turn, failures: int) -> float:
     """The seconds until the next discovery, after this many 404s of a stream.
 
     fnop does not forever ask an API server that lists a kind which it does not serve.

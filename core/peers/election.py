@@ -205,13 +205,13 @@ def advance(
             election = replace(election, is_resigning=True, due=now.mono)
         case _:
             pass
-    election = _given_up(election, now)
-    election, ask = _asking(election, now)
-    before, verdict = election.verdict, _verdict(election, now)
-    says += _about_verdict(election, before, verdict)
+    election = _give_up_request(election, now)
+    election, ask = _next_ask(election, now)
+    before, verdict = election.verdict, _verdict_of(election, now)
+    says += _say_verdict(election, before, verdict)
     until = verdict.until if isinstance(verdict, Leading) else None
     election = replace(election, verdict=verdict, until=until)
-    return ElectionDecision(election, ask, verdict, _wake(election), tuple(says))
+    return ElectionDecision(election, ask, verdict, _wake_time(election), tuple(says))
 
 
 # ------------------------------------------------------------------- answers
@@ -236,7 +236,7 @@ def _answered(
         case Next.LOOK | Next.AGAIN:
             return replace(election, is_current=False, due=now.mono)
         case Next.LATER:
-            says += _about_trouble(election, outcome)
+            says += _say_trouble(election, outcome)
             return replace(election, trouble=_trouble_of(outcome), due=later)
 
 
@@ -252,7 +252,7 @@ def _taken(
     match outcome:
         case Applied(object) if isinstance(object, Mapping):
             lease = parse_lease(Body(dict(object)))
-            election = _observed(election, lease, now, later)
+            election = _observe_lease(election, lease, now, later)
             if pending.purpose in _CLAIMS and election.is_mine:
                 seconds = election.candidate.timing.renew_deadline_seconds
                 return replace(election, until=pending.sent_at + seconds)
@@ -261,17 +261,19 @@ def _taken(
                 says.append(Say("info", f"{label} is released"))
             return election
         case Missing():
-            return _missing(election, now, later)
+            return _note_no_lease(election, now, later)
         case _ if pending.purpose is LeasePurpose.READ:
-            says += _about_trouble(election, outcome)
+            says += _say_trouble(election, outcome)
             return replace(election, trouble=_trouble_of(outcome), due=later)
         case _:
             return replace(election, is_current=False, due=now.mono)
 
 
-def _observed(election: Election, lease: Lease, now: Now, later: float) -> Election:
+def _observe_lease(
+    election: Election, lease: Lease, now: Now, later: float
+) -> Election:
     """Apply a Lease that was read; if it differs from the last one, it changed now."""
-    lease = _unemptied(election, lease)
+    lease = _with_former_holder(election, lease)
     is_same = lease == election.lease and election.gone_at is None
     election = replace(
         election,
@@ -285,7 +287,7 @@ def _observed(election: Election, lease: Lease, now: Now, later: float) -> Elect
     return election if election.is_mine else replace(election, until=None)
 
 
-def _unemptied(election: Election, lease: Lease) -> Lease:
+def _with_former_holder(election: Election, lease: Lease) -> Lease:
     """Return a Lease with its former holder, if that was removed without a release.
 
     The holder does not know it yet, so others wait, as after a deletion. A released
@@ -300,7 +302,7 @@ def _unemptied(election: Election, lease: Lease) -> Lease:
     return replace(kept, holder=before.holder, seconds=before.seconds)
 
 
-def _missing(election: Election, now: Now, later: float) -> Election:
+def _note_no_lease(election: Election, now: Now, later: float) -> Election:
     """Apply an answer without a Lease: it never existed, or was deleted.
 
     This process then loses the lead, if it had it: any candidate may create another
@@ -321,23 +323,23 @@ def _missing(election: Election, now: Now, later: float) -> Election:
     )
 
 
-def _given_up(election: Election, now: Now) -> Election:
+def _give_up_request(election: Election, now: Now) -> Election:
     """Give up a request with a late answer; its result counts as unknown."""
     pending = election.pending
-    if pending is None or now.mono < _late_at(election, pending):
+    if pending is None or now.mono < _late_time(election, pending):
         return election
     return replace(election, pending=None, is_current=False, due=now.mono)
 
 
-def _late_at(election: Election, pending: Pending[LeasePurpose]) -> float:
+def _late_time(election: Election, pending: Pending[LeasePurpose]) -> float:
     return pending.sent_at + election.candidate.timing.answer_seconds
 
 
 # ------------------------------------------------------------------ requests
 
 
-def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
-    planned = _planned(election)
+def _next_ask(election: Election, now: Now) -> tuple[Election, Ask | None]:
+    planned = _planned_request(election)
     if election.pending is not None or planned is None or planned[1] > now.mono:
         return election, None
     purpose = planned[0]
@@ -352,11 +354,11 @@ def _asking(election: Election, now: Now) -> tuple[Election, Ask | None]:
         due=now.mono + election.candidate.timing.retry_seconds,
     )
     assert election.pending is not None
-    before = _late_at(election, election.pending)
-    return election, Ask(number, _effect(election, purpose, now), before)
+    before = _late_time(election, election.pending)
+    return election, Ask(number, _effect_of(election, purpose, now), before)
 
 
-def _planned(election: Election) -> tuple[LeasePurpose, float] | None:
+def _planned_request(election: Election) -> tuple[LeasePurpose, float] | None:
     """The next request and its time; None without one.
 
     | candidate, and state of the Lease | request | when |
@@ -388,7 +390,7 @@ def _planned(election: Election) -> tuple[LeasePurpose, float] | None:
     return LeasePurpose.READ, election.due
 
 
-def _effect(election: Election, purpose: LeasePurpose, now: Now) -> Effect:
+def _effect_of(election: Election, purpose: LeasePurpose, now: Now) -> Effect:
     """The request as an effect; all writes except a creation carry the version."""
     candidate, lease = election.candidate, election.lease or Lease()
     time = wall_text(now.wall)  # a metav1.MicroTime
@@ -423,11 +425,11 @@ def _effect(election: Election, purpose: LeasePurpose, now: Now) -> Effect:
     return Patch(candidate.target, {"metadata": version, "spec": mine})
 
 
-def _wake(election: Election) -> float | None:
+def _wake_time(election: Election) -> float | None:
     moments = [] if election.until is None else [election.until]
     if election.pending is not None:
-        moments.append(_late_at(election, election.pending))
-    elif (planned := _planned(election)) is not None:
+        moments.append(_late_time(election, election.pending))
+    elif (planned := _planned_request(election)) is not None:
         moments.append(planned[1])
     return min(moments, default=None)
 
@@ -435,7 +437,7 @@ def _wake(election: Election) -> float | None:
 # ------------------------------------------------------------------- verdict
 
 
-def _verdict(election: Election, now: Now) -> ElectionVerdict:
+def _verdict_of(election: Election, now: Now) -> ElectionVerdict:
     if election.is_resigning:
         return Resigned()
     until, lease = election.until, election.lease
@@ -444,7 +446,7 @@ def _verdict(election: Election, now: Now) -> ElectionVerdict:
     return Standby(lease.holder if lease else "")
 
 
-def _about_verdict(
+def _say_verdict(
     election: Election, before: ElectionVerdict, after: ElectionVerdict
 ) -> list[Say]:
     label, identity = election.candidate.label, election.candidate.identity
@@ -452,14 +454,19 @@ def _about_verdict(
         case Standby(), Leading(epoch):
             return [Say("info", f"leading: {label} is held, by transition {epoch}")]
         case Leading(), Standby(holder):
-            return [Say("warning", f"not leading any more: {_loss(election, holder)}")]
+            return [
+                Say(
+                    "warning",
+                    f"not leading any more: {_reason_of_loss(election, holder)}",
+                )
+            ]
         case Standby(old), Standby(holder) if holder not in ("", old, identity):
             return [Say("info", f"standing by: {label} is held by {holder}")]
         case _:
             return []
 
 
-def _loss(election: Election, holder: str) -> str:
+def _reason_of_loss(election: Election, holder: str) -> str:
     label = election.candidate.label
     if election.gone_at is not None:
         return f"{label} was deleted"
@@ -474,7 +481,7 @@ def _trouble_of(outcome: Outcome) -> str:
     return message_of(outcome) or "the answer holds no Lease"
 
 
-def _about_trouble(election: Election, outcome: Outcome) -> list[Say]:
+def _say_trouble(election: Election, outcome: Outcome) -> list[Say]:
     message = _trouble_of(outcome)
     if message == election.trouble:
         return []

@@ -120,31 +120,33 @@ def transition(
         case _, Frozen(Why.LEFT):
             return None, None
         case Serving(), Frozen():
-            line = _line(after, member)
+            line = _freeze_line(after, member)
             return Freeze(line.message), line
         case Frozen(why), Serving():
             begins = why is Why.JOINING
             return Resume(), None if begins else Say("info", "serving again")
-        case Frozen(), Frozen() if _gist(before) != _gist(after):
+        case Frozen(), Frozen() if _logged_parts(before) != _logged_parts(after):
             quiet = after.why is Why.JOINING
-            return None, None if quiet else _line(after, member)
+            return None, None if quiet else _freeze_line(after, member)
         case _:
             return None, None
 
 
-def _gist(frozen: Frozen) -> tuple[Any, ...]:
+def _logged_parts(frozen: Frozen) -> tuple[Any, ...]:
     """The parts of a verdict whose changes are logged."""
     peers = tuple((each.identity, each.priority, each.message) for each in frozen.by)
     return frozen.why, peers, frozen.where if frozen.why is Why.MISSING else ()
 
 
-def _line(frozen: Frozen, member: Member) -> Say:
+def _freeze_line(frozen: Frozen, member: Member) -> Say:
     """The log line of a freeze: a warning, unless the freeze is an ordinary one."""
     calm = frozen.why in (Why.OUTRANKED, Why.JOINING)
-    return Say("info" if calm else "warning", f"frozen: {_reason(frozen, member)}")
+    return Say(
+        "info" if calm else "warning", f"frozen: {_reason_of_freeze(frozen, member)}"
+    )
 
 
-def _reason(frozen: Frozen, member: Member) -> str:
+def _reason_of_freeze(frozen: Frozen, member: Member) -> str:
     peers = ", ".join(str(each) for each in frozen.by)
     where = ", ".join(frozen.where)
     detail = f": {frozen.detail}" if frozen.detail else ""

@@ -144,9 +144,9 @@ def advance(
     """
     says: list[Say] = []
     if peering.member.mode is not Mode.STANDALONE:
-        peering = _fold(peering, now, fact, jitter, says)
-        peering = _given_up(peering, now)
-        peering = _announced(peering, says)
+        peering = _take_fact(peering, now, fact, jitter, says)
+        peering = _give_up_requests(peering, now)
+        peering = _announce_lacking(peering, says)
     elif isinstance(fact, Leave):
         peering = replace(peering, is_leaving=True)
     peering, asks = asking(peering, now)
@@ -156,14 +156,14 @@ def advance(
         says.append(line)
     peering = replace(peering, verdict=verdict)
     return PeeringDecision(
-        peering, asks, verdict, effect, _wake(peering, now), tuple(says)
+        peering, asks, verdict, effect, _wake_time(peering, now), tuple(says)
     )
 
 
 # ---------------------------------------------------------------------- fold
 
 
-def _fold(
+def _take_fact(
     peering: Peering, now: Now, fact: PeeringFact, jitter: float, says: list[Say]
 ) -> Peering:
     member = peering.member
@@ -172,21 +172,23 @@ def _fold(
     grace = now.mono + GRACE_SECONDS if serves else None
     match fact:
         case Placed():
-            return _placed(peering, fact, grace)
+            return _place_memberships(peering, fact, grace)
         case Looked(place, body):
             return _with_memberships(
                 peering,
                 place,
-                lambda membership: _look(
-                    _graced(membership, grace), member, body, now, says
+                lambda membership: _look_at_object(
+                    _with_grace(membership, grace), member, body, now, says
                 ),
             )
         case Unseen(place, message):
             return _with_memberships(
-                peering, place, lambda membership: _unseen(membership, message)
+                peering,
+                place,
+                lambda membership: _note_failed_watch(membership, message),
             )
         case Answered(number, outcome):
-            asked = _asked(peering, number)
+            asked = _place_of_request(peering, number)
             return _with_memberships(
                 peering,
                 asked,
@@ -215,7 +217,7 @@ def _with_memberships(
     return replace(peering, memberships=memberships)
 
 
-def _asked(peering: Peering, number: int) -> PeeringPlace | None:
+def _place_of_request(peering: Peering, number: int) -> PeeringPlace | None:
     """The place of a pending request; None for any other number."""
     for membership in peering.memberships:
         if membership.pending is not None and membership.pending.number == number:
@@ -223,7 +225,7 @@ def _asked(peering: Peering, number: int) -> PeeringPlace | None:
     return None
 
 
-def _placed(peering: Peering, fact: Placed, grace: float | None) -> Peering:
+def _place_memberships(peering: Peering, fact: Placed, grace: float | None) -> Peering:
     known = {membership.place: membership for membership in peering.memberships}
     namespaces = (None,) if fact.namespaces is None else fact.namespaces
     places = [PeeringPlace(kind, each) for each in namespaces for kind in fact.kinds]
@@ -233,7 +235,7 @@ def _placed(peering: Peering, fact: Placed, grace: float | None) -> Peering:
     return replace(peering, namespaces=namespaces, memberships=memberships)
 
 
-def _graced(membership: Membership, grace: float | None) -> Membership:
+def _with_grace(membership: Membership, grace: float | None) -> Membership:
     return (
         replace(membership, good_until=grace)
         if membership.presence is Existence.ABSENT
@@ -241,7 +243,7 @@ def _graced(membership: Membership, grace: float | None) -> Membership:
     )
 
 
-def _unseen(membership: Membership, message: str) -> Membership:
+def _note_failed_watch(membership: Membership, message: str) -> Membership:
     """Note a failed listing or watch, unless renewals read the object anyway."""
     return (
         replace(membership, trouble=message)
@@ -250,11 +252,11 @@ def _unseen(membership: Membership, message: str) -> Membership:
     )
 
 
-def _given_up(peering: Peering, now: Now) -> Peering:
+def _give_up_requests(peering: Peering, now: Now) -> Peering:
     """Give up requests whose answers are late."""
     member = peering.member
     memberships = tuple(
-        _failed(membership, member, Unknown("no answer came"), now)
+        _schedule_retry(membership, member, Unknown("no answer came"), now)
         if membership.pending is not None
         and late_at(membership.pending, member) <= now.mono
         else membership
@@ -263,7 +265,7 @@ def _given_up(peering: Peering, now: Now) -> Peering:
     return replace(peering, memberships=memberships)
 
 
-def _look(
+def _look_at_object(
     membership: Membership, member: Member, body: Body | None, now: Now, says: list[Say]
 ) -> Membership:
     """Apply a state of the peering object: the peers, and the own record."""
@@ -277,7 +279,7 @@ def _look(
     named = {each.identity for each in membership.malformed}
     for each in malformed:
         if each.identity not in named:
-            says.append(_about_malformed(membership, each))
+            says.append(_say_malformed(membership, each))
     if membership.presence is not Existence.PRESENT:
         membership = replace(membership, due=now.mono, trouble="")
     membership = replace(
@@ -296,7 +298,7 @@ def _is_older(body: Body, membership: Membership) -> bool:
     return body.uid == membership.uid and is_behind(body.version, membership.version)
 
 
-def _about_malformed(membership: Membership, each: MalformedRecord) -> Say:
+def _say_malformed(membership: Membership, each: MalformedRecord) -> Say:
     text = f"the record of {each.identity!r} in {membership.place.label} is ignored"
     return Say("warning", f"{text}: {each.problem}")
 
@@ -310,7 +312,7 @@ def _look_at_own(
     if own is None:
         if pending is not None and pending.purpose is not PeeringPurpose.CLEAN:
             return membership  # it is being written, or removed
-        return _removed(membership, now, says)
+        return _rewrite_record(membership, now, says)
     if isinstance(own, Mapping) and own.get("lastseen") in membership.sent:
         return membership
     peer = parse_peer(member.identity, own)
@@ -318,7 +320,7 @@ def _look_at_own(
     return replace(membership, doubled_until=now.mono + max(lifetime, 0.0))
 
 
-def _removed(membership: Membership, now: Now, says: list[Say]) -> Membership:
+def _rewrite_record(membership: Membership, now: Now, says: list[Say]) -> Membership:
     """Write the own record again, which another client has removed.
 
     The first time it does so at once, later with backoff.
@@ -358,14 +360,14 @@ def _answered(
     assert pending is not None
     if next_after(pending.purpose, outcome) is not Next.TAKE:
         if isinstance(outcome, Refused) and not membership.failures:
-            says.append(_about_refusal(membership, outcome))
-        return _failed(membership, member, outcome, now)
+            says.append(_say_refusal(membership, outcome))
+        return _schedule_retry(membership, member, outcome, now)
     match pending.purpose, outcome:
         case _, Missing():
             return Membership(membership.place, Existence.ABSENT)
         case PeeringPurpose.RENEW, Applied(object):
-            says += _about_renewal(membership, member)
-            membership = _renewed(membership, member, pending, jitter)
+            says += _say_renewal(membership, member)
+            membership = _note_renewal(membership, member, pending, jitter)
             return _look_again(membership, pending.version, member, object, now, says)
         case PeeringPurpose.CLEAN, Applied(object):
             membership = replace(membership, pending=None)
@@ -377,7 +379,7 @@ def _answered(
                 membership, pending=None
             )  # the watch will show what has changed
         case _:
-            return _failed(membership, member, outcome, now)
+            return _schedule_retry(membership, member, outcome, now)
 
 
 def _look_again(
@@ -396,10 +398,10 @@ def _look_again(
         membership = replace(
             membership, version=""
         )  # restored from a backup: the newer is gone
-    return _look(membership, member, body, now, says)
+    return _look_at_object(membership, member, body, now, says)
 
 
-def _about_renewal(membership: Membership, member: Member) -> list[Say]:
+def _say_renewal(membership: Membership, member: Member) -> list[Say]:
     where = membership.place.label
     if membership.looked_at == -inf:
         text = f"peering in {where} as {member.identity}, priority {member.priority}"
@@ -407,7 +409,7 @@ def _about_renewal(membership: Membership, member: Member) -> list[Say]:
     return [] if member.stealth else [Say("debug", f"record renewed in {where}")]
 
 
-def _renewed(
+def _note_renewal(
     membership: Membership,
     member: Member,
     pending: Pending[PeeringPurpose],
@@ -435,7 +437,7 @@ def _renewed(
     )
 
 
-def _failed(
+def _schedule_retry(
     membership: Membership, member: Member, outcome: Outcome, now: Now
 ) -> Membership:
     """Schedule another try, soon enough for several before the record dies."""
@@ -456,11 +458,11 @@ def _failed(
         failures=failures,
         trouble=message,
         due=now.mono + wait,
-        unheard=_unheard(membership, outcome),
+        unheard=_first_unheard(membership, outcome),
     )
 
 
-def _unheard(membership: Membership, outcome: Outcome) -> float | None:
+def _first_unheard(membership: Membership, outcome: Outcome) -> float | None:
     """The sending time of the first renewal since the last reply that may land yet."""
     pending = membership.pending
     if pending is None or pending.purpose is not PeeringPurpose.RENEW:
@@ -470,7 +472,7 @@ def _unheard(membership: Membership, outcome: Outcome) -> float | None:
     return pending.sent_at if membership.unheard is None else membership.unheard
 
 
-def _about_refusal(membership: Membership, outcome: Refused) -> Say:
+def _say_refusal(membership: Membership, outcome: Refused) -> Say:
     text = f"the record in {membership.place.label} is refused: {outcome.message}"
     return Say("warning", f"{text}; the operator's role needs the verb patch there")
 
@@ -478,7 +480,7 @@ def _about_refusal(membership: Membership, outcome: Refused) -> Say:
 # ------------------------------------------------------------------- verdict
 
 
-def _announced(peering: Peering, says: list[Say]) -> Peering:
+def _announce_lacking(peering: Peering, says: list[Say]) -> Peering:
     """Log once, in `Mode.AUTO`, the places without a peering object."""
     lacking = lacking_in(peering)
     if peering.is_leaving or lacking == peering.lacking:
@@ -493,19 +495,19 @@ def _announced(peering: Peering, says: list[Say]) -> Peering:
 # ---------------------------------------------------------------------- wake
 
 
-def _wake(peering: Peering, now: Now) -> float | None:
+def _wake_time(peering: Peering, now: Now) -> float | None:
     """The next time when a request is due, or the verdict may change by itself."""
     if peering.member.mode is Mode.STANDALONE:
         return None
     moments = [
         moment
         for membership in peering.memberships
-        for moment in _moments(membership, peering)
+        for moment in _moments_of(membership, peering)
     ]
     return min((each for each in moments if each > now.mono), default=None)
 
 
-def _moments(membership: Membership, peering: Peering) -> Iterable[float]:
+def _moments_of(membership: Membership, peering: Peering) -> Iterable[float]:
     member, is_leaving = peering.member, peering.is_leaving
     if membership.pending is not None:
         yield late_at(membership.pending, member)

@@ -192,30 +192,30 @@ def parse_peer(identity: str, record: Any) -> Peer | MalformedRecord:
     try:
         return Peer(
             identity,
-            _priority(record.get("priority")),
-            _lifetime(record.get("lifetime")),
-            _lastseen(record.get("lastseen")),
+            _parse_priority(record.get("priority")),
+            _parse_lifetime(record.get("lifetime")),
+            _parse_lastseen(record.get("lastseen")),
             str(record.get("message") or ""),
         )
     except ValueError as problem:
         return MalformedRecord(identity, f"its {problem}")
 
 
-def _priority(value: Any) -> int:
-    number = 0.0 if value is None else _number(value)
+def _parse_priority(value: Any) -> int:
+    number = 0.0 if value is None else _parse_number(value)
     if number is None or not number.is_integer():
         raise ValueError(f"priority {value!r} is not a whole number")
     return int(number)
 
 
-def _lifetime(value: Any) -> float:
-    number = LIFETIME_SECONDS if value is None else _number(value)
+def _parse_lifetime(value: Any) -> float:
+    number = LIFETIME_SECONDS if value is None else _parse_number(value)
     if number is None:
         raise ValueError(f"lifetime {value!r} is not a number of seconds")
     return float(number)
 
 
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     """The value of a finite number, or of its text; None for others, and booleans."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
@@ -226,7 +226,7 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _lastseen(value: Any) -> float | None:
+def _parse_lastseen(value: Any) -> float | None:
     if value is None:
         return None
     try:

@@ -84,7 +84,7 @@ def _next_request(
         record = record_of(member.priority, member.lifetime, now.wall)
         patch = Patch(target, renewal_patch(member.identity, record))
         return PeeringPurpose.RENEW, patch, (record["lastseen"],)
-    dead = _to_remove(membership, member)
+    dead = _peers_to_remove(membership, member)
     if dead:
         return (
             PeeringPurpose.CLEAN,
@@ -114,7 +114,7 @@ def renewal_at(membership: Membership, member: Member) -> float:
     return min([membership.due, *deaths])
 
 
-def _to_remove(membership: Membership, member: Member) -> list[str]:
+def _peers_to_remove(membership: Membership, member: Member) -> list[str]:
     """The identities of dead peers whose records this operator must remove.
 
     The first living peer removes them. Any other peer does if the first one does not.

@@ -105,7 +105,7 @@ def input_to_wire(value: Input) -> dict[str, Any]:
     {'in': 'Bookmark', 'stream': 1, 'version': '7'}
     """
     cls: Any = type(value)
-    given = {name: _to_json(getattr(value, name)) for name in _told(cls)}
+    given = {name: _to_json(getattr(value, name)) for name in _recorded_fields(cls)}
     return {"in": cls.__name__, **_without_log(value, given)}
 
 
@@ -126,7 +126,7 @@ def apart(value: Input) -> tuple[dict[str, Any], Body | dict[str, Any] | None]:
     cls: Any = type(value)
     body: Body | dict[str, Any] | None = None
     wire: dict[str, Any] = {"in": cls.__name__}
-    for name in _told(cls):
+    for name in _recorded_fields(cls):
         item = getattr(value, name)
         if type(item) is Body:
             body, item = item, None
@@ -171,16 +171,16 @@ def input_from_wire(wire: dict[str, Any]) -> Input:
         given["outcome"] = from_wire(given["outcome"])
     try:
         if cls is LogLines:
-            given |= _of_log(given)
+            given |= _parse_log_lines(given)
         if given.get("place") is not None or given.get("rest"):
-            given |= _of_log_end(given)
+            given |= _parse_log_end(given)
         found: Input = cls(**given)
     except (KeyError, TypeError, ValueError) as problem:
         raise ValueError(f"{wire['in']}: {problem}") from problem
     return found
 
 
-def _of_log(given: dict[str, Any]) -> dict[str, Any]:
+def _parse_log_lines(given: dict[str, Any]) -> dict[str, Any]:
     """Return lines and mark of `LogLines`; raise `TypeError` for other values."""
     mark = given.get("mark")
     return {
@@ -190,8 +190,8 @@ def _of_log(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_log_end(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the place and the rest of a log that has ended; raises as `_of_log`."""
+def _parse_log_end(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the place and the rest of an ended log; raises as `_parse_log_lines`."""
     place = given.get("place")
     if place is not None:
         mark, held, missing = place
@@ -219,7 +219,7 @@ def command_to_wire(value: Command) -> dict[str, Any]:
         value = replace(value, values=(), unknown=True)
     cls: Any = type(value)
     found: dict[str, Any] = {"do": cls.__name__}
-    for name in _told(cls):
+    for name in _recorded_fields(cls):
         item = getattr(value, name)
         if item is None or item is False or item == ():
             continue
@@ -235,7 +235,7 @@ _ALL = Selectors()
 
 
 @cache
-def _told(cls: Any) -> tuple[str, ...]:
+def _recorded_fields(cls: Any) -> tuple[str, ...]:
     """The names of the fields that are recorded."""
     names = (each.name for each in fields(cls))
     return tuple(name for name in names if (cls, name) not in _UNTOLD)

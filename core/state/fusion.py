@@ -140,7 +140,7 @@ def next_write(
         target = _with_condition(target, settings.marker, writing.condition)
     if writing.unsaid or _lacks_fields(target, schema):
         target = _without_conditions(target, body, own)
-    parts = _parts(target, body, split=resource.has_status)
+    parts = _parts_by_endpoint(target, body, split=resource.has_status)
     # The request that says "done" is the last (R20).
     state_last = writing.after is not None and not place.in_status
     return _next_part(parts, body, writing.sent, state_last=state_last)
@@ -159,7 +159,9 @@ def _next_part(
     return None
 
 
-def _parts(target: Any, body: Body, *, split: bool) -> dict[str, dict[str, Any]]:
+def _parts_by_endpoint(
+    target: Any, body: Body, *, split: bool
+) -> dict[str, dict[str, Any]]:
     """The changes, by the endpoint that takes them."""
     for name in ("metadata", "status"):
         stanza = target.get(name, {}) if isinstance(target, dict) else None
@@ -295,16 +297,18 @@ def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
     asked, base = writing.asked, writing.base
     if asked is None or base is None:
         return []
-    dropped = set(_absent(asked.merge or {}, response.data, ""))
+    dropped = set(_absent_pointers(asked.merge or {}, response.data, ""))
     return [
         (author, pointer)
         for author, change in (writing.patches if dropped else ())
-        for pointer in _absent(_merge_of(change, base), response.data, "")
+        for pointer in _absent_pointers(
+            _merge_patch_of(change, base), response.data, ""
+        )
         if pointer in dropped
     ]
 
 
-def _merge_of(change: Patch | Transform, base: Body) -> Mapping[str, Any]:
+def _merge_patch_of(change: Patch | Transform, base: Body) -> Mapping[str, Any]:
     """A change as a merge patch of the object that a request was computed from."""
     if isinstance(change, Patch) and not change.json:
         return change.merge or {}
@@ -314,12 +318,13 @@ def _merge_of(change: Patch | Transform, base: Body) -> Mapping[str, Any]:
         return {}  # it depends on others' changes
 
 
-def _absent(
+def _absent_pointers(
     merge: Mapping[str, Any], found: Mapping[str, Any], at: str
 ) -> Iterator[str]:
     """The pointers of fields that a merge patch sets and an object lacks.
 
-    >>> list(_absent({"a": 1, "b": None, "c": {"d": 2, "e": 3}}, {"c": {"d": 0}}, ""))
+    >>> merge = {"a": 1, "b": None, "c": {"d": 2, "e": 3}}
+    >>> list(_absent_pointers(merge, {"c": {"d": 0}}, ""))
     ['/a', '/c/e']
     """
     for key, value in merge.items():
@@ -327,13 +332,13 @@ def _absent(
             continue
         have = found.get(key)
         if isinstance(value, dict) and isinstance(have, dict):
-            yield from _absent(value, have, f"{at}/{key}")
-        elif have is None and not _says_nothing(value):
+            yield from _absent_pointers(value, have, f"{at}/{key}")
+        elif have is None and not _only_removes(value):
             yield f"{at}/{key}"
 
 
-def _says_nothing(value: Any) -> bool:
+def _only_removes(value: Any) -> bool:
     """Whether a merge patch only removes fields."""
     if isinstance(value, dict):
-        return all(_says_nothing(each) for each in value.values())
+        return all(_only_removes(each) for each in value.values())
     return value is None

@@ -65,7 +65,7 @@ def uid_meant(effect: Requested) -> str | None:
 def bound(patch: Patch, version: Body | None) -> Patch:
     """Return the patch as sent: bound to one version of the object, or to its uid."""
     if version is not None:
-        return _guarded(patch, version)
+        return _bind_to_version(patch, version)
     uid = uid_meant(patch)
     if uid is None:
         return patch
@@ -75,7 +75,7 @@ def bound(patch: Patch, version: Body | None) -> Patch:
     return _with_metadata(patch, "uid", uid)
 
 
-def _guarded(patch: Patch, version: Body) -> Patch:
+def _bind_to_version(patch: Patch, version: Body) -> Patch:
     """The patch, bound to one version of the object.
 
     The API server answers 409 if the patched object would have another resourceVersion

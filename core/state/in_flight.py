@@ -113,7 +113,7 @@ class InFlight(NamedTuple):
         """The request to send now."""
         present = self.requests[0]
         if self.looking or self.reads_first:
-            return _look(present.address)
+            return _live_read_of(present.address)
         if isinstance(present.effect, Patch):
             return Request(bound(present.effect, self.guard), present.address)
         return present
@@ -155,7 +155,7 @@ class InFlight(NamedTuple):
         return rule_of(self.effect).lasts
 
 
-def _look(address: Address) -> Request:
+def _live_read_of(address: Address) -> Request:
     """The live read of the object that a request is about."""
     assert address.resource is not None
     key, name, namespace = address.resource.key, address.name, address.namespace
@@ -202,12 +202,14 @@ def proceed(
         case Next.LOOK:
             return _look_for(in_flight, outcome, now)
         case Next.AGAIN:
-            return _once_more(in_flight, outcome, now, jitter)
+            return _retry_after_conflict(in_flight, outcome, now, jitter)
         case Next.LATER:
-            return _later(in_flight, outcome, now, jitter)
+            return _retry_later(in_flight, outcome, now, jitter)
 
 
-def _later(in_flight: InFlight, outcome: Outcome, now: Now, jitter: float) -> InFlight:
+def _retry_later(
+    in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
+) -> InFlight:
     """Try again after a backoff, without limit: an absent server fails no handler.
 
     A handler's timeout, and the operator's end, stop the retries.
@@ -230,7 +232,7 @@ def _look_for(in_flight: InFlight, outcome: Outcome, now: Now) -> InFlight:
     )
 
 
-def _once_more(
+def _retry_after_conflict(
     in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
 ) -> InFlight:
     """Send it again after a conflict, for the version that is then stored."""
@@ -245,14 +247,14 @@ def _taken(in_flight: InFlight, outcome: Outcome) -> InFlight | Outcome:
     """The next request after a final reply, or the outcome of the effect."""
     match in_flight.effect, outcome:
         case _, Applied(object=found) if in_flight.reads_first:
-            return _another(in_flight, found) or in_flight._replace(
+            return _conflict_of_uid(in_flight, found) or in_flight._replace(
                 guard=Body(found), due=0.0
             )
         case _, Applied() | Answer() if len(in_flight.requests) > 1:
             rest = in_flight.requests[1:]
             return in_flight._replace(requests=rest, guard=None, due=0.0)
         case Apply(), Conflict(managers=managers) if managers == (in_flight.manager,):
-            return _by_force(in_flight)
+            return _force_apply(in_flight)
         case effect, Refused(status=422) if uid_meant(effect) is not None:
             return in_flight._replace(looking=True, refusal=outcome, due=0.0)
         case Create() | Adopt(), Missing(message=message):
@@ -262,7 +264,7 @@ def _taken(in_flight: InFlight, outcome: Outcome) -> InFlight | Outcome:
             return outcome
 
 
-def _by_force(in_flight: InFlight) -> InFlight:
+def _force_apply(in_flight: InFlight) -> InFlight:
     request = in_flight.requests[0]
     assert isinstance(request.effect, Apply)
     forced = Request(Apply(request.effect.manifest, force=True), request.address)
@@ -276,7 +278,9 @@ def _looked(
     again = in_flight._replace(looking=False, due=now.mono + pause)
     request = in_flight.requests[0].effect
     match outcome:
-        case Applied(object=dict() as found) if another := _another(in_flight, found):
+        case Applied(object=dict() as found) if another := _conflict_of_uid(
+            in_flight, found
+        ):
             return another
         case Applied() | Refused() if in_flight.refusal is not None:
             return in_flight.refusal
@@ -310,7 +314,7 @@ def _found(
             raise AssertionError(f"a live read is no answer to {in_flight.effect.kind}")
 
 
-def _another(in_flight: InFlight, found: dict[str, Any]) -> Conflict | None:
+def _conflict_of_uid(in_flight: InFlight, found: dict[str, Any]) -> Conflict | None:
     """The conflict if another object has the name now, else None."""
     uid, there = uid_meant(in_flight.effect), Body(found).uid
     if uid is None or uid == there:

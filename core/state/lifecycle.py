@@ -100,7 +100,7 @@ _NEXT = {
 }
 
 
-def _limit(phase: Phase, grace: float) -> float | None:
+def _seconds_of_phase(phase: Phase, grace: float) -> float | None:
     """The seconds that a phase of a stop may take."""
     match phase:
         case Phase.STOPPING:
@@ -147,11 +147,11 @@ def advance(life: Lifecycle, now: Now, event: Milestone) -> Lifecycle:
     <Phase.SERVING: 'serving'>
     """
     phase = _NEXT.get((life.phase, event))
-    return life if phase is None else _entered(life, phase, now)
+    return life if phase is None else _enter_phase(life, phase, now)
 
 
-def _entered(life: Lifecycle, phase: Phase, now: Now) -> Lifecycle:
-    limit = _limit(phase, life.grace)
+def _enter_phase(life: Lifecycle, phase: Phase, now: Now) -> Lifecycle:
+    limit = _seconds_of_phase(phase, life.grace)
     stop_by = life.stop_by if limit is None else now.mono + limit
     return life._replace(phase=phase, stop_by=stop_by)
 
@@ -170,7 +170,7 @@ def stopping(life: Lifecycle, now: Now, grace: float) -> Lifecycle:
         return life
     tell_at = now.mono + TELL_AFTER_SECONDS
     begun = life._replace(stopping_since=now.mono, grace=grace, tell_at=tell_at)
-    return _entered(begun, Phase.STOPPING, now)
+    return _enter_phase(begun, Phase.STOPPING, now)
 
 
 def failed(life: Lifecycle) -> Lifecycle:

@@ -83,13 +83,13 @@ class OpenObjects:
     def put(self, key: Key, record: ObjectRecord) -> None:
         """Store the record of an object."""
         if key.resource in self.family.owners:
-            self._relate(key, None if record.gone else record.body)
+            self._relate_object(key, None if record.gone else record.body)
         self._touched[key] = record
 
     def drop(self, key: Key) -> None:
         """Forget an object."""
         if key.resource in self.family.owners:
-            self._relate(key, None)
+            self._relate_object(key, None)
         has_children = self.family.children or self.family.unowned
         gone = self.get(key) if has_children else None
         for child in sorted(self.owned_by(gone.body)) if gone else ():
@@ -110,7 +110,7 @@ class OpenObjects:
         """The versions of the objects that an object owns, by their keys."""
         return self.family.owned_by(body)
 
-    def _relate(self, key: Key, body: Body | None) -> None:
+    def _relate_object(self, key: Key, body: Body | None) -> None:
         """Note an owned object in its present form; its owners are due."""
         before = self.get(key)
         was = None if before is None or before.gone else before.body
@@ -157,7 +157,7 @@ class OpenObjects:
 
     def all(self) -> list[tuple[Key, ObjectRecord]]:
         """All objects, in sorted order, which does not depend on hashes."""
-        self._store()
+        self._store_touched()
         return [(key, self._records[key]) for key in sorted(self._records)]
 
     def leave_tombstone(self, key: Key, body: Body, step: int) -> None:
@@ -209,13 +209,13 @@ class OpenObjects:
 
     def close(self) -> Objects:
         """The next value."""
-        self._store()
+        self._store_touched()
         assert self._fresh is None, "what is due is queued before a step ends"
         return Objects(
             self._records, self.queue, self.tombstones, self.indices, self.family
         )
 
-    def _store(self) -> None:
+    def _store_touched(self) -> None:
         for key, record in self._touched.items():
             if record is not None:
                 self._records = self._records.set(key, record)

@@ -175,7 +175,8 @@ def under_way(requests: Requests) -> str:
     '1 request: of create for pods/a'
     """
     found = dict.fromkeys(
-        _told(requests.pending[number]) for number in sorted(requests.pending)
+        _describe_ticket(requests.pending[number])
+        for number in sorted(requests.pending)
     )
     if not found:
         return ""
@@ -185,7 +186,7 @@ def under_way(requests: Requests) -> str:
     return f"{count}: of {', '.join(names)}"
 
 
-def _told(ticket: Ticket) -> str:
+def _describe_ticket(ticket: Ticket) -> str:
     author = handler_of(ticket) or "fnop"
     if not isinstance(ticket, OfObject) or not ticket.key.name:
         return author

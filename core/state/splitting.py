@@ -38,7 +38,7 @@ def split(patch: Patch, address: Address) -> tuple[Request, ...]:
     if not _can_split(patch, address):
         return (Request(patch, address),)
     merge = patch.merge or {}
-    main, status = _parts(patch.json)
+    main, status = _split_steps(patch.json)
     rest = {key: value for key, value in merge.items() if key != "status"}
     found = []
     if rest or main:
@@ -55,14 +55,14 @@ def _can_split(patch: Patch, address: Address) -> bool:
     return not patch.subresource and resource is not None and resource.has_status
 
 
-def _parts(steps: Steps) -> tuple[Steps, Steps]:
+def _split_steps(steps: Steps) -> tuple[Steps, Steps]:
     """The JSON patch operations for the main endpoint, and for `/status`.
 
     Each endpoint sees the whole object, and keeps only its own part of it. So a patch
     of one part stays whole. If a patch changes both parts, the status tests before its
     first change are repeated in the first request.
     """
-    written = _written(steps)
+    written = _written_parts(steps)
     if True not in written:
         return steps, ()
     if False not in written:
@@ -82,7 +82,7 @@ def _parts(steps: Steps) -> tuple[Steps, Steps]:
     return tuple(main), tuple(status)
 
 
-def _written(steps: Steps) -> set[bool]:
+def _written_parts(steps: Steps) -> set[bool]:
     """The parts that a JSON patch changes: True for the status, False for the rest."""
     pointers = [step["path"] for step in steps if step["op"] != "test"]
     pointers += [step.get("from") for step in steps if step["op"] == "move"]
@@ -102,7 +102,7 @@ def cannot_split(effect: Effect, address: Address) -> str | None:
         for step in effect.json
         if "from" in step
     )
-    if not crosses or len(_written(effect.json)) < 2:
+    if not crosses or len(_written_parts(effect.json)) < 2:
         return None
     return (
         "a JSON patch that changes the status and something else is two requests, and "
@@ -153,21 +153,21 @@ class _Rest:
 
     def __call__(self, found: dict[str, Any]) -> None:
         is_status = self.endpoint == "status"
-        here, there = _halves(found, is_status)
-        _, as_it_was = _halves(self.seen, is_status)
+        here, there = _split_object(found, is_status)
+        _, as_it_was = _split_object(self.seen, is_status)
         made = changed({**as_it_was, **here}, self.change)
         if not isinstance(made, Mapping):
             raise OperationFailed("a patch must leave an object")
         found.clear()
-        found.update({**there, **_halves(made, is_status)[0]})
+        found.update({**there, **_split_object(made, is_status)[0]})
 
 
-def _halves(
+def _split_object(
     found: Mapping[str, Any], is_status: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The part of an object that an endpoint takes, and the part that it does not.
 
-    >>> _halves({"spec": 1, "status": 2}, True)
+    >>> _split_object({"spec": 1, "status": 2}, True)
     ({'status': 2}, {'spec': 1})
     """
     here = {k: v for k, v in found.items() if (k == "status") == is_status}
@@ -207,6 +207,6 @@ def _without(
         return change
     (other,) = left
     if isinstance(change, Patch) and not change.json:
-        merge = _halves(change.merge or {}, other == "status")[0]
+        merge = _split_object(change.merge or {}, other == "status")[0]
         return Patch(change.target, merge)
     return Transform(_Rest(change, other, seen))

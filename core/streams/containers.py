@@ -31,7 +31,7 @@ class Container(NamedTuple):
 
 def containers_of(pod: Body) -> tuple[Container, ...]:
     """The started containers of a pod: also init and ephemeral ones."""
-    found = map(_container, _statuses(pod.stanza("status")))
+    found = map(_container_of, _container_statuses(pod.stanza("status")))
     return tuple(each for each in found if each is not None)
 
 
@@ -41,16 +41,16 @@ def container_ids(status: Mapping[str, Any]) -> Iterator[str]:
     >>> [*container_ids({"containerStatuses": [{"name": "c", "containerID": "x://1"}]})]
     ['x://1']
     """
-    for each in _statuses(status):
-        ended = _state(each, "state").get("terminated")
-        before = _state(each, "lastState").get("terminated")
+    for each in _container_statuses(status):
+        ended = _state_in(each, "state").get("terminated")
+        before = _state_in(each, "lastState").get("terminated")
         for found in (each, ended, before):
             name = found.get("containerID") if isinstance(found, dict) else None
             if isinstance(name, str) and name:
                 yield name
 
 
-def _statuses(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _container_statuses(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The statuses of all containers that have one."""
     for name in _STATUSES:
         given = status.get(name)
@@ -59,14 +59,14 @@ def _statuses(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 yield each
 
 
-def _container(status: Mapping[str, Any]) -> Container | None:
+def _container_of(status: Mapping[str, Any]) -> Container | None:
     """The container of a status; None if it has not begun yet.
 
     A container that waits for its restart still shows the log of the instance that has
     ended (kubelet: validateContainerLogStatus).
     """
-    name, state = status["name"], _state(status, "state")
-    before = _state(status, "lastState").get("terminated")
+    name, state = status["name"], _state_in(status, "state")
+    before = _state_in(status, "lastState").get("terminated")
     last = before if isinstance(before, dict) else None
     restarts = status.get("restartCount")
     count = restarts if isinstance(restarts, int) else 0
@@ -82,6 +82,6 @@ def _container(status: Mapping[str, Any]) -> Container | None:
     return None
 
 
-def _state(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _state_in(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = status.get(name)
     return found if isinstance(found, dict) else {}

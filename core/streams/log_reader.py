@@ -121,9 +121,9 @@ class LogReader:
         """The place after the last line that is not held back."""
         if self._event:
             return self._before_event
-        return self._place()
+        return self._log_mark()
 
-    def _place(self) -> LogMark | None:
+    def _log_mark(self) -> LogMark | None:
         if self._after is not None or self._earlier is None:
             return self._after
         since = self._earlier
@@ -133,12 +133,12 @@ class LogReader:
         """Take bytes in."""
         *whole, rest = data.split(b"\n")
         if whole:
-            whole[0] = self._begun(whole[0])
+            whole[0] = self._cut_line(whole[0])
             self._rest = b""
             self._lines.extend(whole)
-        self._rest = self._begun(rest)
+        self._rest = self._cut_line(rest)
 
-    def _begun(self, data: bytes) -> bytes:
+    def _cut_line(self, data: bytes) -> bytes:
         """Return the line so far, without the part beyond the limit."""
         line = self._rest + data if self._rest else data
         # The time of the line is before it.
@@ -158,13 +158,13 @@ class LogReader:
         """
         found: list[LogLine] = []
         while self._lines and len(found) < BATCH_LINES and not self._remark:
-            self._take(self._lines.popleft(), now, found)
+            self._take_line(self._lines.popleft(), now, found)
             if self.is_elsewhere:
                 return None
         if self.is_elsewhere:
             return None
         if rests and not self._lines and len(found) < BATCH_LINES:
-            self._give(found, now)
+            self._emit_event(found, now)
         if not (found or self._dropped or self._cut or self._remark):
             return None
         told = Batch(
@@ -183,7 +183,7 @@ class LogReader:
         if self.is_elsewhere or self._lines:
             return None
         missing = 0 if self._after is None else self._to_skip or 0
-        return LogPlace(self._place(), len(self._rest), missing)
+        return LogPlace(self._log_mark(), len(self._rest), missing)
 
     @property
     def remark(self) -> str:
@@ -199,37 +199,37 @@ class LogReader:
         if self.is_elsewhere:
             return ()
         if self._rest:
-            self._take(self._rest, now, found)
-        self._give(found, now)
+            self._take_line(self._rest, now, found)
+        self._emit_event(found, now)
         return tuple(found)
 
-    def _take(self, line: bytes, now: float, found: list[LogLine]) -> None:
+    def _take_line(self, line: bytes, now: float, found: list[LogLine]) -> None:
         stamp, _, content = line.partition(b" ")
         time = self._time_of(stamp)
         if time is None:
             text = line.decode(errors="replace").strip()
             self._remark = self._remark or text[:500]
             return
-        place = self._place() if self._multiline else None
+        place = self._log_mark() if self._multiline else None
         if not self._is_new(time):
             return
         if len(content) > self._limit:
             content, self._cut = content[: self._limit], self._cut + 1
         text = content.decode(errors="replace").removesuffix("\r")
         if not self._multiline:
-            self._sift(time, text, now, found)
+            self._sift_event(time, text, now, found)
             return
         is_full = (
             len(self._event) >= EVENT_LINES
             or self._event_bytes + len(content) > self._limit
         )
-        if not self._event or is_full or self._begins(text):
-            self._give(found, now)
+        if not self._event or is_full or self._is_first_line(text):
+            self._emit_event(found, now)
             self._before_event, self._event_time, self._event_bytes = place, time, 0
         self._event.append(text)
         self._event_bytes += len(content)
 
-    def _begins(self, line: str) -> bool:
+    def _is_first_line(self, line: str) -> bool:
         """Whether a line is the first one of another event."""
         if isinstance(self._multiline, re.Pattern):
             return self._multiline.search(line) is not None
@@ -242,14 +242,16 @@ class LogReader:
         is_python = any(each.startswith(_TRACEBACK) for each in self._event)
         return not (is_python and last[:1].isspace())
 
-    def _give(self, found: list[LogLine], now: float) -> None:
+    def _emit_event(self, found: list[LogLine], now: float) -> None:
         """Return the event that was held back."""
         if self._event:
             text = "\n".join(self._event)
             self._event = []
-            self._sift(self._event_time, text, now, found)
+            self._sift_event(self._event_time, text, now, found)
 
-    def _sift(self, time: int, text: str, now: float, found: list[LogLine]) -> None:
+    def _sift_event(
+        self, time: int, text: str, now: float, found: list[LogLine]
+    ) -> None:
         for handler, regex, rate in self._sieves:
             if regex is not None and regex.search(text) is None:
                 continue
@@ -284,7 +286,7 @@ class LogReader:
         if after is not None and time < after.second * NANOS:
             return False
         begins = self._earlier is None
-        self._count(time)
+        self._count_line(time)
         if after is None:
             return self._not_before is None or time >= self._not_before
         if self._to_skip is None:
@@ -300,7 +302,7 @@ class LogReader:
             self._after = None
         return False
 
-    def _count(self, time: int) -> None:
+    def _count_line(self, time: int) -> None:
         second = time // NANOS
         later, earlier = self._later, self._earlier
         self._last = max(self._last, time)

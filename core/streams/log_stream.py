@@ -254,15 +254,15 @@ def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogSt
     if stream.is_former and end.status in (400, 404):
         return _next_instance(stream)  # kubelet has dropped its log
     if end.reason == "elsewhere":
-        return _elsewhere(stream, now)
+        return _handle_lost_place(stream, now)
     is_certain = end.reason == "eof" and end.place is not None
     if is_certain and stream.phase is LogPhase.LOCATING:
         # One whole line is enough; with less, another look must show the same.
         is_whole = end.place is not None and end.place.mark and not end.place.held
         if is_whole or end.place == stream.until:
-            return _located(stream, now)
+            return _locate_end(stream, now)
     if is_certain and stream.had_ended and end.place == stream.until:
-        return _finished(stream)
+        return _finish_stream(stream)
     is_well = end.reason in ("eof", "silent")
     was_well = now.mono - stream.opened_at >= _WELL
     looks_again = is_certain and stream.until is None
@@ -281,14 +281,14 @@ def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogSt
     )
 
 
-def _finished(stream: LogStream) -> LogStream:
+def _finish_stream(stream: LogStream) -> LogStream:
     finished = stream._replace(
         phase=LogPhase.FINISHED, failures=0, refusal=None, is_held=False, rest=()
     )
     return _next_instance(finished) if stream.is_former else finished
 
 
-def _located(stream: LogStream, now: Now) -> LogStream:
+def _locate_end(stream: LogStream, now: Now) -> LogStream:
     """Return the stream with its last line known; an empty log starts over."""
     waiting = stream._replace(
         phase=LogPhase.WAITING, due=now.mono, failures=0, until=None, rest=()
@@ -298,7 +298,7 @@ def _located(stream: LogStream, now: Now) -> LogStream:
     return waiting._replace(mark=stream.mark._replace(seen=None))
 
 
-def _elsewhere(stream: LogStream, now: Now) -> LogStream:
+def _handle_lost_place(stream: LogStream, now: Now) -> LogStream:
     """Return the stream after a log that did not begin at the mark.
 
     It is the next instance's log, as the pod's status will show. Or kubelet has rotated

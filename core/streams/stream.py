@@ -156,7 +156,7 @@ def opened(
     if stream.version is not None:
         if stream.doubted:
             return after, page(after, limit=1)
-        return after, _watch(after, stream.version, settings)
+        return after, _watch_of(after, stream.version, settings)
     streamed = settings.initial_streaming and not stream.in_pages
     listing = after._replace(
         begun=step,
@@ -165,7 +165,7 @@ def opened(
         streamed=streamed,
     )
     if streamed:
-        return listing, _watch(listing, "", settings)
+        return listing, _watch_of(listing, "", settings)
     return listing, page(listing, settings.list_page_limit)
 
 
@@ -182,7 +182,7 @@ def page(stream: Stream, limit: int, token: str | None = None) -> ListPage:
     )
 
 
-def _watch(stream: Stream, version: str, settings: Settings) -> Watch:
+def _watch_of(stream: Stream, version: str, settings: Settings) -> Watch:
     return Watch(
         stream.id,
         stream.resource,

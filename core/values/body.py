@@ -95,7 +95,7 @@ class Body:
         if data is None:
             text = self.raw
             data = self._data = orjson.loads(text)
-            _parsed(self, len(text))
+            _note_parsed(self, len(text))
         return data
 
     @property
@@ -195,7 +195,7 @@ _recent: deque[tuple[Body, int]] = deque()
 _recent_length = 0
 
 
-def _parsed(body: Body, length: int) -> None:
+def _note_parsed(body: Body, length: int) -> None:
     """Note that a body was parsed; the oldest ones drop their parsed form.
 
     A pass over an object parses it, and may parse its owner and its children. fnop

@@ -73,7 +73,7 @@ TABLE: tuple[tuple[Facts, Reason], ...] = (
 _NEVER_INITIAL = frozenset((Reason.CREATE, Reason.NOOP))
 
 
-def _first_fit(facts: Facts) -> Cause:
+def _first_matching_cause(facts: Facts) -> Cause:
     for row, reason in TABLE:
         if all(
             want is None or want == have for want, have in zip(row, facts, strict=True)
@@ -83,7 +83,7 @@ def _first_fit(facts: Facts) -> Cause:
 
 
 _DECISIONS = {
-    facts: _first_fit(facts)
+    facts: _first_matching_cause(facts)
     for facts in (Facts(*bits) for bits in product((False, True), repeat=6))
 }
 

@@ -99,7 +99,7 @@ def fault_of(expression: str) -> str:
     while place < len(expression):
         found = _TOKEN.match(expression, place)
         if found is None:
-            return _unread(expression[place], place)
+            return _unreadable_character(expression[place], place)
         token, place = found[0], found.end()
         if not token.strip() or token.startswith("//"):
             continue
@@ -116,7 +116,7 @@ def fault_of(expression: str) -> str:
     return "it is empty" if is_empty else ""
 
 
-def _unread(character: str, place: int) -> str:
+def _unreadable_character(character: str, place: int) -> str:
     """The error of an expression without a token at this place, counted from 0."""
     if character in "\"'":
         return (

@@ -78,10 +78,10 @@ def diff(old: Any, new: Any, path: Path = ()) -> Diff:
     >>> diff(None, {"a": 1})
     (DiffItem(operation='add', field=(), old=None, new={'a': 1}),)
     """
-    return tuple(_items(old, new, path))
+    return tuple(_diff_items(old, new, path))
 
 
-def _items(old: Any, new: Any, path: Path) -> Iterator[DiffItem]:
+def _diff_items(old: Any, new: Any, path: Path) -> Iterator[DiffItem]:
     if old is None and new is None:
         return
     if old is None:
@@ -90,7 +90,7 @@ def _items(old: Any, new: Any, path: Path) -> Iterator[DiffItem]:
         yield DiffItem("remove", path, old, None)
     elif isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
-            yield from _items(old.get(key), new.get(key), (*path, key))
+            yield from _diff_items(old.get(key), new.get(key), (*path, key))
     elif not same_json(old, new):
         yield DiffItem("change", path, old, new)
 
@@ -101,10 +101,10 @@ def reduce(items: Diff, path: Path) -> Diff:
     >>> reduce(diff({"a": {"b": 1}}, None), ("a", "b"))
     (DiffItem(operation='remove', field=(), old=1, new=None),)
     """
-    return tuple(item for each in items for item in _reduced(each, path))
+    return tuple(item for each in items for item in _reduce_item(each, path))
 
 
-def _reduced(item: DiffItem, path: Path) -> Diff:
+def _reduce_item(item: DiffItem, path: Path) -> Diff:
     depth = len(item.field)
     if item.field[: len(path)] == path:
         return (item._replace(field=item.field[len(path) :]),)

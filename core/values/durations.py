@@ -52,16 +52,16 @@ def duration(text: str) -> float:
     Traceback (most recent call last):
     ValueError: 'soon' is no duration; write such as 1h30m
     """
-    found = _of_go(text)
+    found = _parse_go_duration(text)
     if found is None:
-        parts = [*_parts(text)]
+        parts = [*_nanoseconds_of_parts(text)]
         if not parts:
             raise ValueError(f"{text!r:.60} is no duration; write such as 1h30m")
         found = sum(parts)
     return found / 10**9
 
 
-def _of_go(text: str) -> int | None:
+def _parse_go_duration(text: str) -> int | None:
     """The nanoseconds of a duration as Go writes it; None for other texts."""
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
@@ -81,7 +81,7 @@ def _of_go(text: str) -> int | None:
     return -total if is_negative else total
 
 
-def _parts(text: str) -> Iterator[int]:
+def _nanoseconds_of_parts(text: str) -> Iterator[int]:
     """The nanoseconds of each number with a unit; huge ones raise `ValueError`."""
     for number, word in _PART.findall(text):
         number = number.lstrip("0") or "0"

@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 else:
     _PLANS: dict[type, tuple[Any, dict[str, int]]] = {}
 
-    def _getter(names: tuple[str, ...]) -> Any:
+    def _field_getter(names: tuple[str, ...]) -> Any:
         """A function from a value to its fields, as a tuple even for one field."""
         get = attrgetter(*names)
         return (lambda value: (get(value),)) if len(names) == 1 else get
 
-    def _plan(cls: type) -> tuple[Any, dict[str, int]]:
+    def _plan_of_class(cls: type) -> tuple[Any, dict[str, int]]:
         fields = cls.__dataclass_fields__.values()
         names = tuple(each.name for each in fields if each.init)
-        plan = _getter(names), {name: at for at, name in enumerate(names)}
+        plan = _field_getter(names), {name: at for at, name in enumerate(names)}
         _PLANS[cls] = plan
         return plan
 
     def replace(value, /, **changes):
         """The value with some fields changed; `KeyError` for an unknown one."""
         cls = type(value)
-        getter, places = _PLANS.get(cls) or _plan(cls)
+        getter, places = _PLANS.get(cls) or _plan_of_class(cls)
         fields = list(getter(value))
         for name, change in changes.items():
             fields[places[name]] = change

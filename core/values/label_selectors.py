@@ -103,10 +103,10 @@ def requirements(selector: str) -> tuple[Requirement, ...]:
     >>> requirements("tier notin (web, api)")[0].values
     ('web', 'api')
     """
-    return tuple(map(_requirement, _PART.finditer(selector)))
+    return tuple(map(_requirement_of, _PART.finditer(selector)))
 
 
-def _requirement(found: re.Match[str]) -> Requirement:
+def _requirement_of(found: re.Match[str]) -> Requirement:
     if found["absent"]:
         return Requirement(found["absent"], "DoesNotExist")
     if found["word"]:

@@ -40,7 +40,7 @@ def selector_of(given: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise ValueError(
             f"{where} takes labels, such as {{'tier': 'prod'}}, or a selector with "
-            f"matchLabels or matchExpressions, not {_told(found)}"
+            f"matchLabels or matchExpressions, not {_describe_value(found)}"
         )
     if not found.keys() & {*FIELDS} and not _is_mistyped(found):
         found = {"matchLabels": found}
@@ -88,12 +88,12 @@ def _is_met(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 def _is_mistyped(found: Mapping[str, Any]) -> bool:
     """Whether a mapping is a selector with a misspelled field, and not labels."""
     return any(
-        isinstance(value, (Mapping, list)) and _near(name, FIELDS)
+        isinstance(value, (Mapping, list)) and _nearest_name(name, FIELDS)
         for name, value in found.items()
     )
 
 
-def _told(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """A value as an error names it."""
     if isinstance(value, Mapping):
         return "a mapping"
@@ -105,12 +105,12 @@ def _check_fields(
 ) -> None:
     for name in found:
         if name not in known:
-            near = _near(name, known)
+            near = _nearest_name(name, known)
             hint = f"did you mean {near!r}?" if near else advice
             raise ValueError(f"{what} has no field {shown(name)}; {hint}")
 
 
-def _near(name: Any, known: Collection[str]) -> str | None:
+def _nearest_name(name: Any, known: Collection[str]) -> str | None:
     """The most similar known name, ignoring case."""
     lower = {each.lower(): each for each in known}
     found = nearest(str(name).lower(), lower)
@@ -121,7 +121,7 @@ def _check_labels(labels: Any, where: str) -> None:
     if not isinstance(labels, Mapping):
         raise ValueError(
             f"{where}: matchLabels is a mapping, such as {{'tier': 'prod'}}, not "
-            f"{_told(labels)}"
+            f"{_describe_value(labels)}"
         )
     for key, value in labels.items():
         _check_key(key, where)
@@ -158,9 +158,9 @@ def _check_value(key: str, value: Any, where: str) -> None:
         )
     if not is_label_value(value):
         raise ValueError(
-            f"{where}: the label {shown(key)} cannot have the value {_told(value)}: a "
-            "value is empty, or has letters, digits, -, _ and ., 63 at most, and "
-            "begins and ends with a letter or digit"
+            f"{where}: the label {shown(key)} cannot have the value "
+            f"{_describe_value(value)}: a value is empty, or has letters, digits, -, _ "
+            "and ., 63 at most, and begins and ends with a letter or digit"
         )
 
 
@@ -168,14 +168,14 @@ def _check_expressions(expressions: Any, where: str) -> None:
     if not isinstance(expressions, list):
         raise ValueError(
             f"{where}: matchExpressions is a list, such as [{{'key': 'tier', "
-            f"'operator': 'Exists'}}], not {_told(expressions)}"
+            f"'operator': 'Exists'}}], not {_describe_value(expressions)}"
         )
     for number, one in enumerate(expressions):
         place = f"{where}: matchExpressions[{number}]"
         if not isinstance(one, Mapping):
             raise ValueError(
                 f"{place} is a mapping, such as {{'key': 'tier', 'operator': "
-                f"'Exists'}}, not {_told(one)}"
+                f"'Exists'}}, not {_describe_value(one)}"
             )
         advice = f"there are {joined(OF_EXPRESSIONS)}"
         _check_fields(one, OF_EXPRESSIONS, place, advice)
@@ -190,12 +190,15 @@ def _check_expression(one: Mapping[str, Any], place: str) -> None:
     if operator is None:
         raise ValueError(f"{place} has no operator; there are {joined(OPERATORS)}")
     if operator not in OPERATORS:
-        near = _near(operator, OPERATORS)
+        near = _nearest_name(operator, OPERATORS)
         hint = f"did you mean {near!r}?" if near else f"there are {joined(OPERATORS)}"
-        raise ValueError(f"{place} has the operator {_told(operator)}; {hint}")
+        raise ValueError(
+            f"{place} has the operator {_describe_value(operator)}; {hint}"
+        )
     if values is not None and not isinstance(values, list):
         raise ValueError(
-            f"{place}: values is a list of texts, such as ['prod'], not {_told(values)}"
+            f"{place}: values is a list of texts, such as ['prod'], not "
+            f"{_describe_value(values)}"
         )
     if operator in WITH_VALUES and not values:
         raise ValueError(
@@ -204,8 +207,8 @@ def _check_expression(one: Mapping[str, Any], place: str) -> None:
         )
     if operator in WITHOUT and values:
         raise ValueError(
-            f"{place}: {operator} takes no values, not {_told(values[0])}; leave them "
-            "out, or write In or NotIn"
+            f"{place}: {operator} takes no values, not {_describe_value(values[0])}; "
+            "leave them out, or write In or NotIn"
         )
     for value in values or ():
         _check_value(key, value, place)

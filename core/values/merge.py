@@ -111,7 +111,7 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
     """
     for step in steps:
         try:
-            base = _operated(step, base)
+            base = _apply_operation(step, base)
         except (KeyError, TypeError, AttributeError, ValueError) as problem:
             known = {key: step[key] for key in ("op", "from", "path") if key in step}
             text = f"{known} is not a JSON patch operation ({problem})"
@@ -179,7 +179,7 @@ def is_done(steps: Sequence[Mapping[str, Any]], found: Any) -> bool:
     """
     for step in steps:
         try:
-            value = _resolved(found, _parsed(str(step.get("path"))))
+            value = _resolve_pointer(found, _parse_pointer(str(step.get("path"))))
         except OperationFailed:
             if step.get("op") != "remove":
                 return False
@@ -252,41 +252,41 @@ def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
         raise failed(text) from problem
 
 
-def _operated(step: Mapping[str, Any], base: Any) -> Any:
-    path = _parsed(step["path"])
+def _apply_operation(step: Mapping[str, Any], base: Any) -> Any:
+    path = _parse_pointer(step["path"])
     match step["op"]:
         case "add":
-            return _changed(base, path, step.get("value"), "add")
+            return _change_at(base, path, step.get("value"), "add")
         case "replace":
-            _resolved(base, path)
-            return _changed(base, path, step.get("value"), "replace")
+            _resolve_pointer(base, path)
+            return _change_at(base, path, step.get("value"), "replace")
         case "remove":
-            _resolved(base, path)
-            return _changed(base, path, None, "remove")
+            _resolve_pointer(base, path)
+            return _change_at(base, path, None, "remove")
         case "test":
-            if not same_json(_resolved(base, path), step.get("value")):
+            if not same_json(_resolve_pointer(base, path), step.get("value")):
                 raise OperationFailed("another value is there")
             return base
         case "copy" | "move" as kind:
-            source = _parsed(step["from"])
-            value = _resolved(base, source)
+            source = _parse_pointer(step["from"])
+            value = _resolve_pointer(base, source)
             if kind == "move":
-                base = _changed(base, source, None, "remove")
-            return _changed(base, path, value, "add")
+                base = _change_at(base, source, None, "remove")
+            return _change_at(base, path, value, "add")
         case other:
             raise OperationFailed(f"there is no JSON patch operation {shown(other)}")
 
 
-def _parsed(path: str) -> Path:
+def _parse_pointer(path: str) -> Path:
     if path and not path.startswith("/"):
         raise OperationFailed(f"{path!r} is not a JSON pointer; it begins with a /")
     return path_at(path)
 
 
-def _resolved(base: Any, path: tuple[str, ...]) -> Any:
+def _resolve_pointer(base: Any, path: tuple[str, ...]) -> Any:
     for part in path:
         if isinstance(base, list):
-            base = base[_index(part, len(base) - 1)]
+            base = base[_parse_index(part, len(base) - 1)]
         elif isinstance(base, dict) and part in base:
             base = base[part]
         else:
@@ -294,7 +294,7 @@ def _resolved(base: Any, path: tuple[str, ...]) -> Any:
     return base
 
 
-def _index(part: str, last: int) -> int:
+def _parse_index(part: str, last: int) -> int:
     is_index = part.isdecimal() and part.isascii() and len(part) <= len(str(last))
     if not is_index or (len(part) > 1 and part[0] == "0") or int(part) > last:
         raise OperationFailed(
@@ -303,18 +303,18 @@ def _index(part: str, last: int) -> int:
     return int(part)
 
 
-def _changed(base: Any, path: tuple[str, ...], value: Any, how: str) -> Any:
+def _change_at(base: Any, path: tuple[str, ...], value: Any, how: str) -> Any:
     """A copy of `base` with the value at one path changed; the rest is shared."""
     if not path:
         return value
     part, rest = path[0], path[1:]
     if isinstance(base, list):
-        return _changed_list(base, part, rest, value, how)
+        return _change_list(base, part, rest, value, how)
     if not isinstance(base, dict) or (rest and part not in base):
         raise OperationFailed(f"there is nothing to change at {pointer(path)}")
     found = dict(base)
     if rest:
-        found[part] = _changed(base[part], rest, value, how)
+        found[part] = _change_at(base[part], rest, value, how)
     elif how == "remove":
         del found[part]
     else:
@@ -322,19 +322,19 @@ def _changed(base: Any, path: tuple[str, ...], value: Any, how: str) -> Any:
     return found
 
 
-def _changed_list(
+def _change_list(
     base: list[Any], part: str, rest: tuple[str, ...], value: Any, how: str
 ) -> list[Any]:
     found = list(base)
     if rest:
-        index = _index(part, len(base) - 1)
-        found[index] = _changed(base[index], rest, value, how)
+        index = _parse_index(part, len(base) - 1)
+        found[index] = _change_at(base[index], rest, value, how)
     elif how == "add":
-        found.insert(len(base) if part == "-" else _index(part, len(base)), value)
+        found.insert(len(base) if part == "-" else _parse_index(part, len(base)), value)
     elif how == "remove":
-        del found[_index(part, len(base) - 1)]
+        del found[_parse_index(part, len(base) - 1)]
     else:
-        found[_index(part, len(base) - 1)] = value
+        found[_parse_index(part, len(base) - 1)] = value
     return found
 
 

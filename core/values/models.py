@@ -137,7 +137,7 @@ def is_read(hint: Any) -> bool:
     if not isinstance(origin, type):
         return False
     if _is_typed_dict(origin):
-        return any(map(is_read, _hints(origin).values()))
+        return any(map(is_read, _hints_of(origin).values()))
     return (
         origin in _LISTS[1:] or _is_class(origin) or _plain_reader(origin) is not None
     )
@@ -163,10 +163,10 @@ def reader_of(hint: Any) -> Reader:
     try:
         return _known_reader(hint)
     except TypeError:  # it has no JSON form, or a mark that cannot be hashed
-        return _reader(hint)
+        return _reader_of(hint)
 
 
-def _reader(hint: Any) -> Reader:
+def _reader_of(hint: Any) -> Reader:
     inner = unwrapped(hint).hint
     if not is_read(inner):
         return _reader_of_json(inner)
@@ -190,10 +190,10 @@ def _reader(hint: Any) -> Reader:
             return _reader_of_struct(origin)
         if dataclasses.is_dataclass(origin):
             return _reader_of_dataclass(origin)
-    raise TypeError(f"{_name(hint)} has no form in JSON")
+    raise TypeError(f"{_name_of(hint)} has no form in JSON")
 
 
-_known_reader = lru_cache(maxsize=1024)(_reader)
+_known_reader = lru_cache(maxsize=1024)(_reader_of)
 
 
 def _is_class(cls: type) -> bool:
@@ -210,11 +210,11 @@ def _is_typed_dict(cls: type) -> bool:
     return issubclass(cls, dict) and hasattr(cls, "__required_keys__")
 
 
-def _hints(cls: type) -> dict[str, Any]:
+def _hints_of(cls: type) -> dict[str, Any]:
     return get_type_hints(cls, include_extras=True)
 
 
-def _name(hint: Any) -> str:
+def _name_of(hint: Any) -> str:
     return getattr(hint, "__qualname__", None) or str(hint)
 
 
@@ -254,7 +254,7 @@ def _checked(word: str, types: tuple[type, ...]) -> Reader:
             return value
         if kind is float and first is int and value.is_integer():
             return int(value)
-        raise Unfit(f"{_shown(value)} is not {word}")
+        raise Unfit(f"{_show_value(value)} is not {word}")
 
     return read
 
@@ -264,12 +264,12 @@ def _reader_of_values(values: tuple[Any, ...]) -> Reader:
         if value in values:
             return value
         known = joined([repr(each) for each in values])
-        raise Unfit(f"{_shown(value)} is not one of {known}")
+        raise Unfit(f"{_show_value(value)} is not one of {known}")
 
     return read
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     """A value for an error message: it may be long, or hold a secret."""
     if value is None:
         return "null"
@@ -283,26 +283,26 @@ def _shown(value: Any) -> str:
 # ---------------------------------------------------------- types that are texts
 
 
-def _moment(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     found = datetime.fromisoformat(text.upper())  # z and t are valid, too
     if found.tzinfo is None:
         raise ValueError("a moment without a time zone")
     return found
 
 
-def _bytes(text: str) -> bytes:
+def _parse_base64(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _duration(text: str) -> timedelta:
+def _parse_duration(text: str) -> timedelta:
     return timedelta(seconds=duration(text))
 
 
 _TEXTS: Mapping[type, tuple[str, Callable[[str], Any]]] = {
-    datetime: ("a moment, such as 2030-01-01T00:00:00Z", _moment),
+    datetime: ("a moment, such as 2030-01-01T00:00:00Z", _parse_moment),
     date: ("a date, such as 2030-01-01", date.fromisoformat),
-    timedelta: ("a duration, such as 1h30m", _duration),
-    bytes: ("base64", _bytes),
+    timedelta: ("a duration, such as 1h30m", _parse_duration),
+    bytes: ("base64", _parse_base64),
 }
 
 
@@ -322,7 +322,7 @@ def _plain_reader(cls: type) -> Reader | None:
                 return made(value)
             except (ValueError, binascii.Error, OverflowError):
                 pass
-        raise Unfit(f"{_shown(value)} is not {word}")
+        raise Unfit(f"{_show_value(value)} is not {word}")
 
     return read
 
@@ -334,7 +334,7 @@ def _reader_of_enum(cls: type[Enum]) -> Reader:
         if isinstance(value, abc.Hashable) and value in known:
             return known[value]
         values = joined([repr(each) for each in known])
-        raise Unfit(f"{_shown(value)} is not one of {values}")
+        raise Unfit(f"{_show_value(value)} is not one of {values}")
 
     return read
 
@@ -361,7 +361,7 @@ def _reader_of_list(made: Callable[[list[Any]], Any], args: tuple[Any, ...]) -> 
 
     def read(value: Any) -> Any:
         if not isinstance(value, (list, tuple)):
-            raise Unfit(f"{_shown(value)} is not a list")
+            raise Unfit(f"{_show_value(value)} is not a list")
         found, unfit = [], []
         for place, each in enumerate(value):
             try:
@@ -380,7 +380,7 @@ def _reader_of_mapping(args: tuple[Any, ...]) -> Reader:
 
     def read(value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise Unfit(f"{_shown(value)} is not an object")
+            raise Unfit(f"{_show_value(value)} is not an object")
         found, unfit = {}, []
         for name, each in value.items():
             try:
@@ -422,13 +422,13 @@ def _reader_of_typed_dict(cls: Any) -> Reader:
     """Unknown fields stay in it: it is the object itself, read only if it must be."""
     readers = {
         named(name, hint): reader_of(hint)
-        for name, hint in _hints(cls).items()
+        for name, hint in _hints_of(cls).items()
         if is_read(hint)
     }
 
     def read(value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise Unfit(f"{_shown(value)} is not an object")
+            raise Unfit(f"{_show_value(value)} is not an object")
         found = dict(read_only(value))
         for name, inner in readers.items():
             if found.get(name) is not None:
@@ -480,9 +480,9 @@ def or_unwritten(read: Reader) -> Reader:
 
 
 def _reader_of_dataclass(cls: Any) -> Reader:
-    hints = _hints(cls)
+    hints = _hints_of(cls)
     fields = [
-        (named(each.name, hint), each.name, read, _missing(cls, each, hint))
+        (named(each.name, hint), each.name, read, _missing_kind(cls, each, hint))
         for each in dataclasses.fields(cls)
         if each.init
         for hint in (hints[each.name],)
@@ -494,7 +494,7 @@ def _reader_of_dataclass(cls: Any) -> Reader:
 
     def read_all(value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise Unfit(f"{_shown(value)} is not an object")
+            raise Unfit(f"{_show_value(value)} is not an object")
         given: dict[str, Any] = {}
         unfit: list[Unfit] = []
         for name, attribute, read, missing in fields:
@@ -520,17 +520,17 @@ def _reader_of_dataclass(cls: Any) -> Reader:
                 unfit.append(problem.under(name))
         if unfit:
             raise Unfit.joined(unfit)
-        return _made(cls, given)
+        return _make_object(cls, given)
 
     return read_all
 
 
-def _made(cls: Any, given: Mapping[str, Any]) -> Any:
+def _make_object(cls: Any, given: Mapping[str, Any]) -> Any:
     """Create an object of a class, whose own `__post_init__` may refuse it."""
     try:
         return cls(**given)
     except Exception as problem:
-        raise _refused_by(cls, problem) from problem
+        raise _misfit_of_class(cls, problem) from problem
 
 
 def _reader_in(cls: type, name: str, hint: Any) -> Reader:
@@ -540,7 +540,7 @@ def _reader_in(cls: type, name: str, hint: Any) -> Reader:
     return or_unwritten(read) if is_status and admits_none(hint) else read
 
 
-def _missing(cls: type, field: dataclasses.Field[Any], hint: Any) -> _Missing:
+def _missing_kind(cls: type, field: dataclasses.Field[Any], hint: Any) -> _Missing:
     missing = dataclasses.MISSING
     if field.default is not missing or field.default_factory is not missing:
         return _Missing.DEFAULT
@@ -558,9 +558,9 @@ def _reader_of_pydantic(cls: Any) -> Reader:
         except Exception as problem:
             errors = getattr(problem, "errors", None)
             if errors is None:
-                raise _refused_by(cls, problem) from problem
+                raise _misfit_of_class(cls, problem) from problem
             several = errors()
-            found = (Unfit(_sentence(e["msg"]), tuple(e["loc"])) for e in several)
+            found = (Unfit(_lower_first(e["msg"]), tuple(e["loc"])) for e in several)
             raise Unfit.joined(found) from problem
 
     return read
@@ -580,16 +580,16 @@ def _reader_of_struct(cls: Any) -> Reader:
             return library.convert(value, cls)
         except Exception as problem:
             if not isinstance(problem, ValueError):
-                raise _refused_by(cls, problem) from problem
+                raise _misfit_of_class(cls, problem) from problem
             found = _AT.fullmatch(str(problem))
             why, where = found.groups() if found else (str(problem), "")
             path = (name or int(n) for name, n in _STEP.findall(where))
-            raise Unfit(_sentence(why), tuple(path)) from problem
+            raise Unfit(_lower_first(why), tuple(path)) from problem
 
     return read
 
 
-def _refused_by(cls: type, problem: Exception) -> Unfit:
+def _misfit_of_class(cls: type, problem: Exception) -> Unfit:
     """The misfit for an error in the author's own code of a class."""
     told = text_of(problem)
     if not isinstance(problem, (ValueError, PermanentError)):
@@ -597,5 +597,5 @@ def _refused_by(cls: type, problem: Exception) -> Unfit:
     return Unfit(f"{cls.__qualname__} refuses it: {told}")
 
 
-def _sentence(text: str) -> str:
+def _lower_first(text: str) -> str:
     return f"{text[:1].lower()}{text[1:]}"

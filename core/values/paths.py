@@ -66,7 +66,7 @@ def parse_path(text: str) -> FieldPath:
         part = _PART.match(given, at)
         if part is None or (at == 0 and part[1] is None):
             break
-        found.append(part[1] or _bracketed(part[2]))
+        found.append(part[1] or _parse_bracket(part[2]))
         at = part.end()
     if not found or at < len(given):
         raise ValueError(
@@ -77,7 +77,7 @@ def parse_path(text: str) -> FieldPath:
     return tuple(found)
 
 
-def _bracketed(text: str) -> Part:
+def _parse_bracket(text: str) -> Part:
     if text.isdecimal():
         return int(text)
     found = _ELEMENT.fullmatch(text)
@@ -144,15 +144,17 @@ def element_of(value: Any, part: Part) -> Any:
             return value[part] if part < len(value) else None
         case list(), Element(key, text):
             named = (each for each in value if isinstance(each, Mapping))
-            return next((each for each in named if _said(each.get(key)) == text), None)
+            return next(
+                (each for each in named if _scalar_text(each.get(key)) == text), None
+            )
         case _:
             return None
 
 
-def _said(value: Any) -> str | None:
+def _scalar_text(value: Any) -> str | None:
     """A scalar as written in a path.
 
-    >>> _said("Ready"), _said(80), _said(True), _said([])
+    >>> _scalar_text("Ready"), _scalar_text(80), _scalar_text(True), _scalar_text([])
     ('Ready', '80', 'true', None)
     """
     match value:
@@ -196,7 +198,7 @@ def contrasts(old: Any, new: Any, path: FieldPath = ()) -> Iterator[Contrast]:
             for key in sorted({**old, **new}):
                 yield from contrasts(old.get(key), new.get(key), (*path, key))
         case list(), list():
-            parts = _parts(old, new)
+            parts = _parts_of_lists(old, new)
             for part in parts:
                 pair = element_of(old, part), element_of(new, part)
                 yield from contrasts(*pair, (*path, part))
@@ -205,20 +207,21 @@ def contrasts(old: Any, new: Any, path: FieldPath = ()) -> Iterator[Contrast]:
                 yield Contrast(path, old, new)
 
 
-def _parts(old: list[Any], new: list[Any]) -> list[Part]:
+def _parts_of_lists(old: list[Any], new: list[Any]) -> list[Part]:
     """The elements of two lists: by the first field that names all, or by numbers."""
     for key in _KEYS:
-        names = [_named(each, key) for each in (old, new)]
+        names = [_unique_names(each, key) for each in (old, new)]
         if all(each is not None for each in names):
             both = dict.fromkeys(name for each in names for name in each or ())
             return [Element(key, name) for name in both]
     return [*range(max(len(old), len(new)))]
 
 
-def _named(values: list[Any], key: str) -> list[str] | None:
+def _unique_names(values: list[Any], key: str) -> list[str] | None:
     """The values of a field in all elements; None if they are not unique."""
     found = [
-        _said(each.get(key)) if isinstance(each, dict) else None for each in values
+        _scalar_text(each.get(key)) if isinstance(each, dict) else None
+        for each in values
     ]
     names = [each for each in found if each is not None]
     return names if len(names) == len(values) == len({*names}) else None

@@ -19,10 +19,10 @@ def matches(pattern: str, name: str) -> bool:
     >>> matches("*.example.com", "a.b.example.com"), matches("v?", "v1beta1")
     (True, False)
     """
-    return bool(_compiled(pattern).fullmatch(name))
+    return bool(_compile_pattern(pattern).fullmatch(name))
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     escaped = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
     return re.compile(escaped)

@@ -42,7 +42,7 @@ def quantity(text: str | float) -> Decimal:
     ValueError: 'ten' is no quantity; write a number such as 3, 0.5, 250m, 10Gi or 1e3
     """
     # A bool is an int to Python, and True is not in the grammar.
-    found = _amount(str(text))
+    found = _parse_amount(str(text))
     if found is None:
         raise ValueError(
             f"{text!r:.60} is no quantity; write a number such as 3, 0.5, 250m, 10Gi "
@@ -54,7 +54,7 @@ def quantity(text: str | float) -> Decimal:
     return found
 
 
-def _amount(text: str) -> Decimal | None:
+def _parse_amount(text: str) -> Decimal | None:
     parts = _PARTS.fullmatch(text)
     # `$` alone would let a newline through.
     if parts is None or _GRAMMAR.fullmatch(text) is None:

@@ -14,7 +14,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
+def _refuse_change(*_args: object, **_kwargs: object) -> NoReturn:
     raise TypeError("a table is immutable; use set() or discard()")
 
 
@@ -27,8 +27,8 @@ class Table(dict[K, V]):
     """
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse_change
+    clear = pop = popitem = setdefault = update = _refuse_change
 
     def set(self, key: K, value: V) -> Table[K, V]:
         """Return a copy with this entry."""

@@ -32,14 +32,14 @@ Heap = tuple[int, QueueEntry, Any, Any] | None
 _STALE_MAX = 64
 
 
-def _merge(one: Heap, other: Heap) -> Heap:
+def _merge_heaps(one: Heap, other: Heap) -> Heap:
     if one is None:
         return other
     if other is None:
         return one
     if other[1] < one[1]:
         one, other = other, one
-    left, right = one[2], _merge(one[3], other)
+    left, right = one[2], _merge_heaps(one[3], other)
     left_rank = left[0] if left else 0
     right_rank = right[0] if right else 0
     if left_rank < right_rank:
@@ -72,11 +72,11 @@ class Line(NamedTuple):
         assert self.front is not None
         front = self.front[1]
         if front is None:
-            return Line(_reversed(self.back), None, self.last)
+            return Line(_reverse_links(self.back), None, self.last)
         return Line(front, self.back, self.last)
 
 
-def _reversed(links: Links) -> Links:
+def _reverse_links(links: Links) -> Links:
     found: Links = None
     while links is not None:
         found, links = (links[0], found), links[1]
@@ -106,9 +106,9 @@ class WorkQueue:
             return self
         entry = (at, self.serial, key)
         if self.later.takes(at):
-            return self._with(entry, self.line, self.later.add(entry), self.heap)
-        heap = _merge(self.heap, (1, entry, None, None))
-        return self._with(entry, self.line, self.later, heap)
+            return self._with_entry(entry, self.line, self.later.add(entry), self.heap)
+        heap = _merge_heaps(self.heap, (1, entry, None, None))
+        return self._with_entry(entry, self.line, self.later, heap)
 
     def add_last(self, key: Hashable, now: float) -> WorkQueue:
         """Return a queue in which the key is due now, after all keys due by now.
@@ -119,14 +119,14 @@ class WorkQueue:
         if known is not None and known[0] <= now:
             return self
         entry = (now, self.serial, key)
-        return self._with(entry, self.line.add(entry), self.later, self.heap)
+        return self._with_entry(entry, self.line.add(entry), self.later, self.heap)
 
-    def _with(
+    def _with_entry(
         self, entry: QueueEntry, line: Line, later: Line, heap: Heap
     ) -> WorkQueue:
         due, size = self.due.set(entry[2], entry[:2]), self.size + 1
         queue = WorkQueue(due, line, later, heap, self.serial + 1, size)
-        return queue._swept() if size > 2 * len(due) + _STALE_MAX else queue
+        return queue._drop_replaced() if size > 2 * len(due) + _STALE_MAX else queue
 
     def _first(self) -> QueueEntry | None:
         if not self.size:
@@ -168,10 +168,10 @@ class WorkQueue:
         while later.front is not None and _is_stale(later.front[0], due):
             later, size = later.rest(), size - 1
         while heap is not None and _is_stale(heap[1], due):
-            heap, size = _merge(heap[2], heap[3]), size - 1
+            heap, size = _merge_heaps(heap[2], heap[3]), size - 1
         return WorkQueue(due, line, later, heap, self.serial, size)
 
-    def _swept(self) -> WorkQueue:
+    def _drop_replaced(self) -> WorkQueue:
         """The same queue without the replaced entries."""
         current = sorted((at, serial, key) for key, (at, serial) in self.due.items())
         line = Line()

@@ -64,7 +64,7 @@ class Impersonation(NamedTuple):
         found += [] if self.uid is None else [("Impersonate-Uid", self.uid)]
         found += [("Impersonate-Group", each) for each in self.groups]
         for name, values in self.extra:
-            key = f"Impersonate-Extra-{_escaped(name)}"
+            key = f"Impersonate-Extra-{_escape_name(name)}"
             found += [(key, each) for each in values]
         return found
 
@@ -75,7 +75,7 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 _NOT_IN_HEADERS = re.compile(rb"[^A-Za-z0-9!#$&'*+\-.^_`|~]")
 
 
-def _escaped(name: str) -> str:
+def _escape_name(name: str) -> str:
     escaped = _NOT_IN_HEADERS.sub(lambda e: b"%%%02X" % e[0][0], name.encode())
     return escaped.decode()
 
@@ -129,7 +129,7 @@ class ConnectionInfo:
                 "https://host:port"
             )
         for name in ("ca", "certificate", "private_key"):
-            if self._has(f"{name}_path") and self._has(f"{name}_data"):
+            if self._is_given(f"{name}_path") and self._is_given(f"{name}_data"):
                 raise ValueError(f"give either {name}_path= or {name}_data=, not both")
         if self.has_certificate != self._has_key:
             raise ValueError("a client certificate and a private key go together")
@@ -149,17 +149,17 @@ class ConnectionInfo:
         shown = (f"{each.name}={getattr(self, each.name)!r}" for each in _SHOWN)
         return without_userinfo(f"ConnectionInfo({', '.join(shown)})")
 
-    def _has(self, name: str) -> bool:
+    def _is_given(self, name: str) -> bool:
         return getattr(self, name) is not None
 
     @property
     def has_certificate(self) -> bool:
         """Whether it has a client certificate."""
-        return self._has("certificate_path") or self._has("certificate_data")
+        return self._is_given("certificate_path") or self._is_given("certificate_data")
 
     @property
     def _has_key(self) -> bool:
-        return self._has("private_key_path") or self._has("private_key_data")
+        return self._is_given("private_key_path") or self._is_given("private_key_data")
 
     def has_expired(self, wall: float) -> bool:
         """Whether its `expiration` has passed at this Unix time.

@@ -130,7 +130,7 @@ class Declaring:
             id=full_id,
             fn=fn,
             signature=Signature.of(fn, kwargs_of(role), name, self.indices),
-            filters=_filters(options, label, role, self.indices),
+            filters=_filters_of(options, label, role, self.indices),
             errors=options.get("errors") or ErrorsMode.TEMPORARY,
             timeout=options.get("timeout"),
             retries=options.get("retries"),
@@ -199,7 +199,9 @@ class _Asking(NamedTuple):
         for each in found.wants:
             if each not in known:
                 where = f"{self.label}: the function in {name}= asks for"
-                raise RegistrationError(f"{where} {self._why_not(each, known)}")
+                raise RegistrationError(
+                    f"{where} {self._reason_of_refusal(each, known)}"
+                )
         return found
 
     def _known(self) -> frozenset[str]:
@@ -211,7 +213,7 @@ class _Asking(NamedTuple):
         known -= _OF_LINES
         return known - frozenset(self.indices) if self.role in INDICES else known
 
-    def _why_not(self, name: str, known: Collection[str]) -> str:
+    def _reason_of_refusal(self, name: str, known: Collection[str]) -> str:
         if name in ("logger", "patch"):
             return (
                 f"{name!r}, but a filter only answers, and is called at any time and "
@@ -240,7 +242,7 @@ class _Asking(NamedTuple):
         return value
 
 
-def _presence(
+def _presence_criteria(
     values: Mapping[str, Any] | None, name: str, asking: _Asking
 ) -> tuple[Any, ...]:
     if values is not None and not isinstance(values, Mapping):
@@ -305,7 +307,7 @@ def _check_mark(name: str, key: Any, value: Any, label: str) -> None:
 _RESTLESS = (("metadata", "resourceVersion"), ("metadata", "managedFields"))
 
 
-def _filters(
+def _filters_of(
     options: Mapping[str, Any], label: str, role: Role, indices: Collection[str]
 ) -> Filters:
     try:
@@ -329,8 +331,8 @@ def _filters(
     asking = _Asking(label, role, indices)
     fields = _fields(options.get("fields"), asking)
     found = Filters(
-        _presence(options.get("labels"), "labels", asking),
-        _presence(options.get("annotations"), "annotations", asking),
+        _presence_criteria(options.get("labels"), "labels", asking),
+        _presence_criteria(options.get("annotations"), "annotations", asking),
         None if when is None else asking.callback(when, "when"),
         field,
         asking.wanted(options.get("value"), "value"),
@@ -348,7 +350,7 @@ def _filters(
     )
 
 
-def _selector(
+def _selector_of(
     words: tuple[Any, ...], options: Mapping[str, Any], label: str
 ) -> Selector:
     words = tuple(map(named, words))
@@ -371,21 +373,23 @@ def _selector(
         raise RegistrationError(f"{label}: {problem}") from None
 
 
-def _owner(options: Mapping[str, Any], label: str) -> Selector | None:
+def _owner_selector(options: Mapping[str, Any], label: str) -> Selector | None:
     given = options.get("owner")
     if given is None:
         return None
     words = given if isinstance(given, tuple) else (given,)
-    return _selector(words, {}, f"{label}: owner=")
+    return _selector_of(words, {}, f"{label}: owner=")
 
 
-def _owns(options: Mapping[str, Any], label: str) -> tuple[tuple[str, Selector], ...]:
+def _owned_selectors(
+    options: Mapping[str, Any], label: str
+) -> tuple[tuple[str, Selector], ...]:
     """The kinds in `owns=`, each by its word."""
     given = options.get("owns") or ()
     words = (given,) if isinstance(given, str) or not _is_several(given) else given
     found = []
     for word in map(named, words):
-        selector = _selector((word,), {}, f"{label}: owns=")
+        selector = _selector_of((word,), {}, f"{label}: owns=")
         if selector.is_broad or not isinstance(word, str):
             raise RegistrationError(
                 f"{label}: owns= names each kind by a text such as 'services', not "
@@ -417,14 +421,14 @@ def _is_broad_word(word: Any) -> bool:
     return len(names) == 1 and not names & _ANY_KWARGS - {"resource"}
 
 
-def _schedule(
+def _schedule_of(
     role: Role, options: Mapping[str, Any], label: str, indices: Collection[str]
 ) -> Schedule | None:
     if role not in BACKGROUND:
         return None
     asking = _Asking(label, role, indices)
     delay, interval = (
-        _seconds(options, name, asking) for name in ("initial_delay", "interval")
+        _seconds_option(options, name, asking) for name in ("initial_delay", "interval")
     )
     cron = options.get("cron")
     if cron is not None and interval is not None:
@@ -439,7 +443,7 @@ def _schedule(
     return Schedule(interval, sharp, options.get("idle"), cron, delay or 0.0)
 
 
-def _seconds(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
+def _seconds_option(options: Mapping[str, Any], name: str, asking: _Asking) -> Any:
     """The duration in an option, or the function of the object that returns one."""
     value = options.get(name)
     if callable(value):
@@ -478,15 +482,15 @@ def declare(
     check_options(options, options_of(rule.options), label)
     _check_needs(rule, words, options)
     if role in LOGS:
-        words, options = _of_pods(words, options, label)
-    selector = _selector(words, options, label) if rule.is_about_objects else None
+        words, options = _options_for_pods(words, options, label)
+    selector = _selector_of(words, options, label) if rule.is_about_objects else None
     registry: Registry = options.get("registry") or default_registry
-    filters = _filters(options, label, role, registry.indices)
-    schedule = _schedule(role, options, label, registry.indices)
-    owner, owns = _owner(options, label), _owns(options, label)
+    filters = _filters_of(options, label, role, registry.indices)
+    schedule = _schedule_of(role, options, label, registry.indices)
+    owner, owns = _owner_selector(options, label), _owned_selectors(options, label)
     check_duration(options, "resync", label, INTERVAL_SECONDS_MIN)
-    to = _named(options, label)
-    about = _selector(words, {}, label) if rule.is_about_kinds and words else None
+    to = _kind_in_to(options, label)
+    about = _selector_of(words, {}, label) if rule.is_about_kinds and words else None
     check_duration(options, "after", label, 0)
     webhook = webhook_of(options, label) if role in ADMISSION else None
     asking = _Asking(label, role, registry.indices)
@@ -520,12 +524,12 @@ def declare(
             owns=owns,
             to=to,
             about=about,
-            after=_after(rule, options),
+            after=_delay_after(rule, options),
             schedule=schedule,
             webhook=webhook,
             log=log,
             function=function,
-            **_plain(rule, options),
+            **_plain_options(rule, options),
         )
         for each in () if requeue is None else requeue.handlers(handler, label):
             registry.add(each)
@@ -539,7 +543,7 @@ def declare(
 _PODS = frozenset(("pods", "pod", "po", "v1"))
 
 
-def _of_pods(
+def _options_for_pods(
     words: tuple[Any, ...], options: Mapping[str, Any], label: str
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The words and options of a log handler, whose kind is always the same.
@@ -560,7 +564,7 @@ def _of_pods(
 AFTER_SECONDS = 30.0
 
 
-def _after(rule: RoleRule, options: Mapping[str, Any]) -> float:
+def _delay_after(rule: RoleRule, options: Mapping[str, Any]) -> float:
     if "after" not in options_of(rule.options):
         return 0.0
     given = options.get("after")
@@ -586,12 +590,12 @@ def _own_id(
     return f"{own_id}/{'.'.join(filters.field)}" if filters.field else own_id
 
 
-def _named(options: Mapping[str, Any], label: str) -> str:
+def _kind_in_to(options: Mapping[str, Any], label: str) -> str:
     """The kind in `to=`; "" without it."""
     word = named(options.get("to"))
     if word is None:
         return ""
-    if not isinstance(word, str) or _selector((word,), {}, f"{label}: to=").is_broad:
+    if not isinstance(word, str) or _selector_of((word,), {}, f"{label}: to=").is_broad:
         raise RegistrationError(
             f"{label}: to= names one kind by a text such as 'databases', not "
             f"{word!r:.40}"
@@ -606,7 +610,7 @@ _AS_GIVEN = (
 _FLAGS = ("optional", "deleted", "write_ahead")
 
 
-def _plain(rule: RoleRule, options: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_options(rule: RoleRule, options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a handler that are plain options, with their defaults."""
     found = {name: options.get(name) for name in _AS_GIVEN}
     found |= {name: bool(options.get(name)) for name in _FLAGS}

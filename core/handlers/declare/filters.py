@@ -96,7 +96,7 @@ class Callback:
             each.kind is each.VAR_KEYWORD and not each.name.startswith("_")
             for each in parameters
         )
-        return cls(fn, _named(parameters, known), rest, typed(fn))
+        return cls(fn, _argument_names(parameters, known), rest, typed(fn))
 
     def call(self, values: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:
         """Call it; raise `Unfit` for an object of another form."""
@@ -109,7 +109,7 @@ class Callback:
         return not set(self.wants).isdisjoint(names) or (self.rest and bool(names))
 
 
-def _named(
+def _argument_names(
     parameters: Iterable[inspect.Parameter], known: Collection[str]
 ) -> tuple[str, ...]:
     """The names of the arguments that a function gets."""
@@ -157,7 +157,7 @@ class Combination:
             Callback.of(fn, takes_value=bool(values), known=arguments)
             for fn in self.fns
         )
-        return self.verdict(_called(one, values, arguments) for one in each)
+        return self.verdict(_call_filter(one, values, arguments) for one in each)
 
     def callback(self, *, takes_value: bool, known: Collection[str] = ()) -> Callback:
         """The callback of all functions; it takes the arguments of each of them."""
@@ -167,19 +167,19 @@ class Combination:
         wants = dict.fromkeys(name for part in parts for name in part.wants)
 
         def fn(*values: Any, **arguments: Any) -> bool:
-            return self.verdict(_called(part, values, arguments) for part in parts)
+            return self.verdict(_call_filter(part, values, arguments) for part in parts)
 
         return Callback(fn, tuple(wants), any(part.rest for part in parts))
 
 
-def _called(
+def _call_filter(
     part: Callback, values: tuple[Any, ...], arguments: Mapping[str, Any]
 ) -> bool:
     given = arguments if part.rest else {name: arguments[name] for name in part.wants}
-    return _verdict(part.call(values, given))
+    return _check_answer(part.call(values, given))
 
 
-def _verdict(answer: Any) -> bool:
+def _check_answer(answer: Any) -> bool:
     """Return a filter's answer; raise `TypeError` for others, as without `return`."""
     if isinstance(answer, bool):
         return answer
@@ -219,7 +219,7 @@ def none_(fns: Iterable[Callable[..., Any]]) -> Combination:
     >>> none_([lambda value, **_: value < 1, lambda value, **_: value > 3])(2)
     True
     """
-    return Combination(_none, tuple(fns))
+    return Combination(_is_none_true, tuple(fns))
 
 
 def not_(fn: Callable[..., Any]) -> Combination:
@@ -228,10 +228,10 @@ def not_(fn: Callable[..., Any]) -> Combination:
     >>> not_(lambda value, **_: value > 1)(2)
     False
     """
-    return Combination(_none, (fn,))
+    return Combination(_is_none_true, (fn,))
 
 
-def _none(verdicts: Iterable[bool]) -> bool:
+def _is_none_true(verdicts: Iterable[bool]) -> bool:
     return not any(verdicts)
 
 
@@ -266,7 +266,7 @@ class Sight:
 
     def call(self, callback: Callback, *values: Any) -> bool:
         arguments = self.arguments(callback.wants, callback.rest)
-        return _verdict(callback.call(values, arguments))
+        return _check_answer(callback.call(values, arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,30 +309,33 @@ class Filters:
     def selects(self, sight: Sight) -> bool:
         """Whether the object matches, apart from `when`, `old` and `new`."""
         return (
-            all(_fits(want, sight.labels.get(key), sight) for key, want in self.labels)
+            all(
+                _is_value_wanted(want, sight.labels.get(key), sight)
+                for key, want in self.labels
+            )
             and all(
-                _fits(want, sight.annotations.get(key), sight)
+                _is_value_wanted(want, sight.annotations.get(key), sight)
                 for key, want in self.annotations
             )
-            and all(_selects(path, want, sight) for path, want in self.fields)
-            and self._value_fits(sight)
+            and all(_is_field_selected(path, want, sight) for path, want in self.fields)
+            and self._has_wanted_value(sight)
         )
 
     def change_fits(self, sight: Sight) -> bool:
         """Whether the field's change matches `old` and `new`."""
-        return (self.old is None or _fits(self.old, sight.before, sight)) and (
-            self.new is None or _fits(self.new, sight.now, sight)
-        )
+        return (
+            self.old is None or _is_value_wanted(self.old, sight.before, sight)
+        ) and (self.new is None or _is_value_wanted(self.new, sight.now, sight))
 
-    def _value_fits(self, sight: Sight) -> bool:
+    def _has_wanted_value(self, sight: Sight) -> bool:
         if not self.field:
             return True
         candidates = [sight.now, sight.before] if sight.changes else [sight.now]
         want = PRESENT if self.value is None else self.value
-        return any(_fits(want, candidate, sight) for candidate in candidates)
+        return any(_is_value_wanted(want, candidate, sight) for candidate in candidates)
 
 
-def _fits(want: Wanted, have: Any, sight: Sight) -> bool:
+def _is_value_wanted(want: Wanted, have: Any, sight: Sight) -> bool:
     match want:
         case Presence.PRESENT:
             return have is not None
@@ -371,7 +374,7 @@ def text_of_field(have: Any) -> str | None:
             return None
 
 
-def _selects(path: Path, want: Wanted, sight: Sight) -> bool:
+def _is_field_selected(path: Path, want: Wanted, sight: Sight) -> bool:
     """Whether a field has a value, as the API server's field selectors decide."""
     have = sight.at(path)
     text = text_of_field(have)

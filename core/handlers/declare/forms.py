@@ -63,7 +63,7 @@ class Signature:
                     "with keyword arguments; remove it or the / after it"
                 )
             elif each.default is INDEX and (each.name in own or each.name not in known):
-                raise RegistrationError(_no_index(label, each.name, own, indices))
+                raise RegistrationError(_missing_index(label, each.name, own, indices))
             elif each.name in known:
                 wants.append(each.name)
             elif each.default is each.empty:
@@ -76,7 +76,7 @@ def _unknown_kwarg(label: str, name: str, known: Collection[str]) -> str:
     return f"{label} asks for an unknown argument {name!r}; {hint}"
 
 
-def _no_index(
+def _missing_index(
     label: str, name: str, own: Collection[str], indices: Collection[str]
 ) -> str:
     """The error message for a default of `fnop.INDEX` without such an index."""

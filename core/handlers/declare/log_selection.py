@@ -52,11 +52,11 @@ def log_selection_of(
 ) -> LogSelection:
     """Return a decorator's options; raise `RegistrationError` for impossible ones."""
     return LogSelection(
-        _containers(options.get("container"), label),
-        _pattern(options.get("regex"), "regex", label),
-        _since(options.get("since"), label, callback),
-        _rate(options.get("rate"), label),
-        _multiline(options.get("multiline"), label),
+        _parse_containers(options.get("container"), label),
+        _parse_pattern(options.get("regex"), "regex", label),
+        _parse_since(options.get("since"), label, callback),
+        _parse_rate(options.get("rate"), label),
+        _parse_multiline(options.get("multiline"), label),
     )
 
 
@@ -75,22 +75,22 @@ tzinfo=datetime.timezone.utc))
         try:
             found = datetime.fromisoformat(found)
         except ValueError:
-            raise ValueError(_no_since(found)) from None
+            raise ValueError(_invalid_since(found)) from None
     if isinstance(found, datetime):
         if found.tzinfo is None:
             raise ValueError(f"since= is a time with its zone, not {found}")
         return found
     if isinstance(found, bool) or not isinstance(found, (int, float)):
-        raise TypeError(_no_since(found))
+        raise TypeError(_invalid_since(found))
     check_seconds(found, "since=")
     return float(found)
 
 
-def _no_since(found: Any) -> str:
+def _invalid_since(found: Any) -> str:
     return f'since= is "now", "start", seconds or a time, not {shown(found)}'
 
 
-def _since(
+def _parse_since(
     found: Any, label: str, callback: Callable[[Any, str], Callback]
 ) -> Begin | Callback:
     if callable(found):
@@ -101,7 +101,7 @@ def _since(
         raise RegistrationError(f"{label}: {problem}") from None
 
 
-def _containers(found: Any, label: str) -> tuple[str, ...]:
+def _parse_containers(found: Any, label: str) -> tuple[str, ...]:
     if found is None:
         return ("*",)
     names = (found,) if isinstance(found, str) else found
@@ -123,7 +123,7 @@ def _containers(found: Any, label: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _pattern(found: Any, name: str, label: str) -> re.Pattern[str] | None:
+def _parse_pattern(found: Any, name: str, label: str) -> re.Pattern[str] | None:
     if found is None:
         return None
     if isinstance(found, re.Pattern) and isinstance(found.pattern, str):
@@ -140,7 +140,7 @@ def _pattern(found: Any, name: str, label: str) -> re.Pattern[str] | None:
         ) from None
 
 
-def _rate(found: Any, label: str) -> float | None:
+def _parse_rate(found: Any, label: str) -> float | None:
     if found is None:
         return None
     is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
@@ -152,7 +152,7 @@ def _rate(found: Any, label: str) -> float | None:
     return float(found)
 
 
-def _multiline(found: Any, label: str) -> re.Pattern[str] | bool:
+def _parse_multiline(found: Any, label: str) -> re.Pattern[str] | bool:
     if isinstance(found, bool):
         return found
-    return _pattern(found, "multiline", label) or False
+    return _parse_pattern(found, "multiline", label) or False

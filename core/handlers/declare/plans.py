@@ -76,10 +76,10 @@ def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:
         )
     # Names are not effects of the author: an effect here may be a forgotten await.
     with Witness.looking_away():
-        return [_requeue(kind, each) for each in names]
+        return [_requeue_for(kind, each) for each in names]
 
 
-def _requeue(kind: str, named: Any) -> Requeue:
+def _requeue_for(kind: str, named: Any) -> Requeue:
     match named:
         case Target():
             return Requeue(named)

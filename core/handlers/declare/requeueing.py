@@ -37,15 +37,15 @@ class Requeue(NamedTuple):
         filters, own_id = called.filters, f"{called.id}@{self.name}"
         keys = Handler(
             f"{own_id} keys",
-            Within(_keyed, self.keys),
+            Within(_entries_of_keys, self.keys),
             Role.INDEX,
             Signature.of(self.keys, kwargs_of(Role.INDEX), f"{label}: requeue_on="),
             called.selector,
             # Functions may depend on more than the object.
             Filters(
-                _constant(filters.labels),
-                _constant(filters.annotations),
-                fields=_constant(filters.fields),
+                _constant_criteria(filters.labels),
+                _constant_criteria(filters.annotations),
+                fields=_constant_criteria(filters.fields),
             ),
             errors=ErrorsMode.IGNORED,
             owner=called.owner,
@@ -70,7 +70,7 @@ def requeue_of(
     given = options.get("requeue_on")
     if given is None:
         return None
-    keys: Callable[..., Any] = _own_keys
+    keys: Callable[..., Any] = _keys_of_object
     if isinstance(given, Mapping):
         if len(given) != 1:
             raise RegistrationError(
@@ -88,10 +88,10 @@ def requeue_of(
                 f"{label}: the function of the keys in requeue_on= answers at once; "
                 "write it without async and yield"
             )
-    return Requeue(_index(given, label, registry), keys)
+    return Requeue(_index_id(given, label, registry), keys)
 
 
-def _index(given: Any, label: str, registry: Registry) -> str:
+def _index_id(given: Any, label: str, registry: Registry) -> str:
     known = [each for each in registry.handlers if each.role in INDICES]
     for each in known:
         if given == each.id or given is each.fn:
@@ -104,12 +104,12 @@ def _index(given: Any, label: str, registry: Registry) -> str:
     )
 
 
-def _own_keys(name: str, namespace: str | None, **_: Any) -> list[Any]:
+def _keys_of_object(name: str, namespace: str | None, **_: Any) -> list[Any]:
     """The keys that name an object, in the two usual forms."""
     return [name] if namespace is None else [f"{namespace}/{name}", (namespace, name)]
 
 
-def _keyed(function: Callable[..., Any], /, **given: Any) -> dict[Any, bool]:
+def _entries_of_keys(function: Callable[..., Any], /, **given: Any) -> dict[Any, bool]:
     """The entry in an index of keys: each key that the function returns."""
     keys = function(**given)
     if keys is None:
@@ -122,6 +122,8 @@ def _keyed(function: Callable[..., Any], /, **given: Any) -> dict[Any, bool]:
 T = TypeVar("T")
 
 
-def _constant(wanted: tuple[tuple[T, Wanted], ...]) -> tuple[tuple[T, Wanted], ...]:
+def _constant_criteria(
+    wanted: tuple[tuple[T, Wanted], ...],
+) -> tuple[tuple[T, Wanted], ...]:
     """Keep the criteria that are constant values."""
     return tuple(each for each in wanted if not isinstance(each[1], Callback))

@@ -225,7 +225,7 @@ class RoleRule:
         return Reason.RESUME in self.reasons
 
 
-def _of_cluster(
+def _rule_of_cluster(
     name: str,
     protocol: type,
     options: type = ActivityOptions,
@@ -598,12 +598,16 @@ ROLES: Mapping[Role, RoleRule] = {
         follows=False,
         verbs=(),
     ),
-    Role.UPGRADED: _of_cluster("upgraded", UpgradeHandler),
-    Role.KIND_ADDED: _of_cluster("kind_added", KindHandler, is_about_kinds=True),
-    Role.KIND_REMOVED: _of_cluster("kind_removed", KindHandler, is_about_kinds=True),
-    Role.KIND_CHANGED: _of_cluster("kind_changed", KindHandler, is_about_kinds=True),
-    Role.UNREACHABLE: _of_cluster("unreachable", ReachHandler, ReachOptions),
-    Role.REACHED: _of_cluster("reached", ReachHandler, ReachOptions),
+    Role.UPGRADED: _rule_of_cluster("upgraded", UpgradeHandler),
+    Role.KIND_ADDED: _rule_of_cluster("kind_added", KindHandler, is_about_kinds=True),
+    Role.KIND_REMOVED: _rule_of_cluster(
+        "kind_removed", KindHandler, is_about_kinds=True
+    ),
+    Role.KIND_CHANGED: _rule_of_cluster(
+        "kind_changed", KindHandler, is_about_kinds=True
+    ),
+    Role.UNREACHABLE: _rule_of_cluster("unreachable", ReachHandler, ReachOptions),
+    Role.REACHED: _rule_of_cluster("reached", ReachHandler, ReachOptions),
 }
 
 

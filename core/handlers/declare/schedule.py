@@ -51,7 +51,11 @@ def first_run(schedule: Schedule, now: Now, initial_delay: float) -> float:
     55.0
     """
     start = now.mono + initial_delay
-    return start if schedule.cron is None else max(start, _cron_run(schedule.cron, now))
+    return (
+        start
+        if schedule.cron is None
+        else max(start, _next_cron_run(schedule.cron, now))
+    )
 
 
 def next_run(
@@ -68,7 +72,7 @@ def next_run(
     53.0
     """
     if schedule.cron is not None:
-        return _cron_run(schedule.cron, now)
+        return _next_cron_run(schedule.cron, now)
     if interval is None:
         return None
     interval = max(interval, INTERVAL_SECONDS_MIN)
@@ -95,7 +99,7 @@ def due_at(
     return max(start or 0.0, changed + schedule.idle)
 
 
-def _cron_run(expression: str, now: Now) -> float:
+def _next_cron_run(expression: str, now: Now) -> float:
     return now.mono + max(0.0, _next_moment(expression, int(now.wall)) - now.wall)
 
 

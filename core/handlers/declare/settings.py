@@ -33,7 +33,7 @@ __all__ = ["Settings"]
 _NAME = re.compile(r"(?!.*(?:\.[-.]|-\.))[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 
 
-def _no_setting(name: str) -> str:
+def _unknown_setting(name: str) -> str:
     known = [each.name for each in fields(Settings) if each.init]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
@@ -43,7 +43,7 @@ def _no_setting(name: str) -> str:
 Made = TypeVar("Made", bound=type)
 
 
-def _told(made: Made) -> Made:
+def _explain_settings(made: Made) -> Made:
     """Make a dataclass refuse unknown and assigned settings with a helpful sentence."""
     cls: Any = made
     initialize = cls.__init__
@@ -53,12 +53,12 @@ def _told(made: Made) -> Made:
         known = {each.name for each in fields(cls) if each.init}
         for name in given:
             if name not in known:
-                raise TypeError(_no_setting(name))
+                raise TypeError(_unknown_setting(name))
         initialize(self, *args, **given)
 
     def __setattr__(self: Any, name: str, value: Any) -> NoReturn:
         if not hasattr(cls, name):
-            raise AttributeError(_no_setting(name))
+            raise AttributeError(_unknown_setting(name))
         raise FrozenInstanceError(
             "settings are immutable; a startup handler returns others: "
             f"return settings.replace({name}=...)"
@@ -73,10 +73,10 @@ def _told(made: Made) -> Made:
 _FLAT = (("metadata", "labels"), ("metadata", "annotations"))
 
 
-def _ignored(field: str | Sequence[str]) -> Path:
+def _path_of(field: str | Sequence[str]) -> Path:
     """The path of a field to ignore.
 
-    >>> _ignored("spec.replicas"), _ignored("metadata.labels.example.com/tier")
+    >>> _path_of("spec.replicas"), _path_of("metadata.labels.example.com/tier")
     (('spec', 'replicas'), ('metadata', 'labels', 'example.com/tier'))
     """
     path = parse_field(field)
@@ -117,7 +117,7 @@ def _check_durations(settings: Settings) -> None:
     check_seconds(backoff, "default_backoff=")
 
 
-@_told
+@_explain_settings
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of an operator; immutable. Durations are in seconds.
@@ -248,12 +248,12 @@ class Settings:
     hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._check()
+        self._check_values()
         chosen = label_patterns(self.inherited_labels)
         object.__setattr__(self, "inherited_labels", chosen)
         seal = seal_of(self.state_keys, self.operator)
         places = places_of(self.storage, self.operator, self.former_storages, seal)
-        ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
+        ignored = tuple(sorted({*map(_path_of, self.ignored_fields)}))
         given = tuple(
             each if isinstance(each, str) else tuple(each)
             for each in self.ignored_fields
@@ -263,7 +263,7 @@ class Settings:
         object.__setattr__(self, "ignored", ignored)
         object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
 
-    def _check(self) -> None:
+    def _check_values(self) -> None:
         """Refuse impossible values, in a sentence with the remedy."""
         if isinstance(self.namespaces, str):
             raise TypeError(
@@ -325,7 +325,7 @@ class Settings:
     if not TYPE_CHECKING:  # a type checker knows the settings
 
         def __getattr__(self, name):
-            raise AttributeError(_no_setting(name))
+            raise AttributeError(_unknown_setting(name))
 
     @property
     def predecessor(self) -> Predecessor | None:

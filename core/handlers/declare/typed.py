@@ -71,10 +71,10 @@ class Typed:
         found = {}
         for name, annotation in self._annotations.items():
             with suppress(AttributeError, NameError, SyntaxError, TypeError):
-                found[name] = self._resolved(annotation)
+                found[name] = self._resolve_annotation(annotation)
         return found
 
-    def _resolved(self, annotation: Any) -> Any:
+    def _resolve_annotation(self, annotation: Any) -> Any:
         holder = SimpleNamespace(__annotations__={"it": annotation})
         return get_type_hints(holder, {**self._names}, include_extras=True)["it"]
 

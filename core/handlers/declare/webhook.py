@@ -95,7 +95,7 @@ def webhook_of(options: Mapping[str, Any], label: str) -> Webhook:
     Raises `RegistrationError` for values that the API server would refuse.
     """
     selectors: dict[str, Any] = {
-        name: _selector(options[name], f"{label}: {name}=")
+        name: _parse_selector(options[name], f"{label}: {name}=")
         for name in ("namespace_selector", "object_selector")
         if options.get(name) is not None
     }
@@ -105,11 +105,11 @@ def webhook_of(options: Mapping[str, Any], label: str) -> Webhook:
         if options.get(name) is not None
     }
     webhook = Webhook(
-        operations=_operations(options, label),
-        subresource=_subresource(options.get("subresource"), label),
-        timeout=_timeout(options.get("timeout"), label),
-        match_policy=_match_policy(options.get("match_policy"), label),
-        match_conditions=_conditions(options.get("match_conditions"), label),
+        operations=_parse_operations(options, label),
+        subresource=_parse_subresource(options.get("subresource"), label),
+        timeout=_parse_timeout(options.get("timeout"), label),
+        match_policy=_parse_match_policy(options.get("match_policy"), label),
+        match_conditions=_parse_conditions(options.get("match_conditions"), label),
         **selectors,
         **flags,
     )
@@ -123,7 +123,7 @@ _FLAGS = (
 )
 
 
-def _operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
+def _parse_operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
     given = options.get("operations")
     one = options.get("operation")
     if one is not None:  # Kopf's older word for one of them
@@ -135,7 +135,7 @@ def _operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
         given = [*(given or ()), one]
     if given is None:
         return ()
-    several = _several(given, f"{label}: operations= are {joined(OPERATIONS)}")
+    several = _list_values(given, f"{label}: operations= are {joined(OPERATIONS)}")
     for each in several:
         if each not in OPERATIONS:
             raise RegistrationError(
@@ -149,7 +149,7 @@ def _operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
     return tuple(each for each in OPERATIONS if each in several)
 
 
-def _several(given: Any, what: str) -> list[Any]:
+def _list_values(given: Any, what: str) -> list[Any]:
     """Return one value or several, as a list; `what` describes the option's values."""
     if isinstance(given, str):
         return [given]
@@ -158,7 +158,7 @@ def _several(given: Any, what: str) -> list[Any]:
     raise RegistrationError(f"{what}, not {shown(given)}")
 
 
-def _subresource(given: Any, label: str) -> str | None:
+def _parse_subresource(given: Any, label: str) -> str | None:
     subresource: str | None = given
     if subresource is not None and subresource != "*":
         try:
@@ -171,7 +171,7 @@ def _subresource(given: Any, label: str) -> str | None:
     return subresource
 
 
-def _timeout(given: Any, label: str) -> int:
+def _parse_timeout(given: Any, label: str) -> int:
     if given is None:
         return TIMEOUT_SECONDS
     if isinstance(given, (int, float)) and given in SECONDS:
@@ -182,7 +182,7 @@ def _timeout(given: Any, label: str) -> int:
     )
 
 
-def _match_policy(given: Any, label: str) -> MatchPolicy:
+def _parse_match_policy(given: Any, label: str) -> MatchPolicy:
     if given is None:
         return "Equivalent"
     if given in get_args(MatchPolicy):
@@ -193,7 +193,7 @@ def _match_policy(given: Any, label: str) -> MatchPolicy:
     )
 
 
-def _conditions(given: Any, label: str) -> tuple[tuple[str, str], ...]:
+def _parse_conditions(given: Any, label: str) -> tuple[tuple[str, str], ...]:
     """The match conditions: CEL expressions by name, or a list of them without names.
 
     The rules are the API server's (validateMatchCondition). It also compiles the
@@ -206,7 +206,9 @@ def _conditions(given: Any, label: str) -> tuple[tuple[str, str], ...]:
         "{'spec': 'object.spec != oldObject.spec'}"
     )
     if not isinstance(given, Mapping):
-        given = {f"condition-{n}": e for n, e in enumerate(_several(given, what), 1)}
+        given = {
+            f"condition-{n}": e for n, e in enumerate(_list_values(given, what), 1)
+        }
     pairs = tuple(given.items())
     for name, expression in pairs:
         if not isinstance(expression, str):
@@ -252,9 +254,9 @@ def _check_condition_name(name: Any, label: str) -> None:
         )
 
 
-def _selector(given: Any, where: str) -> Mapping[str, Any]:
+def _parse_selector(given: Any, where: str) -> Mapping[str, Any]:
     """A label selector: as in a manifest, or a mapping of labels to values."""
-    for each in _enumerations(given):
+    for each in _enumerations_in(given):
         raise RegistrationError(
             f"{where}: {each} is not a text; write the text, and for labels that are "
             "there or not the operators Exists and DoesNotExist in matchExpressions"
@@ -265,7 +267,7 @@ def _selector(given: Any, where: str) -> Mapping[str, Any]:
         raise RegistrationError(str(problem)) from None
 
 
-def _enumerations(given: Any) -> Iterator[Enum]:
+def _enumerations_in(given: Any) -> Iterator[Enum]:
     """The members of enumerations in a selector, such as `fnop.PRESENT`.
 
     Their values, which JSON would contain instead, would select other objects.
@@ -277,4 +279,4 @@ def _enumerations(given: Any) -> Iterator[Enum]:
     elif not isinstance(given, (list, tuple)):
         return
     for each in given:
-        yield from _enumerations(each)
+        yield from _enumerations_in(each)

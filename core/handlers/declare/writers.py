@@ -89,12 +89,12 @@ class Nest(dict[str, Any]):
         super().__init__(*fields, **more)
         object.__setattr__(self, "lines", {})
 
-    def _nested(self, key: str, nest: Nest) -> Nest:
+    def _add_nest(self, key: str, nest: Nest) -> Nest:
         super().__setitem__(key, nest)
         return nest
 
     def __missing__(self, key: str) -> Any:
-        return self._nested(key, Nest())
+        return self._add_nest(key, Nest())
 
     def __setitem__(self, key: str, value: Any) -> None:
         super().__setitem__(key, value)
@@ -196,7 +196,7 @@ class PatchWriter(Nest):
     """
 
     def __missing__(self, key: str) -> Any:
-        return self._nested(key, _Metadata() if key == "metadata" else Nest())
+        return self._add_nest(key, _Metadata() if key == "metadata" else Nest())
 
     def __setattr__(self, name: str, value: object) -> None:
         if name != "fns":
@@ -236,7 +236,7 @@ class PatchWriter(Nest):
         `TypeError` or `ValueError` for values that are not JSON. The error names the
         line that wrote the value.
         """
-        found = _written(self)
+        found = _assigned_fields(self)
         try:
             check_marks(found.get("metadata"), "patch")
             return Patch(merge=found) if found else None
@@ -252,7 +252,7 @@ class PatchWriter(Nest):
         Raises `TypeError` for a value that is neither JSON nor a function.
         """
         patch = self.effect()
-        transforms = tuple(map(_transform, self.__dict__.get("fns", ())))
+        transforms = tuple(map(_transform_of, self.__dict__.get("fns", ())))
         return transforms if patch is None else (patch, *transforms)
 
 
@@ -265,7 +265,7 @@ def texts(given: Iterable[object]) -> tuple[str, ...]:
     return tuple(as_unicode(str(each)) for each in given)
 
 
-def _transform(change: Any) -> Transform:
+def _transform_of(change: Any) -> Transform:
     is_plain = callable(change) and not is_awaited(change)
     if not is_plain or not takes_values(change, 1):
         raise TypeError(
@@ -275,12 +275,12 @@ def _transform(change: Any) -> Transform:
     return Transform(change)
 
 
-def _written(nest: dict[str, Any]) -> dict[str, Any]:
+def _assigned_fields(nest: dict[str, Any]) -> dict[str, Any]:
     """The assigned fields, without empty mappings that only reading has created."""
     found = {}
     for key, value in nest.items():
         if isinstance(value, Nest):
-            value = _written(value)
+            value = _assigned_fields(value)
             if not value:
                 continue
         found[key] = value
@@ -312,10 +312,10 @@ class _More(TypedDict, total=False):
     stacklevel: int
 
 
-def _as_json(value: Any) -> Any:
+def _json_or_text(value: Any) -> Any:
     """Return a value of a log line's field: JSON as it is, anything else as text.
 
-    >>> _as_json({"size": 1}), _as_json({1}), _as_json(float("nan"))
+    >>> _json_or_text({"size": 1}), _json_or_text({1}), _json_or_text(float("nan"))
     ({'size': 1}, '{1}', 'nan')
     """
     try:
@@ -339,7 +339,7 @@ class LogWriter:
     def __init__(self, take: Callable[[Log], None]) -> None:
         self._take = take
 
-    def _log(
+    def _write_line(
         self,
         level: str,
         message: Any,
@@ -354,30 +354,32 @@ class LogWriter:
                 text = text % (args[0] if isinstance(args[0], dict) else args)
             except (TypeError, ValueError, KeyError):
                 text = " ".join((text, *map(str, args)))
-        fields = {str(key): _as_json(value) for key, value in (extra or {}).items()}
+        fields = {
+            str(key): _json_or_text(value) for key, value in (extra or {}).items()
+        }
         # A collected line is not an effect that the author could lose.
         with Witness.looking_away():
             self._take(Log(level, as_unicode(text), fields, _exception_of(exc_info)))
 
     def debug(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
-        self._log("debug", message, args, **more)
+        self._write_line("debug", message, args, **more)
 
     def info(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
-        self._log("info", message, args, **more)
+        self._write_line("info", message, args, **more)
 
     def warning(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
-        self._log("warning", message, args, **more)
+        self._write_line("warning", message, args, **more)
 
     def error(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
-        self._log("error", message, args, **more)
+        self._write_line("error", message, args, **more)
 
     def exception(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
         more.setdefault("exc_info", True)
-        self._log("error", message, args, **more)
+        self._write_line("error", message, args, **more)
 
     def log(self, level: int, message: Any, *args: Any, **more: Unpack[_More]) -> None:
         found = next((name for least, name in _LEVELS if level >= least), "debug")
-        self._log(found, message, args, **more)
+        self._write_line(found, message, args, **more)
 
     warn, critical, fatal = warning, error, error
 

@@ -195,7 +195,7 @@ class Program:
     def __post_init__(self) -> None:
         roles = {each.id: each.role for each in self.handlers}
         object.__setattr__(self, "roles", roles)
-        object.__setattr__(self, "observers", _observers(self.handlers))
+        object.__setattr__(self, "observers", _observers_by_index(self.handlers))
 
     def kind(
         self,
@@ -233,7 +233,7 @@ class Program:
         return tuple(each for each in self.handlers if each.role is role)
 
 
-def _observers(handlers: Iterable[Handler]) -> Mapping[str, tuple[str, ...]]:
+def _observers_by_index(handlers: Iterable[Handler]) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for each in handlers:
         if each.entries:

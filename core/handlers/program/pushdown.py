@@ -45,8 +45,8 @@ def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
     wanted = [given] if given else []
     if not handlers or any(_tells_departures(each) for each in handlers):
         return Selectors(",".join(wanted))
-    wanted += _common(_labels(each) for each in handlers)
-    fields = _common(_fields(each) for each in handlers)
+    wanted += _common_items(_label_requirements(each) for each in handlers)
+    fields = _common_items(_fields(each) for each in handlers)
     return Selectors(",".join(wanted), ",".join(fields))
 
 
@@ -79,16 +79,17 @@ def _looks_at_metadata_alone(handler: Handler) -> bool:
     paths = (handler.field, *(path for path, _ in filters.fields))
     return (
         not signature.rest
-        and _OF_METADATA.issuperset(_own(handler, signature.wants))
+        and _OF_METADATA.issuperset(_own_arguments(handler, signature.wants))
         and all(path[:1] in ((), ("metadata",)) for path in paths)
         and all(
-            not each.rest and _OF_METADATA.issuperset(_own(handler, each.wants))
+            not each.rest
+            and _OF_METADATA.issuperset(_own_arguments(handler, each.wants))
             for each in filters.callbacks
         )
     )
 
 
-def _own(handler: Handler, wants: Iterable[str]) -> frozenset[str]:
+def _own_arguments(handler: Handler, wants: Iterable[str]) -> frozenset[str]:
     """The arguments of a function that are not indices."""
     return frozenset(wants) & kwargs_of(handler.role)
 
@@ -101,13 +102,13 @@ def _tells_departures(handler: Handler) -> bool:
     return handler.rule.tells_ends or handler.holds or bool(handler.owns)
 
 
-def _common(each: Iterable[list[str]]) -> list[str]:
+def _common_items(each: Iterable[list[str]]) -> list[str]:
     """The items that are in all of the lists, in the order of the first list."""
     first, *others = each
     return [one for one in first if all(one in other for other in others)]
 
 
-def _labels(handler: Handler) -> list[str]:
+def _label_requirements(handler: Handler) -> list[str]:
     found = []
     for name, want in handler.filters.labels:
         if want is Presence.PRESENT:
@@ -131,17 +132,17 @@ def _fields(handler: Handler) -> list[str]:
         elif want in (Presence.ABSENT, "") and name in _TEXTS:
             found.append(f"{name}=")
         elif isinstance(want, str) and want:
-            found.append(f"{name}={_escaped(want)}")
+            found.append(f"{name}={_escape_value(want)}")
     own, value = _FIELDS.get(handler.field), handler.filters.value
     if own is not None and isinstance(value, str):
-        found.append(f"{own}={_escaped(value)}")
+        found.append(f"{own}={_escape_value(value)}")
     return found
 
 
-def _escaped(value: str) -> str:
+def _escape_value(value: str) -> str:
     r"""A value as field selectors contain it (apimachinery: fields.EscapeValue).
 
-    >>> print(_escaped("a,b=c"))
+    >>> print(_escape_value("a,b=c"))
     a\,b\=c
     """
     return re.sub(r"([\\,=])", r"\\\1", value)
@@ -155,7 +156,11 @@ def without_fields(selectors: Selectors, refused: Collection[str]) -> Selectors:
     """
     if not (selectors.fields and refused):
         return selectors
-    kept = [e for e in _SEPARATOR.split(selectors.fields) if _name_in(e) not in refused]
+    kept = [
+        e
+        for e in _SEPARATOR.split(selectors.fields)
+        if _name_in_requirement(e) not in refused
+    ]
     return replace(selectors, fields=",".join(kept))
 
 
@@ -168,12 +173,16 @@ def refused_fields(selectors: Selectors, message: str) -> frozenset[str]:
     >>> sorted(refused_fields(selectors, "no"))
     []
     """
-    names = {_name_in(each) for each in _SEPARATOR.split(selectors.fields) if each}
+    names = {
+        _name_in_requirement(each)
+        for each in _SEPARATOR.split(selectors.fields)
+        if each
+    }
     names -= {"metadata.name", "metadata.namespace"}
     about = (rf"(?<![\w.]){re.escape(each)}(?![\w.=!])" for each in names)
     found = zip(names, about, strict=True)
     return frozenset(name for name, each in found if re.search(each, message))
 
 
-def _name_in(requirement: str) -> str:
+def _name_in_requirement(requirement: str) -> str:
     return re.split("[!=]", requirement, maxsplit=1)[0]

@@ -138,17 +138,17 @@ def needs_of(command: Command, who: Who) -> Iterator[Need]:
     """The rights that a command requires, and those that its answer may require."""
     match command:
         case ListPage(resource=resource, namespace=namespace):
-            yield _on(resource, namespace, "list", who)
+            yield _need_on(resource, namespace, "list", who)
         case Watch(resource=resource, namespace=namespace):
-            yield _on(resource, namespace, "watch", who)
+            yield _need_on(resource, namespace, "watch", who)
             if not command.version:  # the server may not have streaming lists
-                yield _on(resource, namespace, "list", who)
+                yield _need_on(resource, namespace, "list", who)
         case FollowLog(namespace=namespace):
             yield Need(Right("get", "", "pods", "log"), namespace, who)
         case Perform(resource=Resource() as resource, namespace=namespace):
-            for verb, sub in _asked(command, resource):
-                yield _on(resource, namespace, verb, who, sub)
-            yield from _of_granting(command.effect, resource, namespace, who)
+            for verb, sub in _verbs_of_effect(command, resource):
+                yield _need_on(resource, namespace, verb, who, sub)
+            yield from _needs_of_granting(command.effect, resource, namespace, who)
         case _:
             return
 
@@ -157,7 +157,7 @@ _RBAC = "rbac.authorization.k8s.io"
 _ROLES = {"Role": "roles", "ClusterRole": "clusterroles"}
 
 
-def _of_granting(
+def _needs_of_granting(
     effect: Effect, resource: Resource, namespace: str | None, who: Who
 ) -> Iterator[Need]:
     """The right to grant the permissions that a role or a binding grants.
@@ -170,7 +170,7 @@ def _of_granting(
     if resource.group != _RBAC or not isinstance(manifest, Mapping):
         return
     if resource.plural in _ROLES.values():
-        yield _on(resource, namespace, "escalate", who)
+        yield _need_on(resource, namespace, "escalate", who)
         return
     wanted = manifest.get("roleRef") or {}
     plural, name = _ROLES.get(str(wanted.get("kind"))), wanted.get("name")
@@ -179,14 +179,14 @@ def _of_granting(
         yield Need(Right("bind", _RBAC, plural, name=str(name)), place, who)
 
 
-def _on(
+def _need_on(
     resource: Resource, namespace: str | None, verb: str, who: Who, sub: str = ""
 ) -> Need:
     place = namespace if resource.namespaced else None
     return Need(Right(verb, resource.group, resource.plural, sub), place, who)
 
 
-def _asked(command: Perform, resource: Resource) -> Iterator[tuple[str, str]]:
+def _verbs_of_effect(command: Perform, resource: Resource) -> Iterator[tuple[str, str]]:
     """The verbs of an effect, each with its subresource."""
     effect = command.effect
     if (resource.group, resource.plural) in EVENTS and command.subject is not None:
@@ -251,16 +251,16 @@ def needs_of_handler(
     if not handler.rule.follows:
         return
     for verb in ("list", "watch"):
-        yield _on(resource, namespace, verb, who)
+        yield _need_on(resource, namespace, verb, who)
     if handler.role in LOGS:
-        yield _on(resource, namespace, "get", who, "log")
+        yield _need_on(resource, namespace, "get", who, "log")
     if handler.rule.family in _STATELESS:
         return
-    yield _on(resource, namespace, "get", who)
+    yield _need_on(resource, namespace, "get", who)
     if resource.has_status:
-        yield _on(resource, namespace, "patch", who, "status")
+        yield _need_on(resource, namespace, "patch", who, "status")
     if handler.holds or not resource.has_status:
-        yield _on(resource, namespace, "patch", who)
+        yield _need_on(resource, namespace, "patch", who)
 
 
 def needs_of_children(
@@ -273,7 +273,7 @@ def needs_of_children(
     """
     for kind in kinds:
         for verb in ("get", "list", "watch", "create", "patch", "delete"):
-            yield _on(kind, namespace, verb, Who(handler.id))
+            yield _need_on(kind, namespace, verb, Who(handler.id))
 
 
 def needs_of_broad(handler: Handler) -> Iterator[Need]:
@@ -340,11 +340,11 @@ def by_right(
         found.setdefault((right, namespace), set()).add(who)
     return {
         key: tuple(sorted(found[key], key=lambda who: (not who.is_handler, who.name)))
-        for key in sorted(found, key=_order)
+        for key in sorted(found, key=_order_key)
     }
 
 
-def _order(key: tuple[Right, str | None]) -> tuple[object, ...]:
+def _order_key(key: tuple[Right, str | None]) -> tuple[object, ...]:
     right, namespace = key
     verb = VERBS.index(right.verb) if right.verb in VERBS else -1
     return (namespace or "", *right[1:], verb)
@@ -360,11 +360,11 @@ def least(needs: Iterable[Need]) -> tuple[Need, ...]:
     """
     found = [*dict.fromkeys(needs)]
     return tuple(
-        each for each in found if not any(_includes(other, each) for other in found)
+        each for each in found if not any(_is_broader(other, each) for other in found)
     )
 
 
-def _includes(one: Need, other: Need) -> bool:
+def _is_broader(one: Need, other: Need) -> bool:
     """Whether a broader need makes the other one superfluous."""
     wider = one.namespace is None or one.namespace == other.namespace
     same = one[:2] == other[:2]

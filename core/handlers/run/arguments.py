@@ -108,7 +108,7 @@ def _body(situation: Situation) -> Body:
     return situation.body
 
 
-def _stanza(situation: Situation, name: str) -> Any:
+def _stanza_of(situation: Situation, name: str) -> Any:
     """A part of the object: empty if it is missing, or not a mapping.
 
     Raises `Unfit` for the latter if a rule is evaluated, or if a class is read.
@@ -131,7 +131,7 @@ def _request(situation: Situation) -> Request:
     return situation.request
 
 
-def _unnamed(situation: Situation) -> str | None:
+def _empty_name(situation: Situation) -> str | None:
     """The name or uid of an object without one: None before it is stored, as in Kopf.
 
     The API server sets both on a new object after the mutations.
@@ -139,21 +139,21 @@ def _unnamed(situation: Situation) -> str | None:
     return "" if situation.request is None else None
 
 
-def _old(situation: Situation) -> Any:
+def _old_value(situation: Situation) -> Any:
     if situation.cluster_change is not None:
         return getattr(situation.cluster_change, "old", None)
     if situation.request is not None:
-        return _view(situation.request.old, situation)
+        return _view_of(situation.request.old, situation)
     if situation.reason == "create":
         return None
     return read_only(value_at(situation.before, situation.handler.field))
 
 
-def _new(situation: Situation) -> Any:
+def _new_value(situation: Situation) -> Any:
     if situation.cluster_change is not None:
         return getattr(situation.cluster_change, "new", None)
     if situation.request is not None:
-        return _view(situation.request.object, situation)
+        return _view_of(situation.request.object, situation)
     path, body, settings = situation.handler.field, _body(situation), situation.settings
     if path:
         return read_only(observed_at(body, path, settings.places.paths))
@@ -180,7 +180,7 @@ def _match(situation: Situation) -> re.Match[str] | None:
     return None if regex is None else regex.search(_line(situation).text)
 
 
-def _view(found: dict[str, Any] | None, situation: Situation) -> View | None:
+def _view_of(found: dict[str, Any] | None, situation: Situation) -> View | None:
     return None if found is None else View.of(found, situation.now.wall)
 
 
@@ -226,18 +226,18 @@ PROVIDERS: dict[str, _Provider] = {
     "resource": lambda s, _: s.resource,
     "body": lambda s, _: View.of(_body(s).data, s.now.wall),
     "obj": lambda s, _: View.of(_body(s).data, s.now.wall),
-    "spec": lambda s, _: _stanza(s, "spec"),
-    "status": lambda s, _: _stanza(s, "status"),
+    "spec": lambda s, _: _stanza_of(s, "spec"),
+    "status": lambda s, _: _stanza_of(s, "status"),
     "meta": lambda s, _: _meta(s),
     "labels": lambda s, _: read_only(_body(s).mapping("labels")),
     "annotations": lambda s, _: read_only(_body(s).mapping("annotations")),
-    "uid": lambda s, _: _body(s).uid or _unnamed(s),
-    "name": lambda s, _: _body(s).name or _unnamed(s),
+    "uid": lambda s, _: _body(s).uid or _empty_name(s),
+    "name": lambda s, _: _body(s).name or _empty_name(s),
     "namespace": lambda s, _: _body(s).namespace,
     "reason": lambda s, _: s.reason,
-    "old": lambda s, _: _old(s),
-    "new": lambda s, _: _new(s),
-    "diff": lambda s, _: diff(_old(s), _new(s)),
+    "old": lambda s, _: _old_value(s),
+    "new": lambda s, _: _new_value(s),
+    "diff": lambda s, _: diff(_old_value(s), _new_value(s)),
     "type": lambda s, _: _type(s),
     "event": lambda s, _: _event(s),
     "owner": lambda s, _: owner_of(_body(s), s.handler.owners),
@@ -275,7 +275,9 @@ _IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - _OF_SOME_ROLES
 def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     """The keyword arguments that the handler's signature asks for (R1)."""
     signature = situation.handler.signature
-    found = {name: _provided(name, situation, writers) for name in signature.wants}
+    found = {
+        name: _provide_argument(name, situation, writers) for name in signature.wants
+    }
     if signature.rest:
         found |= {k: v for k, v in situation.indices.items() if k not in found}
         more = kwargs_of(situation.handler.role) - found.keys()
@@ -288,7 +290,7 @@ def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     return found
 
 
-def _provided(name: str, situation: Situation, writers: Writers) -> Any:
+def _provide_argument(name: str, situation: Situation, writers: Writers) -> Any:
     provider = PROVIDERS.get(name)
     if provider is not None:
         return provider(situation, writers)
@@ -323,4 +325,4 @@ def filter_arguments(
     if rest:
         own = kwargs_of(situation.handler.role) & _OF_SOME_ROLES
         names.update(_IN_CALLBACKS, own, situation.indices)
-    return {name: _provided(name, situation, writers) for name in sorted(names)}
+    return {name: _provide_argument(name, situation, writers) for name in sorted(names)}

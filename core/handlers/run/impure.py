@@ -121,12 +121,14 @@ class Outside:
             "warnings": self._warnings,
         }
         self.arguments = {
-            name: made[name] if name in made else _made(name, facts, situation)
+            name: made[name] if name in made else _make_argument(name, facts, situation)
             for name in arguments["wants"]
         }
         for name in arguments["indices"]:
             pairs = facts[name]
-            self.arguments[name] = {_key(key): tuple(found) for key, found in pairs}
+            self.arguments[name] = {
+                _key_from_json(key): tuple(found) for key, found in pairs
+            }
 
     @property
     def is_of_object(self) -> bool:
@@ -141,7 +143,7 @@ class Outside:
         """
         situation = self._situation._replace(body=Body(data), now=Now(wall, 0.0))
         for name in _OF_BODY & self.arguments.keys():
-            view, fresh = self.arguments[name], _of_body(name, situation)
+            view, fresh = self.arguments[name], _view_of_body(name, situation)
             dict.update(view, fresh)
             for key in view.keys() - fresh.keys():
                 dict.__delitem__(view, key)
@@ -160,7 +162,7 @@ class Outside:
             found = f"it returned {type(value).__name__}, which is refused"
             raise type(problem)(f"{found}: {problem}") from None
         refuse_lost(witness, plan, "return it, in a list where there are several")
-        answer = self._patched()
+        answer = self._fields_of_patch()
         match plan:
             case ():
                 return answer
@@ -171,14 +173,14 @@ class Outside:
 
     def failed(self, problem: BaseException) -> dict[str, Any]:
         """The handler's failure as JSON."""
-        failure = _failure(problem)
+        failure = _failure_to_json(problem)
         try:
-            return {"failure": failure, **self._patched()}
+            return {"failure": failure, **self._fields_of_patch()}
         except (TypeError, ValueError) as refusal:
             self._say(Log("warning", f"what it has patched is lost: {refusal}"))
             return {"failure": failure}
 
-    def _patched(self) -> dict[str, Any]:
+    def _fields_of_patch(self) -> dict[str, Any]:
         if self._patch.__dict__.get("fns"):
             raise TypeError(
                 "patch.fns are functions, which an impure handler cannot hand over; "
@@ -191,7 +193,7 @@ class Outside:
         return found
 
 
-def _failure(problem: BaseException) -> dict[str, Any]:
+def _failure_to_json(problem: BaseException) -> dict[str, Any]:
     found: dict[str, Any] = {"type": type(problem).__name__}
     found["message"] = text_of(problem)
     if isinstance(problem, TemporaryError):
@@ -201,13 +203,13 @@ def _failure(problem: BaseException) -> dict[str, Any]:
         found |= {"code": 422, "field": problem.field}
         found["misfit"] = problem.of
         if problem.others:
-            found["parts"] = [_failure(each) for each in problem.parts]
+            found["parts"] = [_failure_to_json(each) for each in problem.parts]
             return found
     if isinstance(problem, AdmissionError):
         found["code"] = problem.code
         found["field"] = getattr(problem, "field", "")
     if parts := parts_of(problem):
-        found["parts"] = [_failure(each) for each in parts]
+        found["parts"] = [_failure_to_json(each) for each in parts]
     return found
 
 
@@ -233,7 +235,7 @@ def answerable(value: Any, where: str) -> Any:
     return found
 
 
-def _of_body(name: str, situation: Situation) -> Any:
+def _view_of_body(name: str, situation: Situation) -> Any:
     """An argument that is a view of the object; the core has checked its form."""
     if name in ("spec", "status"):
         assert situation.body is not None
@@ -241,9 +243,9 @@ def _of_body(name: str, situation: Situation) -> Any:
     return PROVIDERS[name](situation, Writers())
 
 
-def _made(name: str, facts: Mapping[str, Any], situation: Situation) -> Any:
+def _make_argument(name: str, facts: Mapping[str, Any], situation: Situation) -> Any:
     if name in _OF_BODY:
-        return _of_body(name, situation)
+        return _view_of_body(name, situation)
     is_of_change = situation.cluster_change is not None and name in _OF_CHANGE
     if is_of_change or name in _OF_TIME:
         return PROVIDERS[name](situation, Writers())
@@ -257,8 +259,8 @@ def _made(name: str, facts: Mapping[str, Any], situation: Situation) -> Any:
     return read_only(found)
 
 
-def _key(key: Any) -> Any:
-    return tuple(map(_key, key)) if isinstance(key, list) else key
+def _key_from_json(key: Any) -> Any:
+    return tuple(map(_key_from_json, key)) if isinstance(key, list) else key
 
 
 def ended(
@@ -267,13 +269,13 @@ def ended(
     """Decode the result, patch, failure and warnings of an impure handler."""
     warnings = tuple(value.get("warnings", ()))
     patch = from_wire(value["patch"]) if "patch" in value else None
-    failure = _failed(value["failure"]) if "failure" in value else None
+    failure = _failure_from_json(value["failure"]) if "failure" in value else None
     if "plan" in value:
         return [from_wire(item) for item in value["plan"]], patch, failure, warnings
     return value.get("value"), patch, failure, warnings
 
 
-def _failed(found: Mapping[str, Any]) -> Failure:
+def _failure_from_json(found: Mapping[str, Any]) -> Failure:
     return Failure(
         found["type"],
         found["message"],
@@ -281,6 +283,6 @@ def _failed(found: Mapping[str, Any]) -> Failure:
         permanent=found["permanent"],
         code=found.get("code"),
         field=found.get("field", ""),
-        parts=tuple(map(_failed, found.get("parts", ()))),
+        parts=tuple(map(_failure_from_json, found.get("parts", ()))),
         misfit=found.get("misfit", ""),
     )

@@ -216,7 +216,7 @@ class _Drive:
         except StopIteration as stop:
             return self.ended(stop.value)
         if not isinstance(asked, EFFECTS) or isinstance(asked, (Again, Return)):
-            raise TypeError(_not_awaitable(asked))
+            raise TypeError(_misuse_of_await(asked))
         self.taken.add(identity(asked))
         self.witness.unasked = 0
         return _Asked(asked)
@@ -242,13 +242,15 @@ class _Drive:
             self.desired = desired
             return _Returned(self.rest or None)
         if self.situation.settings.traces:
-            self.desires = Desires(desired, *self._beside())
+            self.desires = Desires(desired, *self._changes_beside())
         self.conversation = synchronise(
             desired, keeping.owned, keeping.keeper, keeping.beside
         )
         return self.go(lambda: self.conversation.send(None))
 
-    def _beside(self) -> tuple[tuple[Effect, ...], tuple[Patch | Transform, ...]]:
+    def _changes_beside(
+        self,
+    ) -> tuple[tuple[Effect, ...], tuple[Patch | Transform, ...]]:
         """The plan without the desired children, and the changes of the object.
 
         Errors in it are refused at the end.
@@ -315,7 +317,7 @@ class _Returned:
     value: Any
 
 
-def _not_awaitable(asked: Any) -> str:
+def _misuse_of_await(asked: Any) -> str:
     if isinstance(asked, (Again, Return)):
         return (
             f"{asked.kind} is a handler's last word: return it instead of awaiting it"
@@ -362,14 +364,14 @@ class LiveCache:
     def drop(self, key: tuple[Any, ...]) -> None:
         found = self.drives.pop(key, None)
         if found is not None:
-            _close(found[1])
+            _close_drive(found[1])
 
     def clear(self) -> None:
         for key in list(self.drives):
             self.drop(key)
 
 
-def _close(drive: _Drive) -> None:
+def _close_drive(drive: _Drive) -> None:
     # The conversation is over, and its errors do not matter now.
     with suppress(BaseException):
         drive.close()
@@ -397,16 +399,16 @@ def advance(
         else:
             step = _redrive(drive, journal)
     except BaseException as problem:  # any error of a handler is an outcome
-        return _failed(drive, problem)
+        return _end_failed(drive, problem)
     # It has caught a refusal and continued, or has dropped a coroutine (R3).
     slip = drive.witness.refused or drive.witness.dropped
     if slip is not None:
-        return _failed(drive, slip)
+        return _end_failed(drive, slip)
     if isinstance(step, _Asked):
         live.put(key, journal, drive, step.effect)
         lines, desires = drive.fresh_lines(), drive.fresh_desires()
         return Advance(lines, step.effect, None, drive.children, desires)
-    return _returned(drive, step.value)
+    return _end_returned(drive, step.value)
 
 
 def _outside(situation: Situation, journal: Journal) -> Advance:
@@ -441,7 +443,7 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
         if digest_of(step.effect) != entry.digest:
             raise PermanentError(
                 f"the handler is not deterministic: effect {position} is now "
-                f"{_named(step.effect)}, which is not the one that was answered "
+                f"{_label_of(step.effect)}, which is not the one that was answered "
                 f"(digest {entry.digest}: {type_name(entry.outcome)})"
             )
         if position == len(journal) - 1:
@@ -451,12 +453,12 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
     return step
 
 
-def _failed(drive: _Drive, problem: BaseException) -> Advance:
-    _close(drive)
+def _end_failed(drive: _Drive, problem: BaseException) -> Advance:
+    _close_drive(drive)
     lines = drive.fresh_lines()
     refused = drive.witness.refused  # even if the handler has raised another error
     failure = failure_of(refused or problem)
-    patches = (*_patches_of(drive), *_nothing_desired(drive, str(failure)))
+    patches = (*_patches_of(drive), *_tell_nothing_desired(drive, str(failure)))
     ending = Ending(
         (),
         patches,
@@ -467,7 +469,7 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     return Advance(lines, end=ending, desires=drive.fresh_desires())
 
 
-def _nothing_desired(drive: _Drive, why: str | None) -> tuple[Transform, ...]:
+def _tell_nothing_desired(drive: _Drive, why: str | None) -> tuple[Transform, ...]:
     """The condition of an object whose handler has ended before desiring anything.
 
     `why` is its failure; None if it desires nothing.
@@ -538,7 +540,7 @@ def _patches_of(drive: _Drive) -> tuple[Patch | Transform, ...]:
         return ()
 
 
-def _returned(drive: _Drive, value: Any) -> Advance:
+def _end_returned(drive: _Drive, value: Any) -> Advance:
     settings = None
     try:
         if isinstance(value, Settings):
@@ -546,9 +548,9 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         _refuse_lost_settings(drive, settings)
         plan = _plan_of(drive, value)
         refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
-        patches = (*drive.patches, *_nothing_desired(drive, None))
+        patches = (*drive.patches, *_tell_nothing_desired(drive, None))
     except (TypeError, ValueError) as problem:
-        return _failed(drive, problem)
+        return _end_failed(drive, problem)
     ending = Ending(
         *(plan, patches, None, drive.children, settings),
         *(drive.synchronised, drive.desired, drive.writers.warned()),
@@ -623,7 +625,7 @@ def cancel(
     return drive.fresh_lines(), failure
 
 
-def _named(effect: Effect) -> str:
+def _label_of(effect: Effect) -> str:
     """The effect and its object; its fields may hold a secret."""
     manifest = getattr(effect, "manifest", None)
     target = getattr(effect, "target", None)
@@ -639,7 +641,7 @@ def _throw_cancelled(drive: _Drive) -> None:
     except StopIteration:
         return
     kind = getattr(asked, "kind", type_name(asked))
-    _close(drive)
+    _close_drive(drive)
     raise TypeError(
         f"a cancelled handler asked for {kind}, but no effect can be awaited any "
         "more; clean up in an on.delete handler"
@@ -668,7 +670,7 @@ def _answer_of(effect: Effect, entry: JournalEntry) -> Any:
         case Unreachable(message=message) | Unknown(message=message):
             return TemporaryError(message)
         case Raised() as raised:
-            return _raised(raised)
+            return _exception_of(raised)
 
 
 def _value_of(effect: Effect, value: Any, wall: float) -> Any:
@@ -679,7 +681,7 @@ def _value_of(effect: Effect, value: Any, wall: float) -> Any:
     return read_only(value)
 
 
-def _raised(raised: Raised) -> Exception:
+def _exception_of(raised: Raised) -> Exception:
     if raised.permanent:
         return PermanentError(raised.message)
     if raised.delay_seconds is not None:

@@ -29,12 +29,12 @@ def is_misuse(problem: BaseException) -> bool:
     False
     """
     if isinstance(problem, AttributeError):  # from an answer that was not awaited
-        return _raised_in(problem.__traceback__).startswith("fnop.effects.effects")
+        return _raising_module(problem.__traceback__).startswith("fnop.effects.effects")
     if not isinstance(problem, TypeError):
         return False
-    if problem.__traceback__ is None or _raised_in(problem.__traceback__).startswith(
-        _OWN
-    ):
+    if problem.__traceback__ is None or _raising_module(
+        problem.__traceback__
+    ).startswith(_OWN):
         return True
     found = _BINDING.match(text_of(problem))
     return found is not None and found[1] in builders.__all__
@@ -59,7 +59,7 @@ def remedy_of(problem: BaseException) -> str:
 _UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'$")
 
 
-def _raised_in(traceback: TracebackType | None) -> str:
+def _raising_module(traceback: TracebackType | None) -> str:
     """The name of the module that has raised an exception."""
     name = ""
     while traceback is not None:

@@ -112,22 +112,22 @@ def go_on(
     in_flight = invocation.in_flight
     if ends is not None:
         gathered = {f"{invocation.handler.id}/{name}" for name in ends}
-        invocation = _journaled(context, invocation, Answer(dict(ends)))
+        invocation = _with_journal_entry(context, invocation, Answer(dict(ends)))
         invocation = invocation._replace(gathered=invocation.gathered | gathered)
     if in_flight is not None and not invocation.ready:
         if in_flight.is_unaddressed:
-            _address(context, record, invocation, in_flight)
+            _retry_address(context, record, invocation, in_flight)
         else:
             store(context, record, send(context, invocation, in_flight))
         return
     if invocation.wake is not None:
         invocation = _woken(context, record, invocation)
     if invocation.plan is None:
-        record, invocation = _drive(context, record, invocation)
-    _follow(context, record, invocation)
+        record, invocation = _call_author(context, record, invocation)
+    _perform_plan(context, record, invocation)
 
 
-def _address(
+def _retry_address(
     context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
 ) -> None:
     """Try again to address an effect of a kind that was not discovered."""
@@ -153,7 +153,9 @@ def _tell_waiting(
         report(context, invocation, "warning", line)
 
 
-def _follow(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
+def _perform_plan(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> None:
     """Perform the plan of an ended function; then the attempt is over."""
     record, invocation = _run_plan(context, record, invocation)
     if invocation.plan == () and not context.keeps_still:
@@ -165,15 +167,15 @@ def _follow(context: Context, record: ObjectRecord, invocation: Invocation) -> N
 def store(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
     work = record.work or IDLE
     work = work._replace(
-        running=_put(work.running, invocation),
-        event_runs=_put(work.event_runs, invocation),
-        background_runs=_put(work.background_runs, invocation),
-        reconciler_runs=_put(work.reconciler_runs, invocation),
+        running=_with_changed(work.running, invocation),
+        event_runs=_with_changed(work.event_runs, invocation),
+        background_runs=_with_changed(work.background_runs, invocation),
+        reconciler_runs=_with_changed(work.reconciler_runs, invocation),
     )
     context.put(record._replace(work=work))
 
 
-def _put(
+def _with_changed(
     invocations: tuple[Invocation, ...], changed: Invocation
 ) -> tuple[Invocation, ...]:
     return tuple(
@@ -189,12 +191,14 @@ def _woken(
     if invocation.plan is not None:
         return invocation._replace(plan=invocation.plan[1:])
     if isinstance(invocation.asked, Wait):
-        return _journaled(context, invocation, Answer(bool(invocation.stopped)))
+        return _with_journal_entry(
+            context, invocation, Answer(bool(invocation.stopped))
+        )
     data = None if invocation.situation.body is None else record.body.data
-    return _journaled(context, invocation, Applied(data))
+    return _with_journal_entry(context, invocation, Applied(data))
 
 
-def _journaled(
+def _with_journal_entry(
     context: Context, invocation: Invocation, outcome: Outcome
 ) -> Invocation:
     """Return the conversation with an answer, ready to continue."""
@@ -212,7 +216,7 @@ def _journaled(
     )
 
 
-def _drive(
+def _call_author(
     context: Context, record: ObjectRecord, invocation: Invocation
 ) -> tuple[ObjectRecord, Invocation]:
     """Call the author's code once: to its next effect, or to its end."""
@@ -235,7 +239,7 @@ def _drive(
     if found.children:
         record = _with_declared(record, invocation, found.children)
     if found.asks is not None:
-        return _ask(context, record, invocation, found.asks)
+        return _perform_effect(context, record, invocation, found.asks)
     end = found.end
     assert end is not None
     if end.settings is not None:
@@ -245,12 +249,12 @@ def _drive(
         plan=end.plan,
         patches=end.patches,
         failure=end.failure,
-        parts=_not_awaited(invocation, end.children),
+        parts=_unawaited_children(invocation, end.children),
         synchronised=end.synchronised,
     )
 
 
-def _not_awaited(
+def _unawaited_children(
     invocation: Invocation, children: tuple[Handler, ...]
 ) -> frozenset[str]:
     """Return the sub-handlers that will end after their parent's own part."""
@@ -272,7 +276,7 @@ def _outgrown(context: Context, invocation: Invocation) -> Invocation:
     """End a conversation whose journal is too long: it starts again (R12)."""
     driving.cancel(
         invocation.situation,
-        _given(invocation),
+        _delivered_answers(invocation),
         context.live,
         _live_key(context.key, invocation),
     )
@@ -285,14 +289,14 @@ def _outgrown(context: Context, invocation: Invocation) -> Invocation:
 # ----------------------------------------------------------------- effects
 
 
-def _ask(
+def _perform_effect(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> tuple[ObjectRecord, Invocation]:
     """Perform the effect that a conversation awaits."""
     invocation = invocation._replace(asked=effect, ready=False, acts=True)
     record, invocation, outcome = perform(context, record, invocation, effect)
     if outcome is not None:
-        invocation = _journaled(context, invocation, outcome)
+        invocation = _with_journal_entry(context, invocation, outcome)
     return record, invocation
 
 
@@ -327,7 +331,7 @@ def _run_plan(
                     context, record, invocation, effect
                 )
                 if outcome is not None:
-                    invocation = _planned(invocation, outcome)
+                    invocation = _after_plan_effect(invocation, outcome)
     return record, invocation
 
 
@@ -347,11 +351,11 @@ def _run_requeues(
         assert outcome is not None
         if _failure_of(effect, effect.kind, outcome) is not None:
             invocation = invocation._replace(plan=plan[number:])
-            return record, _planned(invocation, outcome)
+            return record, _after_plan_effect(invocation, outcome)
     return record, invocation._replace(plan=())
 
 
-def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
+def _after_plan_effect(invocation: Invocation, outcome: Outcome) -> Invocation:
     """Return the invocation after an answered plan effect: continued, or failed."""
     assert invocation.plan
     effect = invocation.plan[0]
@@ -476,14 +480,14 @@ def _gives_up(invocation: Invocation, outcome: Outcome) -> bool:
 def _answered(
     context: Context, record: ObjectRecord, invocation: Invocation, outcome: Outcome
 ) -> None:
-    invocation = _creating(invocation, outcome)
+    invocation = _note_creation(invocation, outcome)
     if invocation.plan is None:
-        store(context, record, _journaled(context, invocation, outcome))
+        store(context, record, _with_journal_entry(context, invocation, outcome))
     else:
-        _follow(context, record, _planned(invocation, outcome))
+        _perform_plan(context, record, _after_plan_effect(invocation, outcome))
 
 
-def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
+def _note_creation(invocation: Invocation, outcome: Outcome) -> Invocation:
     """Note a created object: creating it differently in this attempt is a conflict."""
     in_flight = invocation.in_flight
     assert in_flight is not None
@@ -527,7 +531,7 @@ def _has_begun(invocation: Invocation) -> bool:
     return bool(invocation.journal) or not invocation.ready
 
 
-def _given(invocation: Invocation) -> driving.Journal:
+def _delivered_answers(invocation: Invocation) -> driving.Journal:
     """Return the answers that the author's code has got; the last may wait its turn.
 
     A conversation that is cancelled then does not continue with it: no handler would
@@ -548,7 +552,7 @@ def stop(
     if invocation.plan is None and _has_begun(invocation):
         lines, failure = driving.cancel(
             invocation.situation,
-            _given(invocation),
+            _delivered_answers(invocation),
             context.live,
             _live_key(context.key, invocation),
         )

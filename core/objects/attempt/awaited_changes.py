@@ -56,11 +56,11 @@ def after_awaited_change(
     moves = {name: move for name, move in moves.items() if ours.get(name) == move}
     record = with_moves(record, kind, moves)
     return keeping_pace(
-        context, record, [(handler.id, None)], base, body, _attempt(invocation)
+        context, record, [(handler.id, None)], base, body, _attempt_serial(invocation)
     )
 
 
-def _attempt(invocation: Invocation) -> int | None:
+def _attempt_serial(invocation: Invocation) -> int | None:
     """The serial of the attempt; None for a daemon or timer.
 
     Daemons and timers may continue, and make changes, without end.
@@ -92,7 +92,7 @@ def pace_another(
     record = context.record
     if record is not None and record.body.uid == body.uid == in_flight.base.uid:
         by = [(invocation.handler.id, None)]
-        attempt = _attempt(invocation)
+        attempt = _attempt_serial(invocation)
         paced = keeping_pace(context, record, by, in_flight.base, body, attempt)
         context.put(paced)
 

@@ -74,16 +74,16 @@ def perform(
 ) -> tuple[ObjectRecord, Invocation, Outcome | None]:
     """Perform an effect; without an outcome it is to be awaited."""
     if isinstance(effect, Requested):
-        return _request(context, record, invocation, effect)
+        return _request_effect(context, record, invocation, effect)
     if isinstance(effect, Pausing):
-        return record, *_pause(context, invocation, effect)
+        return record, *_pause_conversation(context, invocation, effect)
     if isinstance(effect, Requeue):
-        return _requeue(context, record, invocation, effect)
-    record, outcome = _at_once(context, record, invocation, effect)
+        return _requeue_target(context, record, invocation, effect)
+    record, outcome = _perform_immediate(context, record, invocation, effect)
     return record, invocation, outcome
 
 
-def _pause(
+def _pause_conversation(
     context: Context, invocation: Invocation, effect: Pausing
 ) -> tuple[Invocation, Outcome | None]:
     """Wait for a time, for a request to stop, or for the sub-handlers."""
@@ -100,7 +100,7 @@ def _pause(
             return waiting, None
 
 
-def _at_once(
+def _perform_immediate(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Immediate
 ) -> tuple[ObjectRecord, Outcome]:
     """Perform an effect that neither waits nor sends a request."""
@@ -124,11 +124,11 @@ def _at_once(
     return record, Answer()
 
 
-def _requeue(
+def _requeue_target(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Requeue
 ) -> tuple[ObjectRecord, Invocation, Outcome | None]:
     """Have the reconcilers of an object called, without waiting for them."""
-    found = _of_target(context, effect.target)
+    found = _address_of_target(context, effect.target)
     if not isinstance(found, Address):
         return record, invocation, found
     by_reconciler = invocation.handler.rule.family is Family.RECONCILER
@@ -136,11 +136,11 @@ def _requeue(
         invocation = invocation._replace(asks_itself=True)
     elif by_reconciler:
         invocation = invocation._replace(asks_others=True)
-    record = _requeued(context, record, found.key, by_reconciler=by_reconciler)
+    record = _requeue_by_key(context, record, found.key, by_reconciler=by_reconciler)
     return record, invocation, Answer()
 
 
-def _requeued(
+def _requeue_by_key(
     context: Context, record: ObjectRecord, key: Key, *, by_reconciler: bool
 ) -> ObjectRecord:
     """Return the handled object's record, after an object is requeued by key."""
@@ -156,7 +156,7 @@ def _requeued(
     return record
 
 
-def _request(
+def _request_effect(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Requested
 ) -> tuple[ObjectRecord, Invocation, Outcome | None]:
     manifest, asking = None, invocation
@@ -170,11 +170,11 @@ def _request(
         if problem is not None:
             return record, invocation, Refused(400, problem, "CannotOwn")
         manifest, invocation = _own_child(context, record, invocation, effect)
-    address = _address(context, effect, manifest)
+    address = _address_of_effect(context, effect, manifest)
     if isinstance(address, Refused):
         return record, invocation, address
     if isinstance(address, Unreachable):
-        return record, _unaddressed(context, asking, effect, address), None
+        return record, _await_address(context, asking, effect, address), None
     problem = cannot_split(effect, address)
     if problem is not None:
         return record, invocation, Refused(400, problem, "CannotSplit")
@@ -184,9 +184,9 @@ def _request(
         manifest=manifest,
         owner_uid=record.body.uid,
         manager=context.settings.marker,
-        token=_token(context, record, invocation),
+        token=_creation_token(context, record, invocation),
     )
-    in_flight = _beside(context, record, invocation, in_flight)
+    in_flight = _with_handled_object(context, record, invocation, in_flight)
     if _waits_for_mark(context, record, invocation, effect):
         held = invocation._replace(
             in_flight=in_flight._replace(awaits_mark=True), ready=False
@@ -199,7 +199,7 @@ def _request(
     return record, send(context, invocation, in_flight), None
 
 
-def _beside(
+def _with_handled_object(
     context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
 ) -> InFlight:
     """The effect in flight, with the handled object that it changes."""
@@ -244,7 +244,7 @@ def _is_for_another(
     return is_own and body is not None and body.uid != record.body.uid
 
 
-def _unaddressed(
+def _await_address(
     context: Context, invocation: Invocation, effect: Requested, why: Unreachable
 ) -> Invocation:
     """Return the invocation, waiting until the effect's address is known.
@@ -272,7 +272,9 @@ def _waits_for_mark(
     return own_progress is None or own_progress.acted != acts_upon
 
 
-def _token(context: Context, record: ObjectRecord, invocation: Invocation) -> str:
+def _creation_token(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> str:
     """Return the token of the objects that this handler creates for this object."""
     return call_token(context.settings.marker, record.body.uid, invocation.handler.id)
 
@@ -326,47 +328,57 @@ create the object without adopting it"
     return None
 
 
-def _address(context: Context, effect: Requested, manifest: Any) -> _Addressed:
+def _address_of_effect(
+    context: Context, effect: Requested, manifest: Any
+) -> _Addressed:
     """Return an effect's address; it waits if its kind may not be discovered yet."""
     if isinstance(effect, Targeted):
-        return _of_target(context, effect.target)
+        return _address_of_target(context, effect.target)
     if isinstance(effect, Described):
-        return _of_manifest(context, effect.manifest, context.key)
+        return _address_of_manifest(context, effect.manifest, context.key)
     match effect:
         case Patch(target=target):
-            return _of_own(context) if target is None else _of_target(context, target)
+            return (
+                _own_address(context)
+                if target is None
+                else _address_of_target(context, target)
+            )
         case List(resource=name, namespace=namespace):
-            return _named(context, name, namespace, None, context.key)
+            return _address_by_name(context, name, namespace, None, context.key)
         case Adopt():
-            return _of_manifest(context, manifest, context.key)
+            return _address_of_manifest(context, manifest, context.key)
         case Call() | Random():
             return Address()
 
 
-def _of_own(context: Context) -> _Addressed:
+def _own_address(context: Context) -> _Addressed:
     if context.is_activity:
         return Refused(400, "there is no handled object; give a target")
     key = context.key
     return Address(context.kind.resource, key.namespace or None, key.name)
 
 
-def _of_target(context: Context, target: Target) -> _Addressed:
+def _address_of_target(context: Context, target: Target) -> _Addressed:
     name, namespace = target.name, target.namespace
-    return _named(context, target.resource, namespace, name, context.key)
+    return _address_by_name(context, target.resource, namespace, name, context.key)
 
 
-def _named(
+def _address_by_name(
     context: Context, kind: str, namespace: str | None, name: str | None, key: Key
 ) -> _Addressed:
     resource = context.catalogue.lookup(kind)
     if resource is None:
-        return _unknown(context, repr(kind), context.catalogue.absence(kind))
+        return _outcome_for_unknown(
+            context, repr(kind), context.catalogue.absence(kind)
+        )
     if not resource.namespaced or namespace == "*":
         return Address(resource, None, name)
     return Address(resource, namespace or key.namespace or "default", name)
 
 
-def _unknown(context: Context, kind: str, absence: str) -> Refused | Unreachable:
+def _outcome_for_unknown(
+    context: Context, kind: str, absence: str
+) -> Refused | Unreachable:
     """Return the outcome for a kind that is not served, or not discovered yet."""
     context.rediscover()
     if context.catalogue.complete:
@@ -374,11 +386,13 @@ def _unknown(context: Context, kind: str, absence: str) -> Refused | Unreachable
     return Unreachable(f"it is not known yet whether the API server serves {kind}")
 
 
-def _of_manifest(context: Context, manifest: Any, key: Key) -> _Addressed:
+def _address_of_manifest(context: Context, manifest: Any, key: Key) -> _Addressed:
     resource = context.catalogue.of_manifest(manifest)
     if resource is None:
         kind = f"{manifest['kind']} of {manifest['apiVersion']}"
-        return _unknown(context, kind, context.catalogue.absence_of(manifest))
+        return _outcome_for_unknown(
+            context, kind, context.catalogue.absence_of(manifest)
+        )
     meta = manifest.get("metadata") or {}
     if not resource.namespaced:
         return Address(resource, None, meta.get("name"))

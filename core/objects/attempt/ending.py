@@ -101,7 +101,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
                 record = paced_by_index(context, record, handler)
             own = progress[handler.id]
             judged, said = _judged(context, invocation, own, unwritten=unwritten)
-            judged = _acted(context, record, invocation, judged)
+            judged = _with_acted_digest(context, record, invocation, judged)
             progress = {**progress, handler.id: judged}
         case Family.INDEX | Family.OUTSIDE | Family.ADMISSION:
             raise AssertionError(f"{handler.id} is called without an invocation")
@@ -170,11 +170,11 @@ def _run_ended(
     """Return the record after a run of a daemon or timer, and the log line to hold."""
     handler = invocation.handler
     run_state = record.background.get(handler.id) or RunState(None)
-    judgement = _judgement(context, invocation, run_state.progress)
+    judgement = _judgement_of(context, invocation, run_state.progress)
     is_routine = judgement.progress.has_succeeded and not handler.rule.lasts
     if is_routine:
         judgement = replace(judgement, level="debug")
-    said = _told(context, invocation, judgement, unwritten=unwritten)
+    said = _log_end(context, invocation, judgement, unwritten=unwritten)
     if invocation.stopped:
         # It begins again if the object matches again.
         return with_run_state(record, handler, None), said
@@ -197,13 +197,13 @@ def _reconciler_ended(
     handler = invocation.handler
     state = record.reconcilers.get(handler.id) or ReconcilerState()
     again = invocation.again if invocation.failure is None else None
-    judgement = _judgement(context, invocation._replace(again=None), state.progress)
+    judgement = _judgement_of(context, invocation._replace(again=None), state.progress)
     progress = judgement.progress
     if progress.has_succeeded:
         judgement = replace(judgement, level="debug")
     elif progress.finished == "failure":
         context.failed()
-    said = _told(context, invocation, judgement, unwritten=unwritten)
+    said = _log_end(context, invocation, judgement, unwritten=unwritten)
     asked = state.start  # meanwhile: nothing else sets it during a call
     if progress.has_succeeded:
         after = None if again is None else again.after
@@ -233,17 +233,17 @@ def _reconciler_ended(
         state = state._replace(start=asked)
     state = state._replace(
         holds=holds,
-        held=state.held or bool(holds) or _had_outside(invocation),
+        held=state.held or bool(holds) or _had_foreign_children(invocation),
         checked=end.checked if end else state.checked,
         answer=end.answer if end else state.answer,
-        synced=_verdict(invocation, end),
+        synced=_synced_condition(invocation, end),
     )
     if end is not None and end.repaired:
-        pace = _repairing(context, invocation, state, end.repaired)
+        pace = _pace_after_repair(context, invocation, state, end.repaired)
         state = state._replace(pace=pace)
     if end is not None and end.unkept:
         _tell_unkept(context, handler, end.unkept)
-    state = _slowed(context, invocation, state, _own_causes(invocation, again))
+    state = _slow_down_calls(context, invocation, state, _own_causes(invocation, again))
     return record._replace(reconcilers={**record.reconcilers, handler.id: state}), said
 
 
@@ -252,7 +252,7 @@ def _is_unshown(invocation: Invocation) -> bool:
     return invocation.synchronised is not None and invocation.synchronised.unshown
 
 
-def _had_outside(invocation: Invocation) -> bool:
+def _had_foreign_children(invocation: Invocation) -> bool:
     """Whether the object had children that only the operator deletes with it."""
     keeping = invocation.situation.keeping
     if keeping is None or keeping.keeper is None:
@@ -260,7 +260,7 @@ def _had_outside(invocation: Invocation) -> bool:
     return bool(outside(keeping.owned.bodies, keeping.keeper.set))
 
 
-def _verdict(
+def _synced_condition(
     invocation: Invocation, end: Synchronised | None
 ) -> StatusCondition | None:
     """A reconciler's part in `Synced`; None if it desires nothing."""
@@ -299,7 +299,7 @@ def _own_causes(invocation: Invocation, again: Again | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _slowed(
+def _slow_down_calls(
     context: Context,
     invocation: Invocation,
     state: ReconcilerState,
@@ -341,7 +341,7 @@ def _slowed(
     return state._replace(own=own._replace(most=most), start=start)
 
 
-def _repairing(
+def _pace_after_repair(
     context: Context,
     invocation: Invocation,
     state: ReconcilerState,
@@ -363,8 +363,8 @@ def _repairing(
 def _judged(
     context: Context, invocation: Invocation, progress: Progress, *, unwritten: bool
 ) -> tuple[Progress, Say | None]:
-    judgement = _judgement(context, invocation, progress)
-    said = _told(context, invocation, judgement, unwritten=unwritten)
+    judgement = _judgement_of(context, invocation, progress)
+    said = _log_end(context, invocation, judgement, unwritten=unwritten)
     if judgement.progress.finished == "failure" or judgement.progress.is_halted:
         context.failed()
         if invocation.handler.role in ACTIVITIES:
@@ -372,7 +372,7 @@ def _judged(
     return judgement.progress, said
 
 
-def _told(
+def _log_end(
     context: Context,
     invocation: Invocation,
     judgement: Judgement,
@@ -385,14 +385,14 @@ def _told(
     """
     is_success = judgement.progress.has_succeeded and invocation.failure is None
     if unwritten and is_success:
-        return _line(
+        return _end_line(
             context, invocation, judgement.level, judgement.line, judgement.ended
         )
     report(context, invocation, judgement.level, judgement.line, judgement.ended)
     return None
 
 
-def _acted(
+def _with_acted_digest(
     context: Context,
     record: ObjectRecord,
     invocation: Invocation,
@@ -417,7 +417,7 @@ def _acted(
     return own_progress._replace(acted=acted, seen=was)
 
 
-def _judgement(
+def _judgement_of(
     context: Context, invocation: Invocation, progress: Progress
 ) -> Judgement:
     handler, failure = invocation.handler, invocation.failure
@@ -451,12 +451,12 @@ def report(
     ended: AttemptEnded | None = None,
 ) -> None:
     """Log a line about an attempt, with its end if it has ended."""
-    said = _line(context, invocation, level, line, ended)
+    said = _end_line(context, invocation, level, line, ended)
     note_line(context, invocation.handler, level, said.message)
     context.emit(said)
 
 
-def _line(
+def _end_line(
     context: Context,
     invocation: Invocation,
     level: str,

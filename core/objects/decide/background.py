@@ -99,7 +99,7 @@ def background_action(
     """The next action about an object's daemons and timers, if there is one now."""
     for handler in at.kind.background:
         reason = _stop_reason(at, record, handler)
-        running = _running(work, handler)
+        running = _run_of(work, handler)
         if running is not None:
             if _is_outdated(running, record.body):
                 return ShowChange(running)
@@ -115,14 +115,16 @@ def background_action(
                 return ScheduleRun(handler)
         elif run_state.unfit_in not in (None, record.body.version):
             return UnscheduleRun(handler)  # it may fit now
-        elif (interval := _untimed(record, handler, run_state)) is not None:
+        elif (
+            interval := _due_interval_callback(record, handler, run_state)
+        ) is not None:
             return RescheduleRun(handler, run_state, interval)
         elif _is_due(record, handler, run_state, at.now):
             return StartRun(handler, run_state)
     return None
 
 
-def _untimed(
+def _due_interval_callback(
     record: ObjectRecord, handler: Handler, run_state: RunState
 ) -> Callback | None:
     """Return the function to call for a timer's interval now, if there is one."""
@@ -132,7 +134,7 @@ def _untimed(
     return interval if isinstance(interval, Callback) and not is_current else None
 
 
-def _running(work: Work, handler: Handler) -> Invocation | None:
+def _run_of(work: Work, handler: Handler) -> Invocation | None:
     return next((e for e in work.background_runs if e.handler.id == handler.id), None)
 
 
@@ -177,11 +179,13 @@ def _is_held(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
 def _is_due(
     record: ObjectRecord, handler: Handler, run_state: RunState, now: Now
 ) -> bool:
-    due = _due(record, handler, run_state)
+    due = _due_time(record, handler, run_state)
     return due is not None and due <= now.mono
 
 
-def _due(record: ObjectRecord, handler: Handler, run_state: RunState) -> float | None:
+def _due_time(
+    record: ObjectRecord, handler: Handler, run_state: RunState
+) -> float | None:
     if run_state.over:
         return None
     assert handler.schedule is not None
@@ -197,8 +201,8 @@ def runs_due(kind: Kind, record: ObjectRecord, work: Work) -> Iterator[float]:
     """Yield the due times of all daemons and timers at rest, as far as known."""
     for handler in kind.background:
         run_state = record.background.get(handler.id)
-        if run_state is not None and _running(work, handler) is None:
-            due = _due(record, handler, run_state)
+        if run_state is not None and _run_of(work, handler) is None:
+            due = _due_time(record, handler, run_state)
             if due is not None:
                 yield due
 
@@ -215,7 +219,7 @@ def holds_object(at: Circumstances, record: ObjectRecord) -> bool:
 def _is_wanted(
     at: Circumstances, record: ObjectRecord, work: Work, handler: Handler
 ) -> bool:
-    if _running(work, handler) is not None:
+    if _run_of(work, handler) is not None:
         return True
     run_state = record.background.get(handler.id)
     if record.body.is_deleting or (run_state is not None and run_state.over):

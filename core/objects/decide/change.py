@@ -76,7 +76,7 @@ def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
     )
 
 
-def _marked(at: Circumstances, record: ObjectRecord, work: Work) -> Action | None:
+def _write_mark(at: Circumstances, record: ObjectRecord, work: Work) -> Action | None:
     """Write the mark that handlers have begun to act, before they do."""
     held = [
         each for each in work.running if each.in_flight and each.in_flight.awaits_mark
@@ -98,13 +98,13 @@ def handle(
 ) -> Action:
     """Return the next action of a change: start a handler, or record the progress."""
     action = (
-        _gathered(record, work, change)
-        or _marked(at, record, work)
-        or _conclusion(record, work, change)
+        _continue_parent(record, work, change)
+        or _write_mark(at, record, work)
+        or _conclude_parent(record, work, change)
     )
     if action is not None:
         return action
-    ends, deadline = _deadline(at, record, work, change)
+    ends, deadline = _next_deadline(at, record, work, change)
     if ends is not None:
         return ends
     running = {each.handler.id for each in work.running}
@@ -126,7 +126,7 @@ def handle(
         if moment > at.now.mono:
             due = earlier(due, moment)
         else:
-            ready.append(_candidate(at, record, handler, progress))
+            ready.append(_candidate_of(at, record, handler, progress))
     if ready and not at.stopping and _may_begin(at, record, work):
         selected = {each.id: each for each in change.selected}
         for first in at.settings.lifecycle(tuple(ready)):
@@ -142,7 +142,7 @@ def handle(
     return record_progress(at, record, work, change, all_progress, due)
 
 
-def _deadline(
+def _next_deadline(
     at: Circumstances, record: ObjectRecord, work: Work, change: Change
 ) -> tuple[TimeOut | None, float | None]:
     """End a handler whose deadline has passed; else return the next such deadline.
@@ -191,7 +191,7 @@ def _begins_at(at: Circumstances, record: ObjectRecord, progress: Progress) -> f
     return max(moment, record.backoff.pace.until) if keeps_back(at, record) else moment
 
 
-def _candidate(
+def _candidate_of(
     at: Circumstances, record: ObjectRecord, handler: Handler, progress: Progress
 ) -> Candidate:
     if at.settings.lifecycle is all_at_once:
@@ -235,17 +235,19 @@ def _passes_as_part(
     return child.takes_all or passes(at, record, child, changed=changed, reason=reason)
 
 
-def _gathered(record: ObjectRecord, work: Work, change: Change) -> Continue | None:
+def _continue_parent(
+    record: ObjectRecord, work: Work, change: Change
+) -> Continue | None:
     """Continue the next attempt whose awaited sub-handlers have ended."""
     for each in work.running:
         if isinstance(each.asked, Execute) and not each.ready:
-            ends = _ends(record, work, change, each)
+            ends = _ends_of_children(record, work, change, each)
             if ends is not None:
                 return Continue(each, ends)
     return None
 
 
-def _ends(
+def _ends_of_children(
     record: ObjectRecord, work: Work, change: Change, parent: Invocation
 ) -> dict[str, Any] | None:
     """The ends of the awaited sub-handlers; None while one has not ended."""
@@ -264,7 +266,9 @@ def _ends(
     return ends
 
 
-def _conclusion(record: ObjectRecord, work: Work, change: Change) -> Conclude | None:
+def _conclude_parent(
+    record: ObjectRecord, work: Work, change: Change
+) -> Conclude | None:
     """End the innermost handler that has ended with its parts."""
     for handler in reversed(change.selected) if work.declared else ():
         if not has_delegated(record, work, change, handler):

@@ -26,7 +26,7 @@ def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
     stored = record.stored
     was = stored.seen
     changed = was is not None and (
-        _differ(was, seen)
+        _has_changed_scope(was, seen)
         or any([_is_ahead(each, record, seen) for each in at.kind.changes])
     )
     return detect_cause(
@@ -41,7 +41,7 @@ def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
     )
 
 
-def _differ(was: Seen, now: Seen) -> bool:
+def _has_changed_scope(was: Seen, now: Seen) -> bool:
     """Whether a scope that was observed then has changed."""
     if was.digests == now.digests:
         return False
@@ -52,7 +52,7 @@ def _differ(was: Seen, now: Seen) -> bool:
 def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
     deleting = record.body.is_deleting
     # An optional handler does not hold an object, but is called if another does.
-    deleters = _optional(at) if deleting else ()
+    deleters = _optional_handlers(at) if deleting else ()
     needed = (
         any(prematches(at, record, each) for each in (*at.kind.deleters, *deleters))
         or holds_object(at, record)
@@ -65,7 +65,7 @@ def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
     )
 
 
-def _optional(at: Circumstances) -> tuple[Handler, ...]:
+def _optional_handlers(at: Circumstances) -> tuple[Handler, ...]:
     """The deletion handlers that need no finalizer."""
     return tuple(each for each in at.kind.changes if each.optional)
 
@@ -84,7 +84,7 @@ def _is_of_interest(at: Circumstances, record: ObjectRecord) -> bool:
     """
     if record.released or not record.body.is_deleting:
         return False
-    return any(prematches(at, record, each) for each in _optional(at))
+    return any(prematches(at, record, each) for each in _optional_handlers(at))
 
 
 def _is_present(at: Circumstances, body: Body, *, needed: bool) -> bool:
@@ -148,7 +148,7 @@ def _sees_entries(
     return False
 
 
-def _field(at: Circumstances, body: Body, handler: Handler) -> Any:
+def _observed_field(at: Circumstances, body: Body, handler: Handler) -> Any:
     return observed(body, handler.scope, at.kind.observation)
 
 
@@ -164,12 +164,12 @@ def _takes_part(
     if not rule.compares:
         return True
     if cause.reason is Reason.CREATE:
-        is_there = _field(at, record.body, handler) is not None
+        is_there = _observed_field(at, record.body, handler) is not None
         return is_there or _is_ahead(handler, record, seen)
-    return _differs(handler, record, seen)
+    return _has_changed_state(handler, record, seen)
 
 
-def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
+def _has_changed_state(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
     """Whether the state that the handler observes has changed."""
     now = seen.digest(scope_name(handler.scope))
     if record.stored.seen is None or now is None:

@@ -30,8 +30,8 @@ def with_events(
     not be named by any other state.
     """
     fresh = tuple(fresh)
-    again = {_state(each) for each in fresh if _is_mapping(each)}
-    kept = [e for e in pending if not (_is_mapping(e) and _state(e) in again)]
+    again = {_state_of_event(each) for each in fresh if _is_mapping(each)}
+    kept = [e for e in pending if not (_is_mapping(e) and _state_of_event(e) in again)]
     for handler in {each.handler.id for each in fresh if _is_mapping(each)}:
         failed = [e for e in kept if e.handler.id == handler and e.progress.retries]
         for each in failed[1 : 1 + max(0, len(failed) - STATES_MAX)]:
@@ -65,5 +65,5 @@ def _is_mapping(event: PendingEvent) -> bool:
     return not event.handler.rule.ignores_failures
 
 
-def _state(event: PendingEvent) -> tuple[str, str | None, str | None]:
+def _state_of_event(event: PendingEvent) -> tuple[str, str | None, str | None]:
     return event.handler.id, event.body.uid, event.body.version

@@ -95,7 +95,9 @@ def next_action(at: Circumstances, record: ObjectRecord) -> Decision:
 
 def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
     work = record.work or IDLE
-    action: Action | None = abandons(at, record, work) or _going_on(at, record, work)
+    action: Action | None = abandons(at, record, work) or _continue_work(
+        at, record, work
+    )
     if action is not None:
         return action
     woken = _woken(at, work)
@@ -128,7 +130,7 @@ def _woken(at: Circumstances, work: Work) -> _Woken | None:
         _Woken(each.due, action)
         for each in work.background_runs
         if each.due is not None and each.due <= at.now.mono
-        if (action := _continued(at, each)) is not None
+        if (action := _continue_or_expire(at, each)) is not None
     ]
     return min(found, key=lambda each: each.since, default=None)
 
@@ -149,12 +151,12 @@ def _change_or_rest(at: Circumstances, record: ObjectRecord, work: Work) -> Acti
         return Forget()
     if record.vanished and record.expected is not None:
         return _await_expectation(at, record.expected) or Rest(
-            earlier(_waking(at, record, work), record.expected.due)
+            earlier(_wake_time(at, record, work), record.expected.due)
         )
     return _write_or_change(at, record, work)
 
 
-def _going_on(
+def _continue_work(
     at: Circumstances, record: ObjectRecord, work: Work
 ) -> Continue | HandleEvent | Expire | None:
     """The next action of work that can continue now."""
@@ -173,13 +175,15 @@ def _going_on(
         if is_free and pending_event.is_due(at.now.mono):
             return HandleEvent(pending_event)
     for each in (*work.running, *work.event_runs, *work.reconciler_runs):
-        action = _continued(at, each)
+        action = _continue_or_expire(at, each)
         if action is not None:
             return action
     return None
 
 
-def _continued(at: Circumstances, each: Invocation) -> Continue | Expire | None:
+def _continue_or_expire(
+    at: Circumstances, each: Invocation
+) -> Continue | Expire | None:
     """The next action of a conversation whose time has come."""
     if each.wake is not None and each.wake <= at.now.mono:
         return Continue(each)
@@ -207,7 +211,7 @@ def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
     return record.body.is_deleting and reason is not Reason.DELETE
 
 
-def _waking(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
+def _wake_time(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
     """The time when work is due that does not wait for a write of the object."""
     waking = first_due(work.invocations)
     if work.pending_events:
@@ -227,7 +231,7 @@ def _events_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | 
 
 
 def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
-    waking = _waking(at, record, work)
+    waking = _wake_time(at, record, work)
     if work.writing is not None:
         if is_due(work.writing.due, at):
             return Write(work.writing)
@@ -251,10 +255,14 @@ def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Act
     if not isinstance(action, Rest):
         return action
     waking = earlier(waking, action.until)
-    return _level(at, record, work, waking) if at.kind.reconcilers else Rest(waking)
+    return (
+        _reconcile_or_rest(at, record, work, waking)
+        if at.kind.reconcilers
+        else Rest(waking)
+    )
 
 
-def _level(
+def _reconcile_or_rest(
     at: Circumstances, record: ObjectRecord, work: Work, waking: float | None
 ) -> Action:
     """The reconcile call that is due; no work on changes is left."""
@@ -303,7 +311,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
         return Write(Writing(finalizer=duty.value))
     if not concerns(at, record):
         clear = cleared_first(at, record) if record.body.is_deleting else None
-        return clear or _overlook(at, record) or _flush(work)
+        return clear or _overlook_state(at, record) or _write_event_patches(work)
     seen = seen_now(at, record)
     cause = cause_of(at, record, seen)
     if cause.reason not in HANDLED:
@@ -329,7 +337,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
     return handle(at, record, work, with_children(at, record, work, change))
 
 
-def _overlook(at: Circumstances, record: ObjectRecord) -> Overlook | None:
+def _overlook_state(at: Circumstances, record: ObjectRecord) -> Overlook | None:
     """Remember the object's state while no handler matches.
 
     fnop writes nothing on it. If a filter of an update handler matches later, for
@@ -341,7 +349,7 @@ def _overlook(at: Circumstances, record: ObjectRecord) -> Overlook | None:
     return None if record.overlooked == seen else Overlook(seen)
 
 
-def _flush(work: Work) -> Action:
+def _write_event_patches(work: Work) -> Action:
     """Write the patches of event handlers when there is nothing else to write."""
     if work.patches or work.results:
         return Write(Writing(work.patches, work.results))

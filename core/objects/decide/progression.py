@@ -54,7 +54,7 @@ def has_delegated(
     """
     if not current_progress_by_id(record, work, change, handler.id).delegated:
         return ()
-    return () if _runs(work, handler) else declared_by(work, change, handler)
+    return () if _is_running(work, handler) else declared_by(work, change, handler)
 
 
 def ended_above(
@@ -102,7 +102,7 @@ def current_progress(
     return found._replace(finished="failure", message=failed.message, delegated=False)
 
 
-def _runs(work: Work, handler: Handler) -> bool:
+def _is_running(work: Work, handler: Handler) -> bool:
     return any(each.handler.id == handler.id for each in work.running)
 
 

@@ -135,13 +135,17 @@ def call_due(
     if work.running or work.reconciler_runs:
         return None
     for handler in at.kind.reconcilers:
-        due = _due(at, record, handler)
+        due = _due_time(at, record, handler)
         if due is not None and due <= at.now.mono:
-            return CallReconciler(handler, awaits=_awaits(at, record, handler))
+            return CallReconciler(
+                handler, awaits=_is_awaiting_others(at, record, handler)
+            )
     return None
 
 
-def _awaits(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+def _is_awaiting_others(
+    at: Circumstances, record: ObjectRecord, handler: Handler
+) -> bool:
     """Whether another reconciler has yet to be called for the object as it is now."""
     others = (each for each in at.kind.reconcilers if each is not handler)
     return any(
@@ -224,7 +228,7 @@ def collecting(
     for owner in owners_of(body):
         for by in at.kind.owned_by:
             if _is_orphan_of(at, body, owner, by):
-                return _collect(at, record, by.handler)
+                return _collect_orphan(at, record, by.handler)
     return None
 
 
@@ -242,7 +246,7 @@ def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> b
     return found is None or found.uid != owner.uid
 
 
-def _collect(
+def _collect_orphan(
     at: Circumstances, record: ObjectRecord, handler: Handler
 ) -> CallReconciler | AwaitChildren | None:
     state = record.reconcilers.get(handler.id) or ReconcilerState()
@@ -295,11 +299,13 @@ def reconciler_due(at: Circumstances, record: ObjectRecord, work: Work) -> float
     """
     if work.running or work.reconciler_runs:
         return None
-    moments = (_due(at, record, handler) for handler in at.kind.reconcilers)
+    moments = (_due_time(at, record, handler) for handler in at.kind.reconcilers)
     return min((each for each in moments if each is not None), default=None)
 
 
-def _due(at: Circumstances, record: ObjectRecord, handler: Handler) -> float | None:
+def _due_time(
+    at: Circumstances, record: ObjectRecord, handler: Handler
+) -> float | None:
     if not _is_wanted(at, record, handler):
         return None
     state = record.reconcilers.get(handler.id)

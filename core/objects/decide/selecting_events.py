@@ -39,7 +39,9 @@ def event_handler_wants(
         container=event.container,
     )
     selects = wants_line if handler.role in LOGS else sees
-    return _selects(context, handler, event.body, lambda: selects(handler, situation))
+    return _is_selected(
+        context, handler, event.body, lambda: selects(handler, situation)
+    )
 
 
 def wanted_events(
@@ -60,7 +62,7 @@ def wanted_events(
 def log_handler_reads(context: Context, handler: Handler, pod: Body) -> bool:
     """Whether a log handler selects a pod; if its filters fail, it does not."""
     situation = pod_situation(context, handler, pod)
-    return _selects(context, handler, pod, lambda: reads_log_of(handler, situation))
+    return _is_selected(context, handler, pod, lambda: reads_log_of(handler, situation))
 
 
 def pod_situation(context: Context, handler: Handler, pod: Body) -> Situation:
@@ -77,7 +79,7 @@ def pod_situation(context: Context, handler: Handler, pod: Body) -> Situation:
     )
 
 
-def _selects(
+def _is_selected(
     context: Context, handler: Handler, body: Body, select: Callable[[], bool]
 ) -> bool:
     try:

@@ -100,7 +100,7 @@ def sees(handler: Handler, situation: Situation) -> bool:
     assert body is not None
     if not is_child(handler, body):
         return False
-    return handler.filters.prematch(_present(situation))
+    return handler.filters.prematch(_current_sight(situation))
 
 
 def reads_log_of(handler: Handler, situation: Situation) -> bool:
@@ -109,16 +109,16 @@ def reads_log_of(handler: Handler, situation: Situation) -> bool:
     assert body is not None
     if not is_child(handler, body):
         return False
-    return handler.filters.selects(_present(situation))
+    return handler.filters.selects(_current_sight(situation))
 
 
 def wants_line(handler: Handler, situation: Situation) -> bool:
     """Whether the `when=` of a log handler selects a line of a pod that it reads."""
     when = handler.filters.when
-    return when is None or _present(situation).call(when)
+    return when is None or _current_sight(situation).call(when)
 
 
-def _present(situation: Situation) -> Sight:
+def _current_sight(situation: Situation) -> Sight:
     """The facts about an object as it is now, without a past."""
     body, field = situation.body, situation.handler.field
     assert body is not None
@@ -129,7 +129,7 @@ def _present(situation: Situation) -> Sight:
         None,
         False,
         lambda wants, rest: filter_arguments(situation, wants, rest),
-        lambda path: _stored(body, path),
+        lambda path: _stored_value(body, path),
     )
 
 
@@ -160,7 +160,7 @@ def passes(
     """
     if not is_child(handler, record.body):
         return False
-    sight = _sight(at, record, handler, reason)
+    sight = _sight_of(at, record, handler, reason)
     try:
         return handler.filters.prematch(sight) and (
             not changed or handler.filters.change_fits(sight)
@@ -174,7 +174,7 @@ def passes(
         return False
 
 
-def _stored(body: Body, path: Path) -> Any:
+def _stored_value(body: Body, path: Path) -> Any:
     """The stored value of a field; None without one."""
     found: Any = body.data
     for key in path:
@@ -186,7 +186,7 @@ def _now(body: Body, field: Path, settings: Settings) -> Any:
     return observed_at(body, field, settings.places.paths)
 
 
-def _before(seen: Seen | None, field: Path) -> Any:
+def _previous_value(seen: Seen | None, field: Path) -> Any:
     """The previous value of a field; UNKNOWN if that value is not stored."""
     found = value_at(seen, field)
     return UNKNOWN if found is None and had_value(seen, field) else found
@@ -214,12 +214,12 @@ def _value_before(at: Circumstances, record: ObjectRecord, handler: Handler) -> 
         return _now(record.body, handler.field, at.settings)
     if not _is_ahead(at, record, handler):
         before = record.before(handler, at.kind.observation)
-        return _before(before, handler.field)
+        return _previous_value(before, handler.field)
     progress = record.progress_of(handler.id)
     return None if progress is not None and progress.acted == ABSENT else UNKNOWN
 
 
-def _sight(
+def _sight_of(
     at: Circumstances, record: ObjectRecord, handler: Handler, reason: str | None
 ) -> Sight:
     body, field = record.body, handler.field
@@ -243,5 +243,5 @@ def _sight(
         # An object that was not seen before had no previous value, not even None.
         before is not None or (bool(field) and _is_ahead(at, record, handler)),
         lambda wants, rest: filter_arguments(situation, wants, rest),
-        lambda path: _stored(body, path),
+        lambda path: _stored_value(body, path),
     )

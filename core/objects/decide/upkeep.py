@@ -55,7 +55,7 @@ def record_progress(
     if change.reason is Reason.DELETE:
         return _record_deletion(at, record, work, change, all_progress, ended, due)
     condition = _condition_to_write(at, record, change, all_progress, ended)
-    results = _settled(at.kind, work.results, all_progress)
+    results = _results_to_store(at.kind, work.results, all_progress)
     if ended:
         after = _ended(at, record, change, all_progress)
     else:
@@ -74,7 +74,7 @@ def record_progress(
     return Rest(due)
 
 
-def _settled(
+def _results_to_store(
     kind: Kind, results: Mapping[str, Any], all_progress: Mapping[str, Progress]
 ) -> dict[str, Any]:
     """The results to store: only from handlers whose parts have succeeded, too."""
@@ -202,7 +202,11 @@ def _ahead_of_itself(
     failed permanently, and its own write is not a reason to call it again.
     """
     failed = not own.has_succeeded
-    done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
+    done = (
+        own.aim.partition(":")[2]
+        if failed
+        else _viewed_digest(own, handler, handler, seen)
+    )
     writes = failed and _changes_object(record.work or IDLE, handler)
     is_seen = done == seen.digest(scope_name(handler.scope), "") and not writes
     made = "" if failed else _made_by(own)
@@ -243,13 +247,13 @@ def _ahead_of_creation(
     found = None
     for other in change.selected:
         progress = all_progress[other.id]
-        view = _viewed(progress, other, handler, seen)
+        view = _viewed_digest(progress, other, handler, seen)
         if view != seen.digest(scope_name(handler.scope), ""):
             found = anew(progress, "")._replace(acted=view, handled="")
     return found
 
 
-def _viewed(
+def _viewed_digest(
     progress: Progress | None, actor: Handler, handler: Handler, seen: Seen
 ) -> str:
     """The digest that one handler observes in the view that another has acted upon."""

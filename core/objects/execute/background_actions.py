@@ -80,7 +80,7 @@ def _schedule_run(context: Context, record: ObjectRecord, handler: Handler) -> N
     delay = schedule.initial_delay
     if isinstance(delay, Callback):
         context.drove()
-        situation = _situation(context, record, handler)
+        situation = _situation_of(context, record, handler)
         delay, problem = seconds_of(delay, situation, otherwise=0.0)
         if problem is not None:
             line = "initial_delay= failed and counts as 0"
@@ -96,7 +96,7 @@ def _reschedule_run(
     """Call a timer's function for the interval, in the same way as filters."""
     handler, backoff = action.handler, context.settings.default_backoff
     usual = backoff.most if isinstance(backoff, Backoff) else backoff
-    situation = _situation(context, record, handler)
+    situation = _situation_of(context, record, handler)
     seconds, problem = seconds_of(action.interval, situation, otherwise=usual)
     seconds = seconds if seconds > 0 else _OVERDUE_SECONDS
     if problem is not None:
@@ -108,7 +108,7 @@ def _reschedule_run(
     context.put(with_run_state(record, handler, run_state))
 
 
-def _situation(
+def _situation_of(
     context: Context, record: ObjectRecord, handler: Handler, progress: Progress = FRESH
 ) -> Situation:
     return Situation(
@@ -132,7 +132,7 @@ def _start_run(
     if seconds_left(progress, handler.timeout, context.now) <= 0:
         _time_out(context, record, handler, run_state)
         return
-    situation = _situation(context, record, handler, progress)
+    situation = _situation_of(context, record, handler, progress)
     progress = attempting(progress, context.now)
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
@@ -180,13 +180,13 @@ def _stop_run(
 ) -> None:
     """Request a daemon to stop; end it if it cannot notice, or its time is up."""
     handler = invocation.handler
-    if not invocation.stopped and _listens(invocation):
+    if not invocation.stopped and _can_notice_stop(invocation):
         patience = handler.cancellation_backoff
         told = invocation._replace(
             stopped=reason.value,
             patience=context.now.mono
             + (GRACE_SECONDS if patience is None else patience),
-            wake=context.now.mono if _sleeps(invocation) else None,  # cut short
+            wake=context.now.mono if _is_sleeping(invocation) else None,  # cut short
         )
         interrupt(context, invocation, reason.value)
         store(context, record, told)
@@ -202,12 +202,12 @@ def _stop_run(
     keep(context, record, ends=False)
 
 
-def _sleeps(invocation: Invocation) -> bool:
+def _is_sleeping(invocation: Invocation) -> bool:
     """Whether it waits for a time, or for a request to stop."""
     return invocation.wake is not None or isinstance(invocation.asked, Wait)
 
 
-def _listens(invocation: Invocation) -> bool:
+def _can_notice_stop(invocation: Invocation) -> bool:
     """Whether a run can notice the request to stop."""
     handler = invocation.handler
     names_it = handler.signature.takes("stopped")

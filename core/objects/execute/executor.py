@@ -93,23 +93,23 @@ _DRIVING = (
 def serve(context: Context) -> None:
     """Do all due work on one object, calling the author's code at most once."""
     if context.phase in SUSPENDED and not context.is_activity:
-        _put_aside(context)
+        _drop_work(context)
         return
     if (until := pause_of(context)) is not None:
         context.due(until)
         return
     for _ in range(_ACTIONS_MAX):
         if context.keeps_still:
-            _put_aside(context)
+            _drop_work(context)
             return
         record = context.record
         if record is None or (record.stale and not record.gone):
             return  # it is relisted before any work on it
-        action = _decide(context, record)
+        action = _decide_action(context, record)
         if isinstance(action, Rest):
             if record.left:
                 context.put(record._replace(left=False))
-            _rest(context, action.until)
+            _rest_until(context, action.until)
             return
         if context.drives and isinstance(action, _DRIVING):
             if not record.left:
@@ -119,10 +119,10 @@ def serve(context: Context) -> None:
         event = action.pending_event if isinstance(action, HandleEvent) else None
         if not guarded(context, lambda: _execute(context, record, action), event):  # noqa: B023
             return
-    _rest(context, context.now.mono)
+    _rest_until(context, context.now.mono)
 
 
-def _put_aside(context: Context) -> None:
+def _drop_work(context: Context) -> None:
     """End the work on an object, one conversation a step, without a request.
 
     Another process may continue the object now. fnop remembers the ends of handlers, in
@@ -154,7 +154,7 @@ def _put_aside(context: Context) -> None:
         context.put(aside(context, record))
 
 
-def _rest(context: Context, until: float | None) -> None:
+def _rest_until(context: Context, until: float | None) -> None:
     """Reconcile the object again at this time; never at once: that is a loop."""
     if until is not None and until <= context.now.mono:
         context.warn_once(
@@ -166,7 +166,7 @@ def _rest(context: Context, until: float | None) -> None:
         context.due(until)
 
 
-def _decide(context: Context, record: ObjectRecord) -> Action:
+def _decide_action(context: Context, record: ObjectRecord) -> Action:
     """Return the next action, by `next_action`; log the errors of filters."""
     if context.is_activity:
         return _activity_action(context, record)
@@ -253,11 +253,11 @@ def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
         case CallReconciler() | StopReconciler() | LeaveReconciler():
             run_reconciler(context, record, action)
         case Cancel() | Conclude() | TimeOut() | Expire() | Abandon():
-            _end(context, record, action)
+            _end_handler(context, record, action)
         case Write(writing):
             begin_write(context, record, writing)
         case RecordInMemory() | Overlook():
-            _remember(context, record, action)
+            _remember_state(context, record, action)
         case ReadLive():
             look_at(context, record)
         case Rest():
@@ -266,7 +266,7 @@ def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
             context.drop()
 
 
-def _remember(
+def _remember_state(
     context: Context, record: ObjectRecord, action: RecordInMemory | Overlook
 ) -> None:
     match action:
@@ -321,7 +321,7 @@ def _start_attempt(
     go_on(context, record._replace(work=work), invocation)
 
 
-def _end(
+def _end_handler(
     context: Context,
     record: ObjectRecord,
     action: Cancel | Conclude | TimeOut | Expire | Abandon,
@@ -330,17 +330,17 @@ def _end(
         case Cancel():
             _cancel_all(context, record)
         case Conclude():
-            _conclude(context, record, action)
+            _conclude_handler(context, record, action)
         case TimeOut():
             _time_out(context, record, action)
         case Expire(invocation):
             expire(context, record, invocation)
         case Abandon(invocation):
             assert record.work is not None
-            _cancel(context, record, invocation, change=record.work.change)
+            _cancel_attempt(context, record, invocation, change=record.work.change)
 
 
-def _conclude(context: Context, record: ObjectRecord, action: Conclude) -> None:
+def _conclude_handler(context: Context, record: ObjectRecord, action: Conclude) -> None:
     """Record and log that a handler has ended together with its sub-handlers."""
     handler, progress, work = action.handler, action.progress, record.work
     assert work is not None
@@ -415,10 +415,12 @@ def _cancel_all(context: Context, record: ObjectRecord) -> None:
     work = record.work
     assert work is not None
     is_last = len(work.running) == 1
-    _cancel(context, record, work.running[0], change=None if is_last else work.change)
+    _cancel_attempt(
+        context, record, work.running[0], change=None if is_last else work.change
+    )
 
 
-def _cancel(
+def _cancel_attempt(
     context: Context,
     record: ObjectRecord,
     invocation: Invocation,

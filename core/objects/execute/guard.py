@@ -48,7 +48,7 @@ def guarded(
             error=text,
             exception=problem,
         )
-        _begin_anew(context, before, event)
+        _restart_work(context, before, event)
         return False
     return True
 
@@ -64,7 +64,7 @@ def pause_of(context: Context) -> float | None:
     return until if is_paused else None
 
 
-def _begin_anew(
+def _restart_work(
     context: Context, record: ObjectRecord | None, event: PendingEvent | None
 ) -> None:
     if context.is_activity and context.change is None:
@@ -74,11 +74,13 @@ def _begin_anew(
     elif record is not None:
         let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
         until = context.now.mono + _BEGIN_ANEW_SECONDS
-        context.put(_begun_anew(record, event).backing_off(paused_until=until))
+        context.put(_without_begun_work(record, event).backing_off(paused_until=until))
         context.due(until)
 
 
-def _begun_anew(record: ObjectRecord, event: PendingEvent | None) -> ObjectRecord:
+def _without_begun_work(
+    record: ObjectRecord, event: PendingEvent | None
+) -> ObjectRecord:
     """Return the record as if the work under way had not begun; watch events wait."""
     work = record.work or IDLE
     for each in work.background_runs:

@@ -53,14 +53,14 @@ def run_reconciler(
 ) -> None:
     match action:
         case CallReconciler():
-            _call(context, record, action)
+            _begin_call(context, record, action)
         case StopReconciler(invocation):
-            _stop(context, record, invocation)
+            _stop_call(context, record, invocation)
         case LeaveReconciler(handler):
-            _leave(context, record, handler)
+            _leave_object(context, record, handler)
 
 
-def _leave(context: Context, record: ObjectRecord, handler: Handler) -> None:
+def _leave_object(context: Context, record: ObjectRecord, handler: Handler) -> None:
     """Report on the object that a handler has stopped looking after its children."""
     own = not_selected(handler.id)
     left = ReconcilerState(left=True, synced=own)
@@ -73,7 +73,7 @@ def _leave(context: Context, record: ObjectRecord, handler: Handler) -> None:
     context.put(record._replace(reconcilers={**record.reconcilers, handler.id: left}))
 
 
-def _call(context: Context, record: ObjectRecord, action: CallReconciler) -> None:
+def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) -> None:
     """Begin a call, unless the handler's time has run out."""
     handler, purpose = action.handler, action.purpose
     state = record.reconcilers.get(handler.id) or ReconcilerState()
@@ -98,7 +98,7 @@ def _call(context: Context, record: ObjectRecord, action: CallReconciler) -> Non
         indices=context.indices,
         keeping=None
         if purpose is Purpose.COLLECT
-        else _keeping(context, record, action),
+        else _keeping_for_call(context, record, action),
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(
@@ -140,7 +140,7 @@ def _with_task(
                 _owner_of(context, record),
                 context.settings.echo_timeout_seconds,
             )
-            fn = partial(_collect, context.key, record.body, owner, looks)
+            fn = partial(_delete_orphan, context.key, record.body, owner, looks)
             return replace(handler, fn=fn, signature=_GENERATOR)
 
 
@@ -156,7 +156,7 @@ def _owner_of(context: Context, record: ObjectRecord) -> Target:
     raise AssertionError("it is collected for an owner of a kind that is followed")
 
 
-def _collect(
+def _delete_orphan(
     key: Key, body: Body, owner: Target, looks: float
 ) -> Generator[Effect, Any, Again | None]:
     """Delete an orphan, if a live read does not find its owner either.
@@ -173,7 +173,9 @@ def _collect(
     return Again(looks, "the watch is yet to show its deletion")
 
 
-def _keeping(context: Context, record: ObjectRecord, action: CallReconciler) -> Keeping:
+def _keeping_for_call(
+    context: Context, record: ObjectRecord, action: CallReconciler
+) -> Keeping:
     tell_unconditioned(context)
     handler, purpose = action.handler, action.purpose
     keeper = keeper_of(context, record, handler, clears=purpose is Purpose.CLEAR)
@@ -211,7 +213,7 @@ def _time_out(
     context.put(record._replace(reconcilers={**record.reconcilers, handler.id: over}))
 
 
-def _stop(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
+def _stop_call(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
     """End a call that is under way."""
     record = stop(context, record, invocation)
     assert record.work is not None

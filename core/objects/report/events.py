@@ -65,7 +65,7 @@ def report_event(
     if context.is_activity and event.target is None:
         context.warn_once("events", _NOWHERE)
         return record
-    reports = _reported(context, record.reports, event, record.body, handler)
+    reports = _request_report(context, record.reports, event, record.body, handler)
     return record._replace(reports=reports)
 
 
@@ -85,14 +85,14 @@ def report_denial(turn: Turn, denied: WriteDenied) -> None:
     event = Event("Denied", denied.message, "Warning", target)
     record = context.record
     known = turn.notes.denials if record is None else record.reports
-    reports = _reported(context, known, event, None, denied.handler)
+    reports = _request_report(context, known, event, None, denied.handler)
     if record is None:
         turn.notes = turn.notes._replace(denials=reports)
     else:
         context.put(record._replace(reports=reports))
 
 
-def _reported(
+def _request_report(
     context: Context,
     known: Reports,
     event: Event,
@@ -105,10 +105,10 @@ def _reported(
         context.warn_once("events", _NOWHERE)
         return known
     subject = context.subject(body)
-    about = _regarding(context, subject, event.target)
+    about = _regarded_object(context, subject, event.target)
     if about.kind == "Event":
         return known  # an Event about each Event would never end
-    reports = _refilled(known, context.now)
+    reports = _refill_reports(known, context.now)
     if reports.left < 1:
         text = f"{event.type} {event.reason}: {event.message}"
         line = f"a Kubernetes Event is dropped, for too many were reported: {text}"
@@ -118,7 +118,9 @@ def _reported(
         (each for each in reports.recent if _is_same(each, event, context.now)), None
     )
     report, effect = (
-        _first(context, event, about) if found is None else _again(found, context.now)
+        _first(context, event, about)
+        if found is None
+        else _repeated_report(found, context.now)
     )
     address = Address(resource, report.namespace, report.name)
     ticket = ForEvent(context.key, handler, report.name)
@@ -149,7 +151,7 @@ def report_noted(turn: Turn) -> None:
             context.put(report_event(context, record, event, handler))
 
 
-def _refilled(reports: Reports, now: Now) -> Reports:
+def _refill_reports(reports: Reports, now: Now) -> Reports:
     more = (now.mono - reports.at) / REFILL_SECONDS
     return replace(reports, left=min(REPORTS_MAX, reports.left + more), at=now.mono)
 
@@ -168,11 +170,11 @@ def _first(
     return report, Create(manifest)
 
 
-def _again(report: Report, now: Now) -> tuple[Report, Create | Patch]:
+def _repeated_report(report: Report, now: Now) -> tuple[Report, Create | Patch]:
     """The report with one more count, and the patch of the existing Event."""
     count = report.count + 1
     target = Target("events.v1.", report.name, report.namespace)
-    change = {"count": count, "lastTimestamp": _moment(now)}
+    change = {"count": count, "lastTimestamp": _meta_time(now)}
     return replace(report, count=count, last=now.mono), Patch(target, change)
 
 
@@ -187,7 +189,7 @@ def event_posted(record: ObjectRecord, name: str, outcome: Outcome) -> ObjectRec
     return record._replace(reports=replace(record.reports, recent=recent))
 
 
-def _moment(now: Now) -> str:
+def _meta_time(now: Now) -> str:
     """The time as metav1.Time: whole seconds."""
     return wall_text(now.wall)[:19] + "Z"
 
@@ -202,15 +204,15 @@ def event_manifest(
     before 1.21 accept the latter only without `eventTime`. With it they require
     `kube-system`.
     """
-    regarding = _reference(subject)
+    regarding = _object_reference(subject)
     namespace = regarding.get("namespace") or "default"
-    moment = _moment(now)
+    moment = _meta_time(now)
     exact = {"eventTime": wall_text(now.wall)} if regarding.get("namespace") else {}
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{_named(str(regarding['name']))}.{unique}",
+            "name": f"{_subdomain_of(str(regarding['name']))}.{unique}",
             "namespace": namespace,
         },
         "involvedObject": regarding,
@@ -228,12 +230,12 @@ def event_manifest(
     }
 
 
-def _named(name: str) -> str:
+def _subdomain_of(name: str) -> str:
     """Return the object's name as a DNS subdomain, as an Event's name must be one.
 
     For example, the name of a role need not be one.
 
-    >>> _named("db.example"), _named("system:node")
+    >>> _subdomain_of("db.example"), _subdomain_of("system:node")
     ('db.example', 'system-node')
     """
     name = name[:_NAME_LENGTH_MAX]
@@ -242,7 +244,9 @@ def _named(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "object"
 
 
-def _regarding(context: Context, subject: Subject, target: Target | None) -> Subject:
+def _regarded_object(
+    context: Context, subject: Subject, target: Target | None
+) -> Subject:
     """The object that an Event is about, by the names that the server knows."""
     if target is None:
         return subject
@@ -258,7 +262,7 @@ def _regarding(context: Context, subject: Subject, target: Target | None) -> Sub
     )
 
 
-def _reference(subject: Subject) -> dict[str, Any]:
+def _object_reference(subject: Subject) -> dict[str, Any]:
     found = {
         "apiVersion": subject.api_version,
         "kind": subject.kind,

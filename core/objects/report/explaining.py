@@ -54,12 +54,12 @@ def fields_of(found: Diff, at: Sequence[str] = ()) -> str:
         for each in found
         if each.field[:2] not in _ALWAYS
     ]
-    return _listed([each.strip() or "all of it" for each in shown])
+    return _list_words([each.strip() or "all of it" for each in shown])
 
 
-def _listed(words: Iterable[str]) -> str:
+def _list_words(words: Iterable[str]) -> str:
     """
-    >>> _listed(map(str, range(11)))
+    >>> _list_words(map(str, range(11)))
     '0, 1, 2, 3, 4, 5, 6, 7 and 3 more'
     """
     words = [*words]
@@ -110,7 +110,7 @@ def log_reconciler_call(
 ) -> None:
     """Log a reconcile call, and the differences from the previous call."""
     if context.settings.explain:
-        _tell_begun(context, invocation, _difference(context, record, was))
+        _tell_begun(context, invocation, _reason_of_call(context, record, was))
 
 
 def _tell_begun(context: Context, invocation: Invocation, cause: str) -> None:
@@ -141,16 +141,16 @@ def _cause_of(situation: Situation) -> str:
         case Family.BACKGROUND:
             return "it runs" if rule.lasts else "its time has come"
         case Family.CHANGE:
-            return _of_change(situation)
+            return _cause_of_change(situation)
         case Family.RECONCILER | Family.INDEX | Family.OUTSIDE | Family.ADMISSION:
             raise AssertionError("it has no cause")
         case never:
             assert_never(never)
 
 
-def _of_change(situation: Situation) -> str:
+def _cause_of_change(situation: Situation) -> str:
     known = _CAUSES.get(situation.reason or "")
-    return known or f"changed since it was handled: {_changes(situation)}"
+    return known or f"changed since it was handled: {_changed_fields(situation)}"
 
 
 _CAUSES = {
@@ -160,7 +160,7 @@ _CAUSES = {
 }
 
 
-def _changes(situation: Situation) -> str:
+def _changed_fields(situation: Situation) -> str:
     """The fields that lead to an update handler's call, if the last state is kept."""
     body, field, before = situation.body, situation.handler.field, situation.before
     assert body is not None
@@ -173,7 +173,9 @@ def _changes(situation: Situation) -> str:
     return fields_of(diff(old, new), field) or ".".join(field) or "its essence"
 
 
-def _difference(context: Context, record: ObjectRecord, was: ReconcilerState) -> str:
+def _reason_of_call(
+    context: Context, record: ObjectRecord, was: ReconcilerState
+) -> str:
     """The reason why a reconciler is called."""
     if was.body is None:
         return "this process has not called it yet"
@@ -186,7 +188,9 @@ def _difference(context: Context, record: ObjectRecord, was: ReconcilerState) ->
     changed = [key for key in both if was.children.get(key) != now.get(key)]
     reasons = [f"changed: {found}"] if found else []
     if changed:
-        reasons.append(f"changed children: {_listed(sorted(map(_child, changed)))}")
+        reasons.append(
+            f"changed children: {_list_words(sorted(map(_child_label, changed)))}"
+        )
     if reasons:
         return "; ".join(reasons)
     if was.has_failed:
@@ -195,7 +199,7 @@ def _difference(context: Context, record: ObjectRecord, was: ReconcilerState) ->
     return asked if was.asked else "its time has come, or a mapping names it"
 
 
-def _child(key: Key) -> str:
+def _child_label(key: Key) -> str:
     return f"{key.resource.split('.')[0]}/{key.name}"
 
 
@@ -209,7 +213,7 @@ def tell_asked(context: Context, invocation: Invocation, in_flight: InFlight) ->
     reads = in_flight.looking or in_flight.reads_first
     first = ", which is read first" if reads else ""
     again = f", try {in_flight.tries + 1}" if in_flight.tries else ""
-    _tell(context, invocation, f"asks: {_named(in_flight)}{first}{again}")
+    _tell(context, invocation, f"asks: {_label_of(in_flight)}{first}{again}")
 
 
 def tell_answered(
@@ -217,7 +221,7 @@ def tell_answered(
 ) -> None:
     """Log the answer to that request."""
     if context.settings.explain:
-        line = f"is answered: {_named(in_flight)}: {told(outcome)}"
+        line = f"is answered: {_label_of(in_flight)}: {told(outcome)}"
         _tell(context, invocation, line)
 
 
@@ -231,7 +235,7 @@ def _tell(context: Context, invocation: Invocation, line: str) -> None:
     )
 
 
-def _named(in_flight: InFlight) -> str:
+def _label_of(in_flight: InFlight) -> str:
     effect = in_flight.effect
     if isinstance(effect, Call):
         return f"Call {effect.function.partition(':')[2]}"
@@ -279,7 +283,7 @@ def tell_writing(
     if not context.settings.explain:
         return
     paths = context.settings.places.paths
-    fields = _listed(_written(patch, paths))
+    fields = _list_words(_written_fields(patch, paths))
     where = f" ({endpoint})" if endpoint else ""
     by = f", for {', '.join(authors)}" if authors else ""
     context.say("debug", f"writes{where}: {fields}{by}")
@@ -291,7 +295,7 @@ def tell_written(context: Context, outcome: Outcome) -> None:
         context.say("debug", f"the write is answered: {told(outcome)}")
 
 
-def _written(patch: Patch, own: Sequence[Path]) -> list[str]:
+def _written_fields(patch: Patch, own: Sequence[Path]) -> list[str]:
     """The fields of a patch, as deep as they carry information."""
     fields: dict[str, None] = {}
     state: list[str] = []

@@ -45,28 +45,28 @@ def trace_begun(context: Context, invocation: Invocation) -> None:
     began = traces.Began(
         invocation.serial,
         situation.handler.id,
-        None if body is None else _version(context.key, body),
+        None if body is None else _version_of(context.key, body),
         situation.reason,
         situation.retry,
         situation.started,
-        _seen(situation),
+        _traced_seen(situation),
         situation.memo or None,
-        tuple(_version(key, children[key]) for key in sorted(children)),
-        _line(situation),
+        tuple(_version_of(key, children[key]) for key in sorted(children)),
+        _traced_line(situation),
     )
     context.emit(began)
 
 
-def _line(situation: Situation) -> tuple[str, int, str] | None:
+def _traced_line(situation: Situation) -> tuple[str, int, str] | None:
     line = situation.line
     return None if line is None else (situation.container, line.time, line.text)
 
 
-def _version(key: Key, body: Body) -> Version:
+def _version_of(key: Key, body: Body) -> Version:
     return Version(key.resource, key.namespace, key.name, body.uid, body.version)
 
 
-def _seen(situation: Situation) -> traces.Seen | None:
+def _traced_seen(situation: Situation) -> traces.Seen | None:
     before = situation.before
     if before is None:
         return None
@@ -82,7 +82,7 @@ def trace_advanced(context: Context, invocation: Invocation, found: Advance) -> 
     attempt = invocation.serial
     if found.desires is not None:
         desires = found.desires
-        patches = _patches(desires.patches)
+        patches = _plain_patches(desires.patches)
         context.emit(traces.Desires(attempt, desires.desired, desires.plan, patches))
     elif found.asks is not None and not invocation.keeps:
         context.emit(traces.Asked(attempt, found.asks))
@@ -94,13 +94,13 @@ def _ended(attempt: int, end: Ending) -> traces.Ended:
     return traces.Ended(
         attempt,
         end.plan,
-        _patches(end.patches),
+        _plain_patches(end.patches),
         None if end.failure is None else end.failure.to_wire(),
         tuple(each.id for each in end.children),
     )
 
 
-def _patches(patches: Sequence[Patch | Transform]) -> tuple[Patch | None, ...]:
+def _plain_patches(patches: Sequence[Patch | Transform]) -> tuple[Patch | None, ...]:
     return tuple(None if isinstance(each, Transform) else each for each in patches)
 
 
@@ -136,7 +136,7 @@ def trace_write(context: Context, number: int, writing: Writing) -> None:
     patched: dict[str, tuple[str, ...]] = {}
     for name, patch in writing.patches:
         if isinstance(patch, Patch):
-            patched[name] = (*patched.get(name, ()), *_pointers(patch))
+            patched[name] = (*patched.get(name, ()), *_pointers_in(patch))
     work = context.record.work if context.record else None
     begun = work.progress if work else NOTHING
     returned = (
@@ -151,7 +151,7 @@ def trace_write(context: Context, number: int, writing: Writing) -> None:
         context.emit(traces.Wrote(number, fields))
 
 
-def _pointers(patch: Patch) -> Iterator[str]:
+def _pointers_in(patch: Patch) -> Iterator[str]:
     yield from map(pointer, leaves(patch.merge or {}))
     yield from (str(each.get("path", "")) for each in patch.json or ())
 

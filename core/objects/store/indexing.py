@@ -137,16 +137,16 @@ def indexed(context: Context, body: Body) -> None:
     for handler in kind.indexers:
         found = _found(context, body, handler)
         if found is not None:
-            _put(context, handler, found)
+            _put_values(context, handler, found)
 
 
 def unindexed(context: Context) -> None:
     """Remove the values of an object that is gone."""
     for handler in context.kind.indexers:
-        _put(context, handler, {})
+        _put_values(context, handler, {})
 
 
-def _put(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
+def _put_values(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
     trace_indexed(context, handler, found)
     index: Index = context.indices[handler.id]
     context.index(handler.id, index.with_object(context.key, found))

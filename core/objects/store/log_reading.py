@@ -75,44 +75,44 @@ def read_logs(
     """
     if type == "DELETED":
         for each in context.logs.of_pod(context.key):
-            _leave(context, each)
+            _leave_stream(context, each)
         return
     containers = containers_of(pod)
-    wanted, ways = _wanted(context, pod, containers)
+    wanted, ways = _logs_to_read(context, pod, containers)
     present = {each.name for each in containers}
     known = {each.key: each for each in context.logs.of_pod(context.key)}
     for key, stream in known.items():
         if key.uid != pod.uid:
-            _leave(context, stream)
+            _leave_stream(context, stream)
         elif key in wanted:
             continue
         elif key.way not in ways or key.container in present:
-            _close(context, stream)
+            _close_stream(context, stream)
     is_new = former is None and type is None and not is_listed
-    begun_before = _begun_before(pod if former is None else former)
+    begun_before = _begun_containers(pod if former is None else former)
     for key, found in wanted.items():
         if (before := known.get(key)) is not None:
-            _show(context, before, found, pod)
+            _show_pod(context, before, found, pod)
             continue
         if is_new or key.container not in begun_before:
             begin: Begin | None = "start"
         else:
-            begin = _begin(context, found.handlers[0], pod)
+            begin = _begin_of_log(context, found.handlers[0], pod)
         if begin is not None:
             ids = tuple(handler.id for handler in found.handlers)
             fresh = begun(key, pod, ids, found.container, begin)
             if fresh.phase is LogPhase.FINISHED:
                 context.read(context.logs.put(fresh))
             else:
-                _wait(context, fresh._replace(due=context.now.mono))
+                _wait_for_log(context, fresh._replace(due=context.now.mono))
 
 
-def _begun_before(former: Body) -> frozenset[str]:
+def _begun_containers(former: Body) -> frozenset[str]:
     """The names of the containers that had begun."""
     return frozenset(each.name for each in containers_of(former))
 
 
-def _wanted(
+def _logs_to_read(
     context: Context, pod: Body, containers: tuple[Container, ...]
 ) -> tuple[dict[LogKey, _Wanted], frozenset[int]]:
     """The logs to read, each with the handlers that share one stream of it.
@@ -122,7 +122,7 @@ def _wanted(
     """
     found: dict[LogKey, _Wanted] = {}
     handlers, reading = context.kind.log_handlers, set[int]()
-    ways = [_selection(each) for each in handlers]
+    ways = [_selection_of(each) for each in handlers]
     for handler, own in zip(handlers, ways, strict=True):
         if not log_handler_reads(context, handler, pod):
             continue
@@ -136,14 +136,14 @@ def _wanted(
     return found, frozenset(reading)
 
 
-def _selection(handler: Handler) -> LogSelection:
+def _selection_of(handler: Handler) -> LogSelection:
     assert handler.log is not None, "log handlers have one"
     return handler.log
 
 
-def _begin(context: Context, handler: Handler, pod: Body) -> Begin | None:
+def _begin_of_log(context: Context, handler: Handler, pod: Body) -> Begin | None:
     """The lines of a running container that are read first; None after an error."""
-    since = _selection(handler).since
+    since = _selection_of(handler).since
     if not isinstance(since, Callback):
         return since
     situation = pod_situation(context, handler, pod)
@@ -163,7 +163,7 @@ def _begin(context: Context, handler: Handler, pod: Body) -> Begin | None:
         return None
 
 
-def _show(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> None:
+def _show_pod(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> None:
     """Take in another version of the pod."""
     after = shown(stream, wanted.container, pod)._replace(is_gone=False)
     ids = tuple(each.id for each in wanted.handlers)
@@ -172,36 +172,36 @@ def _show(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> No
         if after.is_open:  # the open one serves the handlers before
             after = after._replace(phase=LogPhase.WAITING, due=context.now.mono)
     if is_lost(stream, after):
-        _take(context, stream, stream.rest)
-        _say_lost(context, stream)
+        _take_lines(context, stream, stream.rest)
+        _warn_lost_end(context, stream)
     if stream.is_open and not after.is_open:
         context.emit(CloseStream(stream.id))
     if after.phase is LogPhase.WAITING and after != stream._replace(body=pod):
-        _wait(context, after)
+        _wait_for_log(context, after)
     else:
         context.read(context.logs.put(after))
 
 
-def _say_lost(context: Context, stream: LogStream, why: str = "") -> None:
+def _warn_lost_end(context: Context, stream: LogStream, why: str = "") -> None:
     why = why or "kubelet keeps it no more"
     what = f"the end of a log of container {stream.key.container} is lost"
     context.say("warning", f"{what}: {why}")
 
 
-def _wait(context: Context, stream: LogStream) -> None:
+def _wait_for_log(context: Context, stream: LogStream) -> None:
     context.read(context.logs.waits(stream))
 
 
-def _close(context: Context, stream: LogStream) -> None:
+def _close_stream(context: Context, stream: LogStream) -> None:
     if stream.is_open:
         context.emit(CloseStream(stream.id))
     context.read(context.logs.drop(stream))
 
 
-def _leave(context: Context, stream: LogStream) -> None:
+def _leave_stream(context: Context, stream: LogStream) -> None:
     if not stream.is_open:
-        _take(context, stream, stream.rest)
-        _close(context, stream)
+        _take_lines(context, stream, stream.rest)
+        _close_stream(context, stream)
     elif not stream.is_gone:
         until = context.now.mono + LAST_SECONDS
         context.read(context.logs.put(stream._replace(is_gone=True, due=until)))
@@ -214,18 +214,22 @@ def _leave(context: Context, stream: LogStream) -> None:
 def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
     """Take lines in; drop lines that `when=` declines."""
     if found.remark:
-        stream = _warned(context, stream, "remark", f"kubelet says: {found.remark}")
+        stream = _warn_once_per_log(
+            context, stream, "remark", f"kubelet says: {found.remark}"
+        )
     if found.cut:
         limit = context.settings.log_line_bytes
         text = f"lines are cut behind {limit} bytes (log_line_bytes)"
-        stream = _warned(context, stream, "cut", text)
-    stream = _told_of_dropped(context, marked(stream, found.mark), found.dropped)
-    _take(context, stream, found.lines)
+        stream = _warn_once_per_log(context, stream, "cut", text)
+    stream = _count_dropped_lines(context, marked(stream, found.mark), found.dropped)
+    _take_lines(context, stream, found.lines)
     context.read(context.logs.put(stream._replace(is_held=True)))
     go_on(context)
 
 
-def _warned(context: Context, stream: LogStream, sort: str, text: str) -> LogStream:
+def _warn_once_per_log(
+    context: Context, stream: LogStream, sort: str, text: str
+) -> LogStream:
     """Return the stream after a warning, given once for each log and sort."""
     if sort in stream.warned:
         return stream
@@ -233,12 +237,14 @@ def _warned(context: Context, stream: LogStream, sort: str, text: str) -> LogStr
     return stream._replace(warned=stream.warned | {sort})
 
 
-def _take(context: Context, stream: LogStream, lines: Iterable[LogLine]) -> None:
+def _take_lines(context: Context, stream: LogStream, lines: Iterable[LogLine]) -> None:
     """Let lines wait for their handlers."""
     record = context.record
     if record is None or not context.is_served:
         return
-    fresh = wanted_events(context, record, _events(context, record, stream, lines))
+    fresh = wanted_events(
+        context, record, _events_of_lines(context, record, stream, lines)
+    )
     if fresh:
         work = record.work or IDLE
         work = work._replace(pending_events=(*work.pending_events, *fresh))
@@ -246,7 +252,7 @@ def _take(context: Context, stream: LogStream, lines: Iterable[LogLine]) -> None
         context.due()
 
 
-def _events(
+def _events_of_lines(
     context: Context,
     record: ObjectRecord,
     stream: LogStream,
@@ -270,7 +276,7 @@ def go_on(context: Context) -> None:
     may_read = takes_more(context)
     for stream in streams:
         if stream.is_gone and stream.due <= context.now.mono:
-            _close(context, stream)
+            _close_stream(context, stream)
         elif stream.is_held and may_read:
             context.emit(MoreLines(stream.id))
             context.read(context.logs.put(stream._replace(is_held=False)))
@@ -284,7 +290,7 @@ def takes_more(context: Context) -> bool:
     return waiting < WAITING_LINES
 
 
-def _told_of_dropped(
+def _count_dropped_lines(
     context: Context, stream: LogStream, dropped: tuple[tuple[str, int], ...]
 ) -> LogStream:
     """Return the stream after lines beyond a rate, which fnop logs once a minute."""
@@ -305,7 +311,7 @@ def tell_dropped(context: Context, stream: LogStream) -> LogStream:
     for name, number in stream.dropped:
         handler = handlers.get(name)
         if handler is not None:
-            rate = f"{_selection(handler).rate:g}"
+            rate = f"{_selection_of(handler).rate:g}"
             context.say_of(
                 handler,
                 "warning",
@@ -320,17 +326,17 @@ def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
     if stream.dropped and context.is_served:
         stream = tell_dropped(context, stream)
     if stream.is_gone:
-        _take(context, stream, end.rest)
+        _take_lines(context, stream, end.rest)
         context.read(context.logs.drop(stream))
         context.due()
         return
     after = ended(stream, end, context.now, context.jitter())
     if end.reason == "eof" and is_finished(stream, after):
-        _take(context, stream, end.rest)
+        _take_lines(context, stream, end.rest)
         if end.place is not None and end.place.missing:
-            _say_lost(context, stream, end.message)
+            _warn_lost_end(context, stream, end.message)
     elif is_lost(stream, after):
-        _say_lost(context, stream, end.message)
+        _warn_lost_end(context, stream, end.message)
     if after.refusal and not stream.refusal:
         remedy = "grant the verb get on pods/log to this operator"
         context.warn_once(
@@ -343,4 +349,4 @@ def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
     if after.phase is LogPhase.FINISHED:
         context.read(context.logs.put(after))
     else:
-        _wait(context, after)
+        _wait_for_log(context, after)

@@ -58,7 +58,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     if record is not None and _is_of_another(record, type, body):
         if type == "DELETED":
             return  # the object has been replaced already
-        before = _replaced(context, record)
+        before = _drop_replaced(context, record)
         record = was = None
     if record is None:
         if type == "DELETED":
@@ -69,7 +69,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         record = _read_again(context, record, body)
     else:
         record = _refreshed(
-            context, _at_its_pace(context, record, body), stream, type, body
+            context, _without_pause(context, record, body), stream, type, body
         )
     if context.phase is Phase.STANDBY:
         record = record._replace(stale=True)
@@ -78,13 +78,13 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         record = record._replace(
             stale=False, work=None if work.is_over else work, unwritten=None
         )
-    record = _noted(record, stream, type, body)
+    record = _note_facts(record, stream, type, body)
     kind = context.kind
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
     if context.phase is Phase.SERVING:
         former = None if was is None else was.body
-        record = _shown(context, record, stream, type, body, former)
+        record = _show_to_handlers(context, record, stream, type, body, former)
     if kind.waits_for_idleness and _has_changed(was, body, kind):
         record = record._replace(changed=context.now.mono)
     context.put(record)
@@ -100,7 +100,7 @@ def _is_of_another(record: ObjectRecord, type: str | None, body: Body) -> bool:
     return is_back or record.body.uid != body.uid
 
 
-def _shown(
+def _show_to_handlers(
     context: Context,
     record: ObjectRecord,
     stream: Stream,
@@ -137,7 +137,7 @@ def _read_again(context: Context, record: ObjectRecord, body: Body) -> ObjectRec
     return aside(context, record._replace(body=body))
 
 
-def _noted(
+def _note_facts(
     record: ObjectRecord, stream: Stream, type: str | None, body: Body
 ) -> ObjectRecord:
     """Return the record with the facts that only this version shows."""
@@ -179,7 +179,7 @@ def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> 
         return True
     context.drop_tombstone()
     found = _first_sight(context, body, listed=False)._replace(memo=context.memo)
-    context.put(_doubted(context, vanished(context, found, looks=LOOKS_MAX)))
+    context.put(_with_live_read(context, vanished(context, found, looks=LOOKS_MAX)))
     return False
 
 
@@ -195,7 +195,7 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
     if unwritten is None:
         unwritten = _unwritten(context, record)
     elif fresh.stored != record.stored:
-        unwritten = _of_deletion(unwritten)
+        unwritten = _deletion_ends(unwritten)
     return fresh._replace(
         memo=record.memo,
         initial=record.initial,
@@ -235,7 +235,9 @@ def _unwritten(context: Context, record: ObjectRecord) -> Work:
         results |= each.results
     doubtful: set[str] = set()
     if work.writing is not None and work.writing.is_doubtful:
-        doubtful = {name for name, each in work.writing.patches if not _repeats(each)}
+        doubtful = {
+            name for name, each in work.writing.patches if not _is_repeatable(each)
+        }
     ends = {
         name: progress
         for name, progress in {**record.stored.progress, **work.progress}.items()
@@ -250,12 +252,12 @@ def _unwritten(context: Context, record: ObjectRecord) -> Work:
     )
 
 
-def _repeats(change: Patch | Transform) -> bool:
+def _is_repeatable(change: Patch | Transform) -> bool:
     """Whether a change that is made twice has the effect of making it once."""
     return isinstance(change, Patch) and not change.json
 
 
-def _of_deletion(work: Work) -> Work:
+def _deletion_ends(work: Work) -> Work:
     """The ends of deletion handlers alone: they concern the uid, whatever follows."""
     ends = {
         name: progress
@@ -265,7 +267,7 @@ def _of_deletion(work: Work) -> Work:
     return Work(progress=ends)
 
 
-def _replaced(context: Context, record: ObjectRecord) -> Work | None:
+def _drop_replaced(context: Context, record: ObjectRecord) -> Work | None:
     """Drop an object whose name another has taken, and return the work that is left.
 
     Event handlers still get the pending events, and the deletion.
@@ -294,7 +296,7 @@ def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
             seen = see(body, context.kind.observation)
             return ObjectRecord(body, Stored(seen), readable=False, initial=listed)
         case None:
-            return _predecessors(context, body, listed=listed)
+            return _record_of_predecessor(context, body, listed=listed)
         case _:
             observation = context.kind.observation
             return ObjectRecord(
@@ -302,7 +304,9 @@ def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
             )
 
 
-def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
+def _record_of_predecessor(
+    context: Context, body: Body, *, listed: bool
+) -> ObjectRecord:
     """Return the record of an object without our state, maybe with a predecessor's."""
     kopf = context.settings.predecessor
     if kopf is None:
@@ -337,7 +341,7 @@ def _refreshed(
         return record._replace(body=body, gone=True, expected=None)
     is_fresh = type is None and stream.begun > record.learned
     if record.vanished and not is_fresh:
-        return _doubted(context, record)
+        return _with_live_read(context, record)
     if is_behind(body.version, record.body.version) and not is_fresh:
         return record
     if body.version == record.body.version and not is_fresh:
@@ -357,7 +361,7 @@ def _refreshed(
     return record._replace(shown=versions)
 
 
-def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
+def _with_live_read(context: Context, record: ObjectRecord) -> ObjectRecord:
     """Return the record with a live read due: the watch shows a missing object."""
     expected = record.expected
     if expected is None or expected.looking:
@@ -365,7 +369,7 @@ def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
     return record._replace(expected=expected._replace(deadline=context.now.mono))
 
 
-def _at_its_pace(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
+def _without_pause(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     """Return the record without a pause, if another has changed it: no loop now."""
     if not (record.backoff.pace.is_loop or record.backoff.contention.is_loop):
         return record
@@ -414,7 +418,7 @@ def _with_pending_events(
     events = (
         PendingEvent(handler, type, each)
         for handler in kind.event_handlers
-        for each in _looked_at(handler, former, body)
+        for each in _versions_for_handler(handler, former, body)
     )
     fresh = wanted_events(context, record, events)
     if not fresh:
@@ -432,7 +436,9 @@ def _with_pending_events(
     return record._replace(work=work._replace(pending_events=pending_events))
 
 
-def _looked_at(handler: Handler, former: Body | None, body: Body) -> tuple[Body, ...]:
+def _versions_for_handler(
+    handler: Handler, former: Body | None, body: Body
+) -> tuple[Body, ...]:
     """The versions of an object that a handler of its events is called for.
 
     A mapping also gets the version before. The objects that it named must be reconciled

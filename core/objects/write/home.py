@@ -42,7 +42,7 @@ def homeless(
         context.warn_once(
             f"result {context.key.resource} {name}",
             f"the status of this kind has no place for the result of {name}; it is "
-            f"kept with the state, in {_named(home_of(context, record.body))}",
+            f"kept with the state, in {_name_place(home_of(context, record.body))}",
         )
     left = {k: v for k, v in writing.results.items() if k not in names}
     if not record.readable:
@@ -70,13 +70,13 @@ def falls_back(context: Context, place: Place, why: str) -> bool:
     if not places.quietly:
         context.warn_once(
             f"storage {context.key.resource}",
-            f"{why}: the state of this kind is kept in {_named(places.fallback)} "
-            f"and not in {_named(place)}",
+            f"{why}: the state of this kind is kept in {_name_place(places.fallback)} "
+            f"and not in {_name_place(place)}",
         )
     return True
 
 
-def _named(place: Place) -> str:
+def _name_place(place: Place) -> str:
     return ", ".join(
         f"the annotation {path[2]}" if path[0] == "metadata" else ".".join(path)
         for path in place.paths

@@ -86,7 +86,7 @@ def moved_progress(
     handler's own change like any other.
     """
     return {
-        name: _moved(progress, move)
+        name: _move_progress(progress, move)
         if (move := _move_of(kind, moves, name))
         else progress
         for name, progress in all_progress.items()
@@ -119,9 +119,7 @@ def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
     change = work.change
     if change is not None:
         aims = {
-            name: _aim_moved(aim, move)
-            if (move := _move_of(kind, moves, name))
-            else aim
+            name: _move_aim(aim, move) if (move := _move_of(kind, moves, name)) else aim
             for name, aim in change.aims.items()
         }
         change = change._replace(aims=aims)
@@ -129,14 +127,14 @@ def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
         work=work._replace(
             change=change,
             progress=moved_progress(work.progress, kind, moves),
-            declared=_declared_moved(work, kind, moves),
+            declared=_move_declared(work, kind, moves),
         )
     )
 
 
-def _declared_moved(work: Work, kind: Kind, moves: Moves) -> Mapping[str, Declared]:
+def _move_declared(work: Work, kind: Kind, moves: Moves) -> Mapping[str, Declared]:
     return {
-        name: Declared(_aim_moved(each.aim, move), each.children)
+        name: Declared(_move_aim(each.aim, move), each.children)
         if (move := _move_of(kind, moves, name))
         else each
         for name, each in work.declared.items()
@@ -154,17 +152,17 @@ def _handler_of(kind: Kind, name: str) -> Handler | None:
     return handlers.get(declarer_of(name, handlers))
 
 
-def _aim_moved(aim: str, move: tuple[str, str]) -> str:
+def _move_aim(aim: str, move: tuple[str, str]) -> str:
     reason, _, observed = aim.partition(":")
     return f"{reason}:{move[1]}" if observed == move[0] else aim
 
 
-def _moved(progress: Progress, move: tuple[str, str]) -> Progress:
+def _move_progress(progress: Progress, move: tuple[str, str]) -> Progress:
     was, now = move
     if progress.has_succeeded:
-        return progress._replace(aim=_aim_moved(progress.aim, move))
+        return progress._replace(aim=_move_aim(progress.aim, move))
     return progress._replace(
-        aim=_aim_moved(progress.aim, move),
+        aim=_move_aim(progress.aim, move),
         acted=now if progress.acted == was else progress.acted,
         handled=now if progress.handled == was else progress.handled,
     )
@@ -214,7 +212,7 @@ def changed_fields(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
     """The fields that differ in two states for handlers of changes, as pointers."""
     hidden, own = kind.observation.hidden, kind.observation.own
     was, now = essence_of(before, hidden), essence_of(after, hidden)
-    found = [pointer(path) for path in _leaves(difference(was, now), ())]
+    found = [pointer(path) for path in _paths_of_leaves(difference(was, now), ())]
     for path in kind.observation.scopes:
         if path[:1] == ("status",):
             one, other = (observed_at(each, path, own) for each in (before, after))
@@ -273,17 +271,17 @@ def _touched(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
     """All fields that differ in two states, except for the operator's own."""
     return tuple(
         pointer(path)
-        for path in _leaves(difference(before.data, after.data), ())
+        for path in _paths_of_leaves(difference(before.data, after.data), ())
         if not (path[0] == "metadata" and path[1:2] and path[1] in _OF_ANY_WRITE)
         and not any(path[: len(own)] == own for own in kind.observation.own)
         and not is_state(after.at(path) or before.at(path))
     )
 
 
-def _leaves(change: Mapping[str, Any], path: Path) -> Iterator[Path]:
+def _paths_of_leaves(change: Mapping[str, Any], path: Path) -> Iterator[Path]:
     for key, value in change.items():
         if isinstance(value, Mapping) and value:
-            yield from _leaves(value, (*path, key))
+            yield from _paths_of_leaves(value, (*path, key))
         else:
             yield (*path, key)
 

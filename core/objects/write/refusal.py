@@ -84,11 +84,11 @@ def judge_refusal(
         final = True  # as it is, it is too large for the next try as well
     match authors_at(writing, writing.endpoint, split=split):
         case ():
-            return _unsaved(context, record, writing, message)
+            return _keep_in_process(context, record, writing, message)
         case (author,):
-            return _blame(context, record, writing, author, message, final)
+            return _fail_author(context, record, writing, author, message, final)
         case authors:
-            return _one_by_one(record, writing, authors)
+            return _write_one_by_one(record, writing, authors)
 
 
 def _drops_condition(context: Context, writing: Writing) -> bool:
@@ -116,7 +116,7 @@ def _moves_state(context: Context, record: ObjectRecord, writing: Writing) -> bo
     return falls_back(context, place, "the API server refuses it")
 
 
-def _unsaved(
+def _keep_in_process(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> AfterRefusal:
     """End the write; keep a refused state in this process, and try again later."""
@@ -133,7 +133,7 @@ def _unsaved(
     return Done(kept, writing._replace(after=None))
 
 
-def _one_by_one(
+def _write_one_by_one(
     record: ObjectRecord, writing: Writing, authors: tuple[str, ...]
 ) -> AfterRefusal:
     """Write each author's changes alone: only the guilty author fails."""
@@ -147,7 +147,7 @@ def _one_by_one(
     return Send(record, parts[0]._replace(then=tuple(parts[1:])))
 
 
-def _blame(
+def _fail_author(
     context: Context,
     record: ObjectRecord,
     writing: Writing,
@@ -175,7 +175,7 @@ def _blame(
     if level is not None and author in record.reconcilers:
         record = _blamed_reconciler(context, record, level, message, final)
     elif handler is not None and author in work.progress:
-        judged = _blamed(context, record, handler, message, final)
+        judged = _progress_after_blame(context, record, handler, message, final)
         work = work._replace(progress={**work.progress, author: judged})
         record = record._replace(work=work)
     else:
@@ -185,7 +185,7 @@ def _blame(
     return Done(record, ended)
 
 
-def _blamed(
+def _progress_after_blame(
     context: Context, record: ObjectRecord, handler: Handler, message: str, final: bool
 ) -> Progress:
     work = record.work

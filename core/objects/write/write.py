@@ -94,7 +94,7 @@ def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> Non
         elif writing.finalizer == Duty.REMOVE.value and not writing.ends:
             _tell_of_former(context, record)
         writing = housed(context, record, writing)
-    _send(context, record, writing)
+    _send_request(context, record, writing)
 
 
 def _without(record: ObjectRecord, writing: Writing) -> ObjectRecord:
@@ -127,11 +127,11 @@ def _in_order(context: Context, writing: Writing) -> Writing:
     others = (*kind.log_handlers, *kind.background, *kind.changes)
     handlers = (*kind.event_handlers, *others)
     order = {each.id: at for at, each in enumerate(handlers)}
-    patches = sorted(writing.patches, key=lambda patch: _place(order, patch[0]))
+    patches = sorted(writing.patches, key=lambda patch: _position_of(order, patch[0]))
     return writing._replace(patches=tuple(patches))
 
 
-def _place(order: Mapping[str, int], name: str) -> int:
+def _position_of(order: Mapping[str, int], name: str) -> int:
     """The position of a handler; for a sub-handler, its declarer's position."""
     return order.get(declarer_of(name, order), len(order))
 
@@ -154,10 +154,10 @@ def _warn_collisions(context: Context, writing: Writing) -> None:
         so_far = applied(merge, so_far)
 
 
-def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
+def _send_request(context: Context, record: ObjectRecord, writing: Writing) -> None:
     """Send the next request of a write, unless another process may lead."""
     if record.stale:
-        _put(context, record, writing)
+        _put_writing(context, record, writing)
         context.due()
         return
     resource = context.kind.resource
@@ -166,11 +166,11 @@ def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
     ticket = ForWrite(context.key, ", ".join(authors))
     if writing.looking:
         number = read_live(context, ticket)
-        _put(context, record, writing._replace(id=number, due=None))
+        _put_writing(context, record, writing._replace(id=number, due=None))
         return
     found = _request_for(context, record, writing)
     if not isinstance(found, NextWrite):
-        _go_on(context, found)
+        _react_to_refusal(context, found)
         return
     endpoint, patch, more = found
     tell_writing(context, endpoint, patch, authors)
@@ -179,10 +179,10 @@ def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
     sent = writing._replace(
         id=number, due=None, endpoint=endpoint, more=more, base=record.body, asked=patch
     )
-    _put(context, record, sent)
+    _put_writing(context, record, sent)
 
 
-def _restated(
+def _state_for_result(
     context: Context, record: ObjectRecord, writing: Writing, after: Stored, made: Body
 ) -> Stored:
     """The state to store, for the object as its authors' changes make it."""
@@ -193,7 +193,9 @@ def _restated(
     return with_undoing(kind, moved, record.body, made) if writing.ends else moved
 
 
-def _put(context: Context, record: ObjectRecord, writing: Writing | None) -> None:
+def _put_writing(
+    context: Context, record: ObjectRecord, writing: Writing | None
+) -> None:
     work = (record.work or IDLE)._replace(writing=writing)
     kept = record._replace(work=None if work.is_over else work)
     context.put(kept)
@@ -217,12 +219,12 @@ def _request_for(
             conditions=takes_conditions(context),
             own=own_conditions(context),
             schema=context.kind.status,
-            restated=lambda after, made: _restated(
+            restated=lambda after, made: _state_for_result(
                 context, record, writing, after, made
             ),
         )
     except ValueError as problem:
-        return _too_long(context, record, writing, str(problem))
+        return _write_digests_only(context, record, writing, str(problem))
     except StorageFailed as problem:
         falls_back(context, place, f"the storage has failed with {problem}")
         return Send(record, writing)
@@ -232,18 +234,18 @@ def _request_for(
     return Done(record, writing) if found is None else found
 
 
-def _go_on(context: Context, what: AfterRefusal) -> None:
+def _react_to_refusal(context: Context, what: AfterRefusal) -> None:
     """Execute the reaction to a refusal."""
     match what:
         case Send(record, writing):
-            _send(context, record, writing)
+            _send_request(context, record, writing)
         case Later(record, writing, why):
-            _later(context, record, writing, why)
+            _retry_later(context, record, writing, why)
         case Done(record, writing):
-            _done(context, record, writing)
+            _end_writing(context, record, writing)
 
 
-def _too_long(
+def _write_digests_only(
     context: Context, record: ObjectRecord, writing: Writing, problem: str
 ) -> AfterRefusal:
     """Write only digests, since the state is too long to store.
@@ -261,10 +263,10 @@ def _too_long(
     return Send(record, writing._replace(after=least, memory=memory))
 
 
-def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
+def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> None:
     """End a write: its state is the stored state now."""
     if writing.then:
-        _send(context, record, writing.then[0]._replace(then=writing.then[1:]))
+        _send_request(context, record, writing.then[0]._replace(then=writing.then[1:]))
         return
     if writing.after is not None and record.backoff.unsaved_tries:
         record = record.backing_off(unsaved_until=0.0, unsaved_tries=0)
@@ -322,7 +324,7 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
             if isinstance(outcome, Missing):
                 context.rediscover()
             advice = getattr(outcome, "retry_after_seconds", None)
-            _later(context, record, writing, message_of(outcome), advice)
+            _retry_later(context, record, writing, message_of(outcome), advice)
 
 
 def _taken(
@@ -333,11 +335,11 @@ def _taken(
         case Applied(object=dict() as found):
             _answered(context, record, writing, Body(found))
         case Missing(message=message):
-            _missing(context, record, writing, message)
+            _process_missing(context, record, writing, message)
         case Refused(message=message):
-            _go_on(context, refused(context, record, writing, message))
+            _react_to_refusal(context, refused(context, record, writing, message))
         case _:
-            _later(
+            _retry_later(
                 context, record, writing, f"an unexpected answer: {type_name(outcome)}"
             )
 
@@ -352,10 +354,10 @@ def _answered(
     record = shown(context, record, body)
     if not writing.looking or (writing.doubted and _has_landed(writing, body)):
         done = writing._replace(looking=False, doubted=False)
-        _written(context, record, done, body)
+        _verify_part(context, record, done, body)
     else:
         fresh = writing._replace(looking=False, doubted=False)
-        _send(context, record, fresh)
+        _send_request(context, record, fresh)
 
 
 def _has_landed(writing: Writing, body: Body) -> bool:
@@ -372,7 +374,7 @@ def _has_landed(writing: Writing, body: Body) -> bool:
     return shows(base.data, made, body.data)
 
 
-def _written(
+def _verify_part(
     context: Context, record: ObjectRecord, writing: Writing, body: Body
 ) -> None:
     """Verify the part that one endpoint has taken, and continue with the rest."""
@@ -396,15 +398,15 @@ def _written(
         writing = homeless(context, record, writing, lost)
     if moves or (of_status and lost):
         # The main endpoint gets more than it was sent before.
-        _send(context, record, writing._replace(sent=writing.sent - {""}))
+        _send_request(context, record, writing._replace(sent=writing.sent - {""}))
     elif writing.more:
-        _send(context, record, writing)
+        _send_request(context, record, writing)
     elif raised and "status" in writing.sent:
         # The condition was already written, with the previous generation.
         rest = writing._replace(patches=(), results={}, sent=frozenset())
-        _send(context, record, rest)
+        _send_request(context, record, rest)
     else:
-        _done(context, record, writing)
+        _end_writing(context, record, writing)
 
 
 def _taken_by(writing: Writing, *, split: bool) -> Writing:
@@ -423,12 +425,12 @@ def _look_again(
     if is_worth_logging(writing.tries, first=5):
         _warn_unwritten(context, message)
     if writing.tries <= _QUICK_TRIES:
-        _send(context, record, writing)
+        _send_request(context, record, writing)
     else:
-        _wait(context, record, writing)
+        _wait_for_retry(context, record, writing)
 
 
-def _later(
+def _retry_later(
     context: Context,
     record: ObjectRecord,
     writing: Writing,
@@ -438,7 +440,7 @@ def _later(
     writing = writing._replace(tries=writing.tries + 1)
     if is_worth_logging(writing.tries):
         _warn_unwritten(context, message)
-    _wait(context, record, writing, advice)
+    _wait_for_retry(context, record, writing, advice)
 
 
 def _warn_unwritten(context: Context, message: str) -> None:
@@ -446,7 +448,7 @@ def _warn_unwritten(context: Context, message: str) -> None:
     context.say("warning", line)
 
 
-def _wait(
+def _wait_for_retry(
     context: Context,
     record: ObjectRecord,
     writing: Writing,
@@ -454,11 +456,11 @@ def _wait(
 ) -> None:
     pause = heeding(advice, backoff_seconds(writing.tries, context.jitter()))
     due = context.now.mono + pause
-    _put(context, record, writing._replace(due=due))
+    _put_writing(context, record, writing._replace(due=due))
     context.due(due)
 
 
-def _missing(
+def _process_missing(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> None:
     """Read live: the object is gone, or its kind no longer has a status subresource."""
@@ -478,5 +480,5 @@ def _await_end(context: Context, record: ObjectRecord, writing: Writing) -> None
     """
     waiting = writing._replace(looking=True, due=context.now.mono)
     looks = record.expected.looks if record.vanished and record.expected else 0
-    _put(context, vanished(context, record, looks=looks), waiting)
+    _put_writing(context, vanished(context, record, looks=looks), waiting)
     context.due()
