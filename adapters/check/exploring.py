@@ -246,7 +246,7 @@ def checks(
 
     settings = settings_for(settings, leader_elect=leader_elect)
     program = Program(handlers_of(operator), settings)
-    with _told():
+    with _fail_with_sentence():
         module = None if script is None else module_of_file(script)
         manifests = [*manifests_in(crds), *manifests_in(objects)]
         stored: list[dict[str, Any]] = []
@@ -265,7 +265,7 @@ def checks(
             calls=_models(calls, module),
             module=module,
         )
-        before = _former(former, settings)
+        before = _former_program(former, settings)
         cases = [each._replace(former=before) for each in cases]
         if rivals is not None:
             cases = [each._replace(rivals=rivals) for each in cases]
@@ -275,11 +275,13 @@ def checks(
         for campaign in campaigns:
             campaign.explorers, _ = sound(campaign.explorers)
             if campaign.explorers:
-                found += _spread(campaign, budget, special)
+                found += _check_each_sort(campaign, budget, special)
     return found
 
 
-def _spread(campaign: Campaign, budget: int | None, special: bool) -> Iterator[Check]:
+def _check_each_sort(
+    campaign: Campaign, budget: int | None, special: bool
+) -> Iterator[Check]:
     """Yield a check for each sort of fault among the schedules of one case."""
     sorts: dict[str, list[Task]] = {}
     for task in campaign.tasks()[:budget]:
@@ -315,7 +317,7 @@ class Check:
 
     def __call__(self) -> None:
         """Try its schedules. Raises `AssertionError` if a property is violated."""
-        with _told():
+        with _fail_with_sentence():
             results = self._campaign.run(self.tasks)
         report = self._campaign.report(results, self.tasks)
         Exploration(self.case, report, special=True, is_part=True).must()
@@ -367,7 +369,7 @@ def explore(
             "explore('operator.py', create(claim))"
         )
     settings = settings_for(settings, leader_elect=leader_elect)
-    with _told():
+    with _fail_with_sentence():
         module = None if script is None else module_of_file(script)
         given = [*manifests_in(objects)]
         definitions = [*manifests_in(crds)]
@@ -386,7 +388,9 @@ def explore(
             _models(calls, module),
             namespace=namespace,
         )
-        case = case._replace(**heeded_in(module), former=_former(former, settings))
+        case = case._replace(
+            **heeded_in(module), former=_former_program(former, settings)
+        )
         if rivals is not None:
             case = case._replace(rivals=rivals)
         campaign = Campaign([case], Options(depth=depth, budget=budget))
@@ -397,7 +401,7 @@ def explore(
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _fail_with_sentence() -> Iterator[None]:
     """Fail the test with the sentence alone if something cannot be checked."""
     try:
         yield
@@ -417,7 +421,7 @@ def _models(
     return models_for({**models_in(module), **(calls or {})})
 
 
-def _former(operator: Any, settings: Settings) -> Program | None:
+def _former_program(operator: Any, settings: Settings) -> Program | None:
     from fnop.adapters.testing.simulating import handlers_of
 
     return None if operator is None else Program(handlers_of(operator), settings)

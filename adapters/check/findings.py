@@ -36,18 +36,20 @@ class Findings:
             if failure.violation.property == "pure":  # needs two processes
                 yield Shown(explorer.case, failure, number)
                 continue
-            explorer, smaller = self._shrunk(explorer, failure)
+            explorer, smaller = self._shrink_failure(explorer, failure)
             same = smaller.violation.property, *smaller.violation.details
             if len(same) > 1 and same in told:
                 continue  # another site shows the same
             told.add(same)
             files = self._folder.saved(explorer, smaller)
             left -= {_sentence(failure.violation), _sentence(smaller.violation)}
-            beside = self._beside(explorer, smaller, left)
+            beside = self._other_violations(explorer, smaller, left)
             left -= {*map(_sentence, beside)}
             yield Shown(explorer.case, smaller, number, *files, beside)
 
-    def _shrunk(self, explorer: Explorer, failure: Failure) -> tuple[Explorer, Failure]:
+    def _shrink_failure(
+        self, explorer: Explorer, failure: Failure
+    ) -> tuple[Explorer, Failure]:
         """Return the smallest failure found within the limits, with its story."""
         limits, name = self._limits, failure.violation.property
         if limits.may_shrink():
@@ -64,7 +66,7 @@ class Findings:
             failure = with_story(explorer, failure)
         return explorer, failure
 
-    def _beside(
+    def _other_violations(
         self, explorer: Explorer, shown: Failure, left: Container[tuple[str, str]]
     ) -> tuple[Violation, ...]:
         """Return the other failures of this run that are not shown yet."""

@@ -83,7 +83,9 @@ class Folder:
 
     def _is_of_this_call(self, record: Mapping[str, Any]) -> bool:
         """Whether its call had the operator's files and options of this call."""
-        return all(_same(name, record.get(name), self._call[name]) for name in _CALL)
+        return all(
+            _is_same_value(name, record.get(name), self._call[name]) for name in _CALL
+        )
 
     def changed(self, handlers: tuple[Handler, ...]) -> frozenset[str]:
         """Return the ids of handlers whose code has changed since the last call.
@@ -111,7 +113,7 @@ class Folder:
             part.write_bytes(orjson.dumps(all, option=PRETTY))
             part.replace(file)  # atomically: another shard may read it
 
-        self._written(self._digests, write)
+        self._write_file(self._digests, write)
 
     # ------------------------------------------------------------------- writing
 
@@ -128,12 +130,12 @@ class Folder:
         def write(file: Path) -> None:
             write_failure(file, explorer, failure, record, self._limits.has_time)
 
-        found = self._written(self._path / name, write)
+        found = self._write_file(self._path / name, write)
         if not found or not failure.schedule:
             return found, ""
-        return found, self._benign(explorer.case)
+        return found, self._write_benign(explorer.case)
 
-    def _benign(self, case: Case) -> str:
+    def _write_benign(self, case: Case) -> str:
         """Write the recording of a case's run without faults, once.
 
         Returns its file, or "".
@@ -143,10 +145,12 @@ class Folder:
         own = file.stem.rpartition("-")[2]
         file = next(iter(sorted(self._path.glob(f"benign-*-{own}.fnop"))), file)
         if file not in self._benigns:
-            self._benigns[file] = self._written(file, partial(write_benign, case=case))
+            self._benigns[file] = self._write_file(
+                file, partial(write_benign, case=case)
+            )
         return self._benigns[file]
 
-    def _written(self, file: Path, write: Callable[[Path], None]) -> str:
+    def _write_file(self, file: Path, write: Callable[[Path], None]) -> str:
         """Write a whole file, or nothing; return its name, or ""."""
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -166,16 +170,16 @@ class Folder:
 _CALL = (*_PATHS, "name", "answers", "leader_elect")
 
 
-def _same(name: str, found: Any, given: Any) -> bool:
+def _is_same_value(name: str, found: Any, given: Any) -> bool:
     if name in _PATHS:
-        return _resolved(found) == _resolved(given)
+        return _resolved_paths(found) == _resolved_paths(given)
     texts = {
         orjson.dumps(e or None, option=orjson.OPT_SORT_KEYS) for e in (found, given)
     }
     return len(texts) == 1
 
 
-def _resolved(found: Any) -> list[str]:
+def _resolved_paths(found: Any) -> list[str]:
     several = found if isinstance(found, (list, tuple)) else [found]
     return [str(Path(str(each)).resolve()) for each in several if each]
 

@@ -75,7 +75,7 @@ def incident_test(
         names=", ".join(sorted(names)),
         definitions=literal([*incident.definitions]),
         restored=literal([*incident.restored]),
-        expected=literal([*_expected(incident, manager, derived)]),
+        expected=literal([*_expected_objects(incident, manager, derived)]),
         operator=repr(paths[0] if len(paths) == 1 else [*paths]),
         start=start_source(incident.start),
         more="".join(
@@ -116,7 +116,7 @@ def answers_to_json(incident: Incident) -> dict[str, list[Any]]:
     }
 
 
-def _expected(
+def _expected_objects(
     incident: Incident, manager: str, derived: Container[str]
 ) -> Iterator[dict[str, Any]]:
     begun = {Place.of(each) for each in incident.restored}
@@ -144,13 +144,13 @@ def _body(incident: Incident) -> Iterator[str]:
         yield "sim.settle()"
     yield "assert sim.settled, sim.unsettled"
     yield "sim.must_have(EXPECTED)"
-    for place in _gone(incident):
+    for place in _missing_places(incident):
         group = place.api_version.rpartition("/")[0]
         where = f"{place.kind.lower()}.{group}".rstrip(".") + f"/{place.name}"
         more = f", namespace={place.namespace!r}" if place.namespace else ""
         yield f"assert sim.get({where!r}{more}) is None"
 
 
-def _gone(incident: Incident) -> list[Place]:
+def _missing_places(incident: Incident) -> list[Place]:
     begun = (Place.of(each) for each in incident.restored)
     return [each for each in begun if each not in incident.end]

@@ -35,7 +35,7 @@ class Outlook:
         tasks: Sequence[Task],
         limits: Limits,
         jobs: int = 1,
-        played: Callable[[Explorer], object] = lambda explorer: _played(explorer),
+        played: Callable[[Explorer], object] = lambda explorer: _play_half(explorer),
     ) -> None:
         self._campaign, self._limits, self._jobs = campaign, limits, jobs
         self._played = played
@@ -90,7 +90,7 @@ class Outlook:
         return took * turns / self._jobs
 
 
-def _played(explorer: Explorer) -> object:
+def _play_half(explorer: Explorer) -> object:
     """Play the second half of a script, without faults, and judge it.
 
     On average, a fault strikes in the middle of a script.

@@ -21,11 +21,11 @@ def must_be_writable(options: Mapping[str, Any]) -> None:
     The default folder of `--save` is not tested, as the user has not named it. A check
     without failures does not need it, even if nothing can be written there.
     """
-    for option, path, reason in _hindrances(options):
+    for option, path, reason in _unwritable_places(options):
         fail(f"{option} {path} cannot be written: {reason}", EXIT_USAGE)
 
 
-def _hindrances(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _unwritable_places(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield the options whose places cannot be written to, with the reasons."""
     file = options["junit"]
     if file and (reason := _file_reason(Path(file))):

@@ -51,7 +51,7 @@ def write_failure(
 
     Its header is `record`. Raises `OSError`.
     """
-    case = _traced(explorer.case)
+    case = _with_traces(explorer.case)
 
     def redaction() -> Redaction:
         return Redaction(_NO_SECRET, case.program)
@@ -70,12 +70,12 @@ def place_of_benign(folder: Path, case: Case) -> Path:
 
 def write_benign(file: Path, case: Case) -> None:
     """Write the run of a case without faults as a recording. Raises `OSError`."""
-    case = _traced(case)
+    case = _with_traces(case)
     _, steps, _ = happened(case, (), Redaction(_NO_SECRET, case.program))
     _write(file, case.program, steps, {})
 
 
-def _traced(case: Case) -> Case:
+def _with_traces(case: Case) -> Case:
     handlers, settings = case.program.handlers, case.program.settings
     return case._replace(program=Program(handlers, settings.replace(traces=True)))
 

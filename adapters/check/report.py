@@ -102,7 +102,7 @@ def as_lines(report: Report, shown: Sequence[Shown]) -> Iterator[str]:
         yield f"{further} of failures, of the same end or not shown: see -o json"
         yield ""
     yield _summary(report)
-    yield from _unexplored(report)
+    yield from _limit_lines(report)
 
 
 _VERDICTS = {
@@ -194,7 +194,7 @@ def _summary(report: Report) -> str:
     return f"{head}: no property is violated{unsure}"
 
 
-def _unexplored(report: Report) -> Iterator[str]:
+def _limit_lines(report: Report) -> Iterator[str]:
     """The limits of the search, so that a pass does not claim more than it shows."""
     if report.missing:
         numbers = ", ".join(map(str, report.missing))
@@ -208,7 +208,7 @@ def _unexplored(report: Report) -> Iterator[str]:
             f"not end ({why})"
         )
     if report.cut:
-        yield _left(report)
+        yield _untried_sentence(report)
     if report.unknown:
         unknown = number_of(report.unknown, "schedule")
         yield f"unknown: {unknown} whose fault did not come about"
@@ -222,7 +222,7 @@ def _unexplored(report: Report) -> Iterator[str]:
         yield f"in doubt: {alarms} that another seed did not show, such as {first}"
 
 
-def _left(report: Report) -> str:
+def _untried_sentence(report: Report) -> str:
     """The sentence about what was not tried, and why."""
     why = " and ".join(CAUSES[each] for each in report.cut)
     if report.left:

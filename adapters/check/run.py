@@ -109,7 +109,7 @@ class Checking:
         with onlooker():
             tasks = campaign.tasks(self._folder.changed(self._handlers))
         with ExitStack() as stack, self.limits.interruptible():
-            other = self._in_another_order(stack)
+            other = self._start_other_order(stack)
             # While the processes are being ended, a signal must not interrupt that.
             with self.limits.ceiling(again=self.options["jobs"] == 1):
                 self._try(campaign, tasks, other)
@@ -246,7 +246,7 @@ class Checking:
                 return
         self.limits.say("the run under another hash seed has taken too long")
 
-    def _in_another_order(self, stack: ExitStack) -> OtherOrder | None:
+    def _start_other_order(self, stack: ExitStack) -> OtherOrder | None:
         """The benign runs under another hash seed, if they are to be judged."""
         is_wanted = "pure" in self._extent.properties and self._is_own
         is_wanted = is_wanted and not self.options["fast"]

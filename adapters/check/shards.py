@@ -87,12 +87,12 @@ def identity_of(
         "the operator's files": [Path(each).name for each in paths],
         "the handlers' code": {"python": PYTHON, **digests_of(handlers)},
         "scripts or manifests": worlds,
-        **{words: _plain(options.get(name)) for name, words in _OPTIONS.items()},
+        **{words: _plain_value(options.get(name)) for name, words in _OPTIONS.items()},
         **{words: _contents(options[name]) for name, words in _FILES.items()},
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return sorted(value) if isinstance(value, (tuple, frozenset)) else value
 
 
@@ -210,7 +210,7 @@ def _part(file: Path) -> Part:
 def _part_of(name: str, found: Mapping[str, Any]) -> Part:
     if found["fnop check"] != 2:
         raise ValueError
-    shown = [_shown(each) for each in found["shown"]]
+    shown = [_shown_from_json(each) for each in found["shown"]]
     places = {str(id): (str(file), int(n)) for id, (file, n) in found["places"].items()}
     return Part(
         name,
@@ -256,7 +256,7 @@ def _failure(found: Mapping[str, Any]) -> Failure:
     return Failure(found["script"], schedule, violation, bool(found["special"]))
 
 
-def _shown(found: Mapping[str, Any]) -> Shown:
+def _shown_from_json(found: Mapping[str, Any]) -> Shown:
     script = script_from_json(found["actions"])
     case = Case(Program((), Settings()), script=script, name=found["script"])
     beside = tuple(

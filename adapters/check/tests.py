@@ -58,7 +58,7 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
     names |= {"models"} if record.get("models") or record.get("models of") else set()
     names |= {"Recorded"} if record.get("answers") and "models" not in names else set()
     names |= {each["pace"] for each in actions if each["do"] == "pace"} | {"near"}
-    files = [_near(each) for each in operator]
+    files = [_near_call(each) for each in operator]
     head = _HEAD.format(
         property=record["property"],
         message=record["message"],
@@ -78,7 +78,7 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
     return head + "".join(lines) + end
 
 
-def _near(file: Any) -> str:
+def _near_call(file: Any) -> str:
     """The call that finds a file from any place of the test."""
     return f"near(__file__, {str(file)!r})"
 
@@ -95,10 +95,10 @@ def _imports(record: Mapping[str, Any]) -> str:
 
 def _world(record: Mapping[str, Any]) -> Iterator[str]:
     """The further arguments of the world in which the failure was found."""
-    words = [*map(_near, record.get("models", ()))]
+    words = [*map(_near_call, record.get("models", ()))]
     script = record.get("models of")
     if script:
-        words.append(f"script={_near(script)}")
+        words.append(f"script={_near_call(script)}")
     if words:
         yield f"calls=models({', '.join(words)})"
     elif record.get("answers"):
@@ -107,9 +107,9 @@ def _world(record: Mapping[str, Any]) -> Iterator[str]:
         yield "restored=RESTORED"
         yield f"start={start_source(record['start'])}"
     if script:
-        yield f"script={_near(script)}"
+        yield f"script={_near_call(script)}"
     if record.get("former"):
-        yield f"former={_near(record['former'])}"
+        yield f"former={_near_call(record['former'])}"
     if record.get("name"):
         yield f"settings=fnop.Settings(operator={str(record['name'])!r})"
     if record.get("leader_elect"):
@@ -127,9 +127,9 @@ def action_call(found: Mapping[str, Any]) -> str:
     namespace = f", namespace={place!r}" if place else ""
     match found["do"]:
         case "apply":
-            return f"sim.apply({_indented(found['manifest'])})"
+            return f"sim.apply({_indent_literal(found['manifest'])})"
         case "edit":
-            changes = _indented(found["changes"])
+            changes = _indent_literal(found["changes"])
             return f"sim.edit({found['where']!r}{namespace}, **{changes})"
         case "delete":
             how = found.get("propagation")
@@ -150,7 +150,7 @@ def action_call(found: Mapping[str, Any]) -> str:
             return f"sim.pace({found['controller']!r}, {pace})"
 
 
-def _indented(value: Any) -> str:
+def _indent_literal(value: Any) -> str:
     return literal(value).replace("\n", "\n        ")
 
 

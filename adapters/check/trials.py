@@ -47,7 +47,7 @@ def in_processes(
     global _working  # for the copies
     _working = campaign, tasks
     try:
-        pool = multiprocessing.get_context("fork").Pool(jobs, _as_a_worker)
+        pool = multiprocessing.get_context("fork").Pool(jobs, _ignore_interrupts)
     # A system without fork, or without a place for semaphores (Linux: /dev/shm).
     except (ImportError, OSError, ValueError) as problem:
         warn(f"one process tries all schedules, for there can be no others: {problem}")
@@ -66,7 +66,7 @@ def onlooker() -> Onlooker:
     return Onlooker(warn, Machine.feed, PATIENCE_SECONDS)
 
 
-def _as_a_worker() -> None:
+def _ignore_interrupts() -> None:
     """Ignore SIGINT, so that only the first process answers signals.
 
     It ends its workers.

@@ -35,12 +35,12 @@ def harmless() -> Iterator[None]:
 
     An ignored signal would be ignored in subprocesses, too: so it has a handler.
     """
-    with _heard(lambda: None):
+    with _call_on_signal(lambda: None):
         yield
 
 
 @contextmanager
-def _heard(act: Callable[[], None]) -> Iterator[None]:
+def _call_on_signal(act: Callable[[], None]) -> Iterator[None]:
     """Let SIGUSR1 call a function, between any two instructions of the main thread."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "SIGUSR1"):  # Windows does not have it
@@ -72,7 +72,7 @@ class Asked:
     def in_loop(self) -> Iterator[None]:
         """Answer between the steps of the running event loop."""
         loop = asyncio.get_running_loop()
-        with _heard(lambda: _soon(loop, self.answer)):
+        with _call_on_signal(lambda: _call_in_loop(loop, self.answer)):
             yield
 
     def answer(self) -> None:
@@ -95,7 +95,7 @@ class Asked:
                 )
 
 
-def _soon(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
+def _call_in_loop(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(act)
 
@@ -112,7 +112,7 @@ class AskedInSimulation:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Handle the signal within the block; answer it at its end at the latest."""
-        with _heard(self._ask):
+        with _call_on_signal(self._ask):
             yield
         self._answer()
 

@@ -89,14 +89,14 @@ def gone_on(recording: Recording, program: Program, step: int, calls: Models) ->
     more = len(found.differences) - _DIFFERENCES_SHOWN
     if more > 0:
         echo(f"and {number_of(more, 'difference')} more")
-    for line in _concealed(found.concealed):
+    for line in _uncompared_fields(found.concealed):
         echo(line)
     if not found.differences and not found.unsettled:
         echo("the end is as recorded")
     return 1 if found.differences or found.unsettled else 0
 
 
-def _concealed(found: Sequence[Difference]) -> Iterator[str]:
+def _uncompared_fields(found: Sequence[Difference]) -> Iterator[str]:
     """The fields that cannot be compared, in a line."""
     if found:
         names = listed(f"{each.alias} {each.path}" for each in found)

@@ -203,7 +203,7 @@ async def _serve(manifests: Sequence[str], options: dict[str, Any]) -> None:
 
     clock = SystemClock()
     call = WebhookCaller(dict(map(_service, options["services"])))
-    host = Host(_beginning(manifests, options, clock.now().wall), clock, call)
+    host = Host(_initial_cluster(manifests, options, clock.now().wall), clock, call)
     found = _secrets(options, clock.now().wall) if options["tls"] else None
     server = HttpServer(host, _login(host, options))
     stopped = asyncio.Event()
@@ -235,7 +235,7 @@ def _why_not(options: dict[str, Any], problem: OSError) -> str:
     return f"cannot listen on {where}: {problem.strerror or problem}"
 
 
-def _beginning(
+def _initial_cluster(
     manifests: Sequence[str], options: dict[str, Any], now: float
 ) -> Cluster:
     """The cluster with the objects of the manifests."""
@@ -334,7 +334,7 @@ def _login(host: Any, options: dict[str, Any]) -> Any:
 
 
 def _announce(options: dict[str, Any], port: int, found: Secrets | None) -> None:
-    url = f"{'https' if found else 'http'}://{_named(options['host'])}:{port}"
+    url = f"{'https' if found else 'http'}://{_host_in_url(options['host'])}:{port}"
     path = options["kubeconfig"]
     if path is not None:
         admin = None if found is None else (found.authority.certificate, found.admin)
@@ -352,7 +352,7 @@ def _announce(options: dict[str, Any], port: int, found: Secrets | None) -> None
     sys.stdout.flush()
 
 
-def _named(host: str) -> str:
+def _host_in_url(host: str) -> str:
     """An address as URLs have it; a wildcard address is reached through loopback."""
     if host in ("0.0.0.0", ""):
         return "127.0.0.1"

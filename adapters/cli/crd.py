@@ -129,7 +129,7 @@ def _must_not_break(
         except ManifestProblem as problem:
             fail(str(problem))
     if live:
-        found += _live(definitions, options)
+        found += _breaks_of_live_objects(definitions, options)
     for name, text in found:
         echo(one_line(f"{name} {text}"))
     if found:
@@ -137,7 +137,7 @@ def _must_not_break(
         fail(f"{count} what exists; serve the former version beside a new one")
 
 
-def _live(
+def _breaks_of_live_objects(
     definitions: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     from fnop.adapters.definitions.crd_compatibility import breaks_of_live

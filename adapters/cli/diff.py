@@ -126,7 +126,7 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
     if not run.steps and not recording.problem:
         fail(f"{file} holds no steps, and nothing was compared", EXIT_INCOMPLETE)
     run.is_open = run.is_open or read.truncated
-    side = _side(file, header, run, truncated=read.truncated)
+    side = _side_of(file, header, run, truncated=read.truncated)
     return run, side._replace(damage=recording.problem)
 
 
@@ -145,7 +145,7 @@ def _check(file: str, header: dict[str, Any]) -> None:
         )
 
 
-def _side(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Side:
+def _side_of(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Side:
     from fnop.adapters.common.codes import Code
     from fnop.adapters.recordings.diff_report import Side
 

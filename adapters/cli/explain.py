@@ -87,7 +87,7 @@ def explain(
 
     Exit status: 0 when the object was read, 1 when not, 2 for a wrong call.
     """
-    kind, name = _named(words)
+    kind, name = _kind_and_name(words)
     try:
         given = Settings(options["name"] or "default")
         storages = tuple(map(storage_at, options["places"]))
@@ -116,7 +116,7 @@ def explain(
     _print(evidence, options)
 
 
-def _named(words: Sequence[str]) -> tuple[str, str]:
+def _kind_and_name(words: Sequence[str]) -> tuple[str, str]:
     """The kind and the name, of `KIND/NAME` or `KIND NAME`."""
     parts = words[0].split("/") if len(words) == 1 else [*words]
     if len(parts) != 2 or not all(parts) or "/" in "".join(parts):

@@ -61,7 +61,7 @@ def printed_test(
     told = _incident(excerpt, part)
     test = _test_of(recording, excerpt, told, paths, settings)
     if program is not None and _is_recorded(recording, program):
-        test = _passing(recording, part, program, excerpt, test, paths)
+        test = _find_passing_test(recording, part, program, excerpt, test, paths)
     for sentence in told.left_out:
         warn(f"left out {sentence}")
     if test.derived:
@@ -103,7 +103,7 @@ def _is_recorded(recording: Recording, program: Program) -> bool:
     return recorded.fnop == present.fnop and not present.others(recorded)
 
 
-def _passing(
+def _find_passing_test(
     recording: Recording,
     part: Part,
     program: Program,
@@ -184,7 +184,7 @@ def explored(
         warn(f"left out {sentence}")
     models = {
         function: Recorded(
-            (arguments, _given(outcome)) for arguments, outcome in pairs
+            (arguments, _value_of_outcome(outcome)) for arguments, outcome in pairs
         ).answer
         for function, pairs in incident.answers.items()
         if calls.get(function) is None
@@ -272,7 +272,7 @@ def _compare(excerpt: Excerpt, definitions: Sequence[dict[str, Any]]) -> None:
         warn(f"--crd defines {kinds}: the recording has none of it")
 
 
-def _given(outcome: Answer | Raised) -> Any:
+def _value_of_outcome(outcome: Answer | Raised) -> Any:
     """The answer of a function, or the exception that it has raised."""
     if isinstance(outcome, Answer):
         return thaw_json(outcome.value)

@@ -332,8 +332,8 @@ def run(
         traces=record is not None,
         wait_for_kinds=options["wait_for_kinds"],
     )
-    settings = _signing(settings, options["state_key_file"])
-    settings = _among_others(settings, simulated=bool(simulate), options=options)
+    settings = _settings_for_signing(settings, options["state_key_file"])
+    settings = _add_peering(settings, simulated=bool(simulate), options=options)
     if not simulate:
         settings = with_webhooks(settings, options)
     program = program_of(paths, module, settings)
@@ -433,14 +433,14 @@ def _settings(
         fail(str(problem), EXIT_USAGE)
 
 
-def _signing(settings: Settings, path: str | None) -> Settings:
+def _settings_for_signing(settings: Settings, path: str | None) -> Settings:
     try:
         return signing(settings, path)
     except ValueError as problem:
         fail(str(problem), EXIT_USAGE)
 
 
-def _among_others(
+def _add_peering(
     settings: Settings, *, simulated: bool, options: dict[str, Any]
 ) -> Settings:
     """Add peering and candidacy to the settings; neither in a simulation."""

@@ -87,7 +87,7 @@ def new(
         number = _make(names, folder, webhooks=webhooks)
     except OSError as problem:
         fail(f"{problem.filename or folder}: {problem.strerror or problem}")
-    for line in _told(names, folder, number):
+    for line in _next_steps(names, folder, number):
         echo(line)
 
 
@@ -148,7 +148,7 @@ def _output_of(command: tuple[str, ...], root: Path) -> str:
     return done.stdout
 
 
-def _told(names: Names, folder: Path, number: int) -> list[str]:
+def _next_steps(names: Names, folder: Path, number: int) -> list[str]:
     package = f"src/{names.package}"
     width = max(len(package), len("deploy"))
     return [

@@ -190,14 +190,16 @@ def olm(paths: Sequence[str], validate: str | None, **options: Any) -> None:
 
     study = study_with(wishes, quiet=options["quiet"])
     try:
-        files = made(study, wishes, _about(paths, wishes.account.name, options))
+        files = made(study, wishes, _about_package(paths, wishes.account.name, options))
     except BundleProblem as problem:
         fail(str(problem), EXIT_USAGE)
     _write(Path(options["output"]), files)
     sys.exit(_judged(files, options["output"]))
 
 
-def _about(paths: Sequence[str], account: str, options: dict[str, Any]) -> About:
+def _about_package(
+    paths: Sequence[str], account: str, options: dict[str, Any]
+) -> About:
     from fnop.adapters.common.loading import module_of_file
     from fnop.adapters.generate.olm import About, icon_of
 

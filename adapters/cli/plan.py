@@ -48,16 +48,16 @@ class PlanCommand(click.Command):
     wrong_call = WrongCall
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with _as_error():
+        with _convert_usage_error():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _as_error():
+        with _convert_usage_error():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _as_error() -> Iterator[None]:
+def _convert_usage_error() -> Iterator[None]:
     try:
         yield
     except click.UsageError as problem:
@@ -189,11 +189,11 @@ def plan(
 
     if options["admission"] and not has_admission(program):
         fail(f"{', '.join((*paths, *module))} declares no admission handlers")
-    masking = _masking(program, options)
+    masking = _masking_of(program, options)
     found: Plan | Audit
     try:
         if options["admission"]:
-            found = asyncio.run(_audited(program, masking, options))
+            found = asyncio.run(_audit_cluster(program, masking, options))
         else:
             found = asyncio.run(_connected(program, masking, options))
     except Unreachable as problem:
@@ -217,7 +217,7 @@ def _check_audit(options: dict[str, Any]) -> None:
         raise click.UsageError("--admission plans nothing: leave out --rounds")
 
 
-async def _audited(
+async def _audit_cluster(
     program: Program, masking: Masking, options: dict[str, Any]
 ) -> Audit:
     from fnop.adapters.kubernetes.client import connect
@@ -256,7 +256,7 @@ def _print_audit(found: Audit, options: dict[str, Any]) -> None:
         echo(one_line(line))
 
 
-def _masking(program: Program, options: dict[str, Any]) -> Masking:
+def _masking_of(program: Program, options: dict[str, Any]) -> Masking:
     from fnop.interpreters.plan.masking import Masking
     from fnop.interpreters.recording.redaction import Redaction
 

@@ -191,7 +191,7 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
                 raise click.UsageError(f"{flag_of(name)} needs --verify")
     grants = None
     if options["against"]:
-        grants, account = _granted(options)
+        grants, account = _read_grants(options)
         # Some rights are in the namespace of the account.
         options["service_account"] = str(account)
     wishes = wishes_of(paths, options, "fnop rbac")
@@ -204,13 +204,13 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
             echo(line)
         return
     if grants is None:
-        difference = _in_cluster(found, options)
+        difference = _compare_with_cluster(found, options)
     else:
-        difference = _against(found, grants)
+        difference = _compare_with_grants(found, grants)
     sys.exit(_verdict(difference, found))
 
 
-def _granted(options: dict[str, Any]) -> tuple[Grants, Account]:
+def _read_grants(options: dict[str, Any]) -> tuple[Grants, Account]:
     """The rights in the manifests, and the account that has them."""
     from fnop.adapters.common.manifests import ManifestProblem, read_manifests
     from fnop.adapters.generate.rights import account_of
@@ -226,7 +226,7 @@ def _granted(options: dict[str, Any]) -> tuple[Grants, Account]:
         fail(str(problem), EXIT_USAGE)
 
 
-def _against(study: Study, grants: Grants) -> Difference:
+def _compare_with_grants(study: Study, grants: Grants) -> Difference:
     from fnop.adapters.generate.roles import compared
 
     for note in grants.notes:
@@ -234,7 +234,7 @@ def _against(study: Study, grants: Grants) -> Difference:
     return compared(study.needs, grants.granted)
 
 
-def _in_cluster(study: Study, options: dict[str, Any]) -> Difference:
+def _compare_with_cluster(study: Study, options: dict[str, Any]) -> Difference:
     from fnop.adapters.generate.reviews import ReviewProblem, reviewed_by
     from fnop.adapters.kubernetes.client import ConfigurationProblem
     from fnop.interpreters.runtime.protocol import Unreachable

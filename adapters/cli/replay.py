@@ -213,7 +213,7 @@ def replay(
             as_far_as_it_goes(limits) as limits,
             opened_recording(recording, limits) as source,
         ):
-            status = _done(source, wish, paths, module, guard=guard)
+            status = _run_action(source, wish, paths, module, guard=guard)
     except Unsupported as problem:
         fail(str(problem), EXIT_UNSUPPORTED)
     except RecordingProblem as problem:
@@ -221,7 +221,7 @@ def replay(
     sys.exit(status)
 
 
-def _done(
+def _run_action(
     source: Recording,
     wish: Wish,
     paths: Sequence[str],
@@ -233,7 +233,7 @@ def _done(
     from fnop.interpreters.recording.replay.replay import recorded_settings
 
     if not (paths or module):
-        return _asked(source, wish)
+        return _answer_question(source, wish)
     header, records = source.opened(reviews=wish.mode is Mode.SHADOW)
     settings = recorded_settings(header).replace(guard=guard)
     # A status of 1 would mean that a decision differs.
@@ -242,13 +242,13 @@ def _done(
     )
     match wish.mode:
         case Mode.TEST:
-            return _as_test(source, wish, program, paths)
+            return _print_test(source, wish, program, paths)
         case Mode.EXPLORE:
             return _explore(source, wish, program, [*paths, *module])
         case Mode.GO_ON:
             return _go_on(source, program, wish.begin or 1, wish.calls)
         case Mode.SHADOW:
-            return _shadow(source, records, header, program, wish.fail_on)
+            return _run_shadow(source, records, header, program, wish.fail_on)
         case _ if source.parts:
             return _verify_each(source, program)
         case _:
@@ -265,12 +265,12 @@ def _verify_each(source: Recording, program: Program) -> int:
     return 0
 
 
-def _asked(source: Recording, wish: Wish) -> int:
+def _answer_question(source: Recording, wish: Wish) -> int:
     """Answer the question of a mode that needs only the recording."""
     about = wish.about
     match wish.mode:
         case Mode.TEST:
-            return _as_test(source, wish, None, ())
+            return _print_test(source, wish, None, ())
         case Mode.STEP:
             from fnop.adapters.cli.step import stepped
 
@@ -365,7 +365,7 @@ def _go_on(source: Recording, program: Program, step: int, calls: Sequence[str])
     return gone_on(source, program, step, models)
 
 
-def _as_test(
+def _print_test(
     source: Recording, wish: Wish, program: Program | None, paths: Sequence[str]
 ) -> int:
     """Print a test of a part of the run."""
@@ -403,7 +403,7 @@ def _part(source: Recording, wish: Wish, step: int | None) -> Part:
 
     place = None
     if wish.about is not None:
-        named = _named(source, wish.about, None)
+        named = _find_object(source, wish.about, None)
         resource = named.resource
         names = named.namespace, named.name
         place = Place(resource.api_version, resource.kind, *names)
@@ -417,7 +417,7 @@ def _files_in(source: Recording) -> list[str]:
     return [*files] or ["operator.py"]
 
 
-def _shadow(
+def _run_shadow(
     source: Recording,
     records: Iterator[dict[str, Any] | None],
     header: dict[str, Any],
@@ -462,7 +462,7 @@ def _tell(source: Recording, wish: Wish) -> int:
     from fnop.interpreters.recording.questions.folding import Folding
     from fnop.interpreters.recording.questions.story import Story
 
-    named = None if wish.about is None else _named(source, wish.about, None)
+    named = None if wish.about is None else _find_object(source, wish.about, None)
     busy = None
     if wish.changes_only:
         found = Busy()
@@ -497,13 +497,16 @@ def _explain(source: Recording, about: str, field: FieldPath, at: int | None) ->
     from fnop.adapters.recordings.story_report import why_lines
     from fnop.interpreters.recording.questions.provenance import Provenance
 
-    named = _named(source, about, at)
+    named = _find_object(source, about, at)
     provenance = Provenance(*named, source.manager)
     read = source.into(provenance.add, at)
     with understood():
         found = provenance.why(field)
     if found is None:
-        fail(f"{named} has no field {path_text(field)} {_until(at)}, nor had it before")
+        fail(
+            f"{named} has no field {path_text(field)} {_end_text(at)}, nor had it "
+            "before"
+        )
     header = source.header
     with understood():
         lines = [*why_lines(named, path_text(field), found, places_in(header))]
@@ -513,7 +516,7 @@ def _explain(source: Recording, about: str, field: FieldPath, at: int | None) ->
     return 0
 
 
-def _named(source: Recording, about: str, at: int | None) -> Named:
+def _find_object(source: Recording, about: str, at: int | None) -> Named:
     """The object of a recording that the user names, as of a step."""
     contents = Contents()
     read = source.into(contents.add, at)
@@ -526,5 +529,5 @@ def _named(source: Recording, about: str, at: int | None) -> Named:
         fail(str(problem) if at is None else f"{problem}, up to #{at}")
 
 
-def _until(at: int | None) -> str:
+def _end_text(at: int | None) -> str:
     return "at the end of the recording" if at is None else f"at step {at}"

@@ -114,7 +114,7 @@ def wish_of(options: Mapping[str, Any], *, has_files: bool) -> Wish:
             **values,
             "mode": mode,
             "field": None if why is None else _field(why),
-            "fail_on": _wanted(options["fail_on"]),
+            "fail_on": _parse_fail_on(options["fail_on"]),
         }
     )
 
@@ -127,11 +127,11 @@ def _mode(given: Sequence[str], *, has_files: bool) -> Mode:
         raise click.UsageError("--as-test begins at the step of --at, not of --from")
     if len(chosen) > 1:
         words = [
-            _spelled(name)
+            _option_name(name)
             for name, mode in _CHOICES.items()
             if name in given and mode in chosen
         ]
-        raise click.UsageError(f"use one of {_listed(words, 'and')} at a time")
+        raise click.UsageError(f"use one of {_join_words(words, 'and')} at a time")
     if chosen:
         return chosen[0]
     return Mode.VERIFY if has_files else Mode.STORY
@@ -141,7 +141,7 @@ def _check(mode: Mode, given: Sequence[str], *, has_files: bool) -> None:
     """Refuse the options that a mode does not allow."""
     for name in given:
         if _CHOICES.get(name) is not mode and name not in _RULES[mode].options:
-            raise click.UsageError(_misplaced(name, mode, has_files=has_files))
+            raise click.UsageError(_misplaced_option(name, mode, has_files=has_files))
     if mode is Mode.WHY and "about" not in given:
         raise click.UsageError("--why needs --object, as in --object default/orders")
     match _RULES[mode].files:
@@ -155,7 +155,7 @@ def _check(mode: Mode, given: Sequence[str], *, has_files: bool) -> None:
             pass
 
 
-def _misplaced(name: str, mode: Mode, *, has_files: bool) -> str:
+def _misplaced_option(name: str, mode: Mode, *, has_files: bool) -> str:
     """The sentence about an option that a mode does not allow."""
     if name == "at" and mode is Mode.EXPLORE:
         return "--explore begins at the step of --from, not of --at"
@@ -163,20 +163,20 @@ def _misplaced(name: str, mode: Mode, *, has_files: bool) -> str:
     wrong = Files.NEVER if has_files else Files.ALWAYS
     here = [each.value for each in takers if _RULES[each].files is not wrong]
     there = [each.value for each in takers if _RULES[each].files is wrong]
-    goes = f"{_spelled(name)} goes with {_listed(here or there, 'or')}"
+    goes = f"{_option_name(name)} goes with {_join_words(here or there, 'or')}"
     if not there:
         return goes
     remedy = "leave the files out" if has_files else "name the files of an operator"
     if not here:
         return f"{goes}: {remedy}"
-    return f"{goes}; or {remedy}, for {_listed(there, 'or')}"
+    return f"{goes}; or {remedy}, for {_join_words(there, 'or')}"
 
 
-def _spelled(name: str) -> str:
+def _option_name(name: str) -> str:
     return _SPELLED.get(name, f"--{name.replace('_', '-')}")
 
 
-def _listed(words: Sequence[str], last: str) -> str:
+def _join_words(words: Sequence[str], last: str) -> str:
     *first, end = words
     return f"{', '.join(first)} {last} {end}" if first else end
 
@@ -188,7 +188,7 @@ def _field(why: str) -> FieldPath:
         raise click.UsageError(f"--why {problem}") from problem
 
 
-def _wanted(fail_on: str | None) -> frozenset[str]:
+def _parse_fail_on(fail_on: str | None) -> frozenset[str]:
     if fail_on is None:
         return frozenset()
     found = frozenset(each.strip() for each in fail_on.split(","))

@@ -133,7 +133,7 @@ class Session:
         Raises `NoAnswer` or `NoSuchObject`.
         """
         if about is not None:
-            self.cursor = self.cursor.choosing(self._meant(about))
+            self.cursor = self.cursor.choosing(self._find_ref(about))
         if at is not None:
             return self._goto(str(at))
         steps, chosen = self.cursor.steps, self.cursor.chosen
@@ -166,7 +166,7 @@ class Session:
         is_near = self.cursor.steps.last < step + self._ahead
         return is_near and self._read(step + 2 * self._ahead)
 
-    def _sought(self, seek: Callable[[], _Found]) -> _Found:
+    def _search(self, seek: Callable[[], _Found]) -> _Found:
         """The result of a search, which reads on as long as it finds nothing."""
         while True:
             try:
@@ -177,7 +177,7 @@ class Session:
 
     # --------------------------------------------------------------------- moving
 
-    def _moved(self, cursor: Cursor) -> Iterator[str]:
+    def _move_to(self, cursor: Cursor) -> Iterator[str]:
         """Move to another step, and return its lines."""
         self.cursor = cursor
         self._look_ahead(cursor.step)
@@ -186,19 +186,19 @@ class Session:
         return step_lines(self.cursor)
 
     def _next(self, given: str) -> Iterator[str]:
-        return self._towards(given, back=False)
+        return self._move_towards(given, back=False)
 
     def _back(self, given: str) -> Iterator[str]:
-        return self._towards(given, back=True)
+        return self._move_towards(given, back=True)
 
-    def _towards(self, given: str, *, back: bool) -> Iterator[str]:
+    def _move_towards(self, given: str, *, back: bool) -> Iterator[str]:
         """Move by a number of steps, or to the nearest step of a sort."""
         word, _, rest = given.partition(" ")
         if not word or word.isdecimal():
             count = _count(given, 1)
             if not back:
                 self._read(self.cursor.step + count)
-            return self._moved(self.cursor.moved(-count if back else count))
+            return self._move_to(self.cursor.moved(-count if back else count))
         name = _NAMES.get(word, "")
         if name not in _SEEKS:
             raise Unclear(
@@ -206,30 +206,30 @@ class Session:
             )
         rest, seek = rest.strip(), _SEEKS[name]
         if back:
-            return self._moved(seek(self, rest, True))
-        return self._moved(self._sought(lambda: seek(self, rest, False)))
+            return self._move_to(seek(self, rest, True))
+        return self._move_to(self._search(lambda: seek(self, rest, False)))
 
     def _call(self, given: str) -> Iterator[str]:
-        return self._towards(f"call {given}", back=False)
+        return self._move_towards(f"call {given}", back=False)
 
     def _write(self, given: str) -> Iterator[str]:
-        return self._towards(f"write {given}", back=False)
+        return self._move_towards(f"write {given}", back=False)
 
     def _change(self, given: str) -> Iterator[str]:
-        return self._towards(f"change {given}", back=False)
+        return self._move_towards(f"change {given}", back=False)
 
     def _failed(self, given: str) -> Iterator[str]:
-        return self._towards("failed", back=False)
+        return self._move_towards("failed", back=False)
 
     def _to_call(self, given: str, back: bool) -> Cursor:
         return self.cursor.to_call(given, back=back)
 
     def _to_write(self, given: str, back: bool) -> Cursor:
-        ref = self._meant(given) if given else self.cursor.chosen
+        ref = self._find_ref(given) if given else self.cursor.chosen
         return self.cursor.to_write(ref, back=back)
 
     def _to_change(self, given: str, back: bool) -> Cursor:
-        ref = self._meant(given) if given else self.cursor.object
+        ref = self._find_ref(given) if given else self.cursor.object
         return self.cursor.to_change(ref, back=back)
 
     def _to_trouble(self, given: str, back: bool) -> Cursor:
@@ -237,7 +237,7 @@ class Session:
 
     def _goto(self, given: str) -> Iterator[str]:
         step = self._step(given)
-        return self._moved(self._sought(lambda: self.cursor.goto(step)))
+        return self._move_to(self._search(lambda: self.cursor.goto(step)))
 
     def _step(self, given: str) -> int:
         """The step that a user names; the recording is read up to it."""
@@ -265,7 +265,7 @@ class Session:
 
     def _object(self, given: str) -> Iterator[str]:
         if given:
-            chosen = None if given == "-" else self._meant(given)
+            chosen = None if given == "-" else self._find_ref(given)
             self.cursor = self.cursor.choosing(chosen)
         if self.cursor.chosen is None:
             yield "no object is chosen: commands are about that of the step"
@@ -274,9 +274,9 @@ class Session:
 
     def _get(self, given: str) -> Iterator[str]:
         words = "/".join(given.split())
-        return self._sought(lambda: self._got(words))
+        return self._search(lambda: self._lines_of_objects(words))
 
-    def _got(self, words: str) -> Iterator[str]:
+    def _lines_of_objects(self, words: str) -> Iterator[str]:
         kind = self.cursor.steps.kind_meant(words)
         if kind or words == "all":
             return present_lines(self.cursor, kind)
@@ -292,7 +292,7 @@ class Session:
     # ------------------------------------------------------------------ questions
 
     def _why(self, given: str) -> Iterator[str]:
-        path, named = _path(given), self._named(self.cursor.object)
+        path, named = _path(given), self._named_object(self.cursor.object)
         known = self._provenance(named, self.cursor.step + self._ahead)
         found = known.why(path, self.cursor.step)
         if found is None:
@@ -303,7 +303,7 @@ class Session:
         return why_lines(named, path_text(path), found, self.cursor.steps.places)
 
     def _who(self, given: str) -> Iterator[str]:
-        path, named = _path(given), self._named(self.cursor.object)
+        path, named = _path(given), self._named_object(self.cursor.object)
         found = self._provenance(named, None).changes(path)
         if not found:
             raise NoAnswer(f"{named} never had a field {path_text(path)}")
@@ -316,29 +316,29 @@ class Session:
         if not found:
             raise NoAnswer(f"{predicate} never holds of {ref.label}")
         yield from stretch_lines(f"{predicate} of {ref.label}", found)
-        yield from self._at(self.cursor.goto(found[0].first), ref)
+        yield from self._move_to_object(self.cursor.goto(found[0].first), ref)
 
     def _find(self, given: str) -> Iterator[str]:
         ref, predicate = self.cursor.object, _predicate(given)
-        found = self._sought(lambda: self.cursor.to_stretch(ref, predicate))
-        return self._at(found, ref)
+        found = self._search(lambda: self.cursor.to_stretch(ref, predicate))
+        return self._move_to_object(found, ref)
 
     def _bisect(self, given: str) -> Iterator[str]:
-        good, bad, rest = _three(given)
+        good, bad, rest = _bisect_arguments(given)
         ref, predicate = self.cursor.object, _predicate(rest)
         ends = self._step(good), self._step(bad)
         self._look_ahead(max(ends))
-        return self._at(self.cursor.bisected(ref, predicate, *ends), ref)
+        return self._move_to_object(self.cursor.bisected(ref, predicate, *ends), ref)
 
-    def _at(self, cursor: Cursor, ref: Ref) -> Iterator[str]:
+    def _move_to_object(self, cursor: Cursor, ref: Ref) -> Iterator[str]:
         """Move to a step that was found for an object, which stays the current one."""
-        return self._moved(cursor.choosing(ref))
+        return self._move_to(cursor.choosing(ref))
 
-    def _meant(self, words: str) -> Ref:
+    def _find_ref(self, words: str) -> Ref:
         name = "/".join(words.split())
-        return self._sought(lambda: self.cursor.steps.meant(name))
+        return self._search(lambda: self.cursor.steps.meant(name))
 
-    def _named(self, ref: Ref) -> Named:
+    def _named_object(self, ref: Ref) -> Named:
         named = self.cursor.steps.named.get(ref)
         if named is None:
             raise NoAnswer(f"the recording does not tell of which kind {ref.label} is")
@@ -407,7 +407,7 @@ def _predicate(given: str) -> Predicate:
         raise Unclear(str(problem)) from problem
 
 
-def _three(given: str) -> tuple[str, str, str]:
+def _bisect_arguments(given: str) -> tuple[str, str, str]:
     parts = given.split(maxsplit=2)
     if len(parts) < 3:
         raise Unclear(
@@ -447,7 +447,7 @@ class _Source:
                 reading.to(wanted)
             finally:
                 if reading.is_over:
-                    self._end(reading.fold)
+                    self._end_reading(reading.fold)
         known = reading.steps, reading.is_over
         if known == self._lined_up:
             return None
@@ -458,7 +458,7 @@ class _Source:
         gc.freeze()
         return steps
 
-    def _end(self, reading: Reading) -> None:
+    def _end_reading(self, reading: Reading) -> None:
         """Report, at the end of the recording, its gaps and the skipped parts."""
         with understood():
             reading.end()
@@ -511,12 +511,12 @@ def stepped(recording: Recording, about: str | None, at: int | None) -> int:
     echo(title_of(name, session.cursor.steps, is_whole=source.is_whole))
     _tell(lines)
     if sys.stdin.isatty():
-        _converse(session)
+        _read_commands(session)
         return 0
-    return EXIT_ERROR if _scripted(session, sys.stdin) else 0
+    return EXIT_ERROR if _run_script(session, sys.stdin) else 0
 
 
-def _converse(session: Session) -> None:
+def _read_commands(session: Session) -> None:
     """Read commands from a terminal; Enter repeats the last one."""
     from fnop.interpreters.recording.format.reader import RecordingProblem
 
@@ -559,7 +559,7 @@ def _with_readline(session: Session) -> None:
     readline.set_completer(complete)
 
 
-def _scripted(session: Session, lines: Iterable[str]) -> int:
+def _run_script(session: Session, lines: Iterable[str]) -> int:
     """Run the commands of a script, one per line; return the number that failed."""
     failures = 0
     for line in lines:

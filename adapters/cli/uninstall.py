@@ -146,14 +146,14 @@ async def uninstalled(
     catalogue, problem = await uninstaller.reader.catalogue()
     if problem is not None:
         warn(f"not all kinds of the API server are known: {problem}")
-    kinds, unserved = _named(handlers, catalogue)
+    kinds, unserved = _find_kinds(handlers, catalogue)
     for each in unserved:
         warn(f"the API server serves no {each!r}: there are no such objects")
     namespaces = await uninstaller.namespaces(settings.namespaces)
     if namespaces == ():
         fail(f"no namespace is meant by {', '.join(settings.namespaces or ())}")
-    registered, refused = await _registered(uninstaller, handlers, catalogue)
-    counts, unread = await _counted(uninstaller, kinds, namespaces)
+    registered, refused = await _print_webhooks(uninstaller, handlers, catalogue)
+    counts, unread = await _count_objects(uninstaller, kinds, namespaces)
     complete = problem is None and not unread and not refused
     total = _sum(counts.values())
     if not total.objects and not registered:
@@ -176,16 +176,16 @@ async def uninstalled(
     if dry_run:
         echo("nothing was changed (--dry-run)")
         return 0 if complete else EXIT_ERROR
-    if not yes and not _confirmed(total, settings.marker, registered):
+    if not yes and not _confirm(total, settings.marker, registered):
         echo("nothing was changed")
         return EXIT_ERROR
     # First: without a server to answer them, webhooks may refuse the following writes.
-    unregistered = await _unregistered(uninstaller, registered)
-    freed = await _stripped(uninstaller, counts, namespaces)
+    unregistered = await _delete_webhooks(uninstaller, registered)
+    freed = await _strip_marks(uninstaller, counts, namespaces)
     return 0 if complete and unregistered and freed else EXIT_ERROR
 
 
-def _named(
+def _find_kinds(
     handlers: tuple[Handler, ...], catalogue: Catalogue
 ) -> tuple[tuple[Resource, ...], tuple[str, ...]]:
     try:
@@ -194,7 +194,7 @@ def _named(
         fail(f"which kinds are meant cannot be told: {described(problem)}")
 
 
-def _confirmed(total: Tally, marker: str, registered: Sequence[Configuration]) -> bool:
+def _confirm(total: Tally, marker: str, registered: Sequence[Configuration]) -> bool:
     question = _question(total, marker, registered)
     try:
         return click.confirm(f"The operator must not run any more. {question}")
@@ -203,7 +203,7 @@ def _confirmed(total: Tally, marker: str, registered: Sequence[Configuration]) -
         return False
 
 
-async def _registered(
+async def _print_webhooks(
     uninstaller: Uninstaller, handlers: Iterable[Handler], catalogue: Catalogue
 ) -> tuple[list[Configuration], bool]:
     """Print the operator's webhook configurations; also returns if reading failed."""
@@ -221,7 +221,7 @@ async def _registered(
     return found, False
 
 
-async def _unregistered(
+async def _delete_webhooks(
     uninstaller: Uninstaller, registered: Iterable[Configuration]
 ) -> bool:
     """Delete the webhook configurations and print each; False if any is left."""
@@ -236,7 +236,7 @@ async def _unregistered(
     return complete
 
 
-async def _counted(
+async def _count_objects(
     uninstaller: Uninstaller,
     kinds: Sequence[Resource],
     namespaces: tuple[str, ...] | None,
@@ -255,7 +255,7 @@ async def _counted(
     return counts, unread
 
 
-async def _stripped(
+async def _strip_marks(
     uninstaller: Uninstaller,
     counts: dict[Resource, Tally],
     namespaces: tuple[str, ...] | None,

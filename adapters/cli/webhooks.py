@@ -141,7 +141,7 @@ def webhooks(
     about = _registration(settings, bundle, options)
     conditions = options["kube_version"] >= CONDITIONS
     if not conditions:
-        for name in _conditional(program):
+        for name in _conditional_handlers(program):
             warn(
                 f"the match conditions of {name} are left out: before Kubernetes 1.27 "
                 "it is asked about more than it says"
@@ -190,7 +190,7 @@ def _registration(
     )
 
 
-def _conditional(program: Program) -> list[str]:
+def _conditional_handlers(program: Program) -> list[str]:
     """The handlers with match conditions by the author."""
     return [
         each.id

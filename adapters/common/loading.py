@@ -106,7 +106,7 @@ def module_of_file(path: str | Path) -> ModuleType:
         operator = load("operator.py")
         assert plan_of(operator.created, {"spec": {"size": 1}}).succeeded
     """
-    return _apart(str(Path(path).resolve()))
+    return _load_apart(str(Path(path).resolve()))
 
 
 def near(test: str | Path, file: str | Path) -> str:
@@ -140,7 +140,7 @@ def handlers_of_function(function: Callable[..., Any]) -> list[Handler]:
 
 
 @cache
-def _apart(path: str) -> ModuleType:
+def _load_apart(path: str) -> ModuleType:
     with default_registry.set_aside():
         file = _checked(path)
         (module,) = _loaded_from([file], _names([file]))
@@ -194,7 +194,7 @@ def _checked(path: str) -> Path:
 
 def _names(files: Iterable[Path]) -> dict[Path, str]:
     """A module name for each file: its stem, with parent folders if that is taken."""
-    names = _loaded()
+    names = _loaded_scripts()
     left, depth = {*files} - names.keys(), 1
     while left:
         if depth > max(len(file.parts) for file in left):
@@ -209,7 +209,7 @@ def _names(files: Iterable[Path]) -> dict[Path, str]:
     return names
 
 
-def _loaded() -> dict[Path, str]:
+def _loaded_scripts() -> dict[Path, str]:
     return {
         Path(str(module.__file__)): name
         for name, module in sys.modules.items()

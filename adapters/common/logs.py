@@ -205,23 +205,23 @@ class _TextFormatter(logging.Formatter):
             text = _text(say, named=self._prefix)
         text = without_userinfo(text)
         if not self._plain:
-            return self._head(record) + text
+            return self._line_head(record) + text
         # Only continuations of the line before begin with a blank.
         return "\\x20" + text[1:] if text[:1] == " " else text
 
-    def _head(self, record: logging.LogRecord) -> str:
+    def _line_head(self, record: logging.LogRecord) -> str:
         name, level = one_line(record.name), record.levelname
         if self._columns:
             name, level = f"{name:<20.20}", f"{level:<8.8}"
         if self._colours and record.levelno in _COLOURS:
             level = f"\x1b[{_COLOURS[record.levelno]}m{level}\x1b[0m"
         simulated = hasattr(record, "simulated")
-        second = _second(int(record.created), simulated)
+        second = _second_text(int(record.created), simulated)
         return f"[{second},{int(record.msecs):03d}] {name} [{level}] "
 
 
 @lru_cache(maxsize=4)
-def _second(seconds: int, in_utc: bool) -> str:
+def _second_text(seconds: int, in_utc: bool) -> str:
     when = time.gmtime(seconds) if in_utc else time.localtime(seconds)
     return time.strftime("%Y-%m-%d %H:%M:%S", when)
 
@@ -268,10 +268,10 @@ def _traceback(problem: BaseException) -> str | None:
 
 def _place(problem: BaseException) -> str:
     """The author's line at which a connection failed; or ""."""
-    return authors_place(_called(problem)) if _is_of_connection(problem) else ""
+    return authors_place(_error_of_call(problem)) if _is_of_connection(problem) else ""
 
 
-def _called(problem: BaseException) -> BaseException:
+def _error_of_call(problem: BaseException) -> BaseException:
     """The error of a called function, instead of the one that its caller gets."""
     if isinstance(problem, CallFailed) and problem.__cause__ is not None:
         return problem.__cause__
@@ -290,7 +290,7 @@ def _is_of_connection(problem: BaseException) -> bool:
     Clients wrap such an error into one of their own. But an error of Python itself that
     is raised while another is handled is a mistake in the program.
     """
-    found: BaseException | None = _called(problem)
+    found: BaseException | None = _error_of_call(problem)
     is_python = type(found).__module__ == "builtins"
     if is_python and not isinstance(found, OSError):
         return False
@@ -371,7 +371,7 @@ class _JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         say: Say | None = getattr(record, "say", None)
-        line = self._foreign(record) if say is None else self._line(say)
+        line = self._foreign_line(record) if say is None else self._line(say)
         for name, value in line.items():
             if isinstance(value, str):
                 line[name] = without_userinfo(value)
@@ -409,7 +409,7 @@ class _JsonFormatter(logging.Formatter):
             line["place"] = place
         return line
 
-    def _foreign(self, record: logging.LogRecord) -> dict[str, Any]:
+    def _foreign_line(self, record: logging.LogRecord) -> dict[str, Any]:
         line: dict[str, Any] = {k: v for k, v in vars(record).items() if k not in _OWN}
         line["message"] = _message(record)
         if record.exc_info:

@@ -114,7 +114,7 @@ def _standard_input() -> str:
 def _objects(document: Any, where: str) -> Iterator[dict[str, Any]]:
     """The document itself or, if it is a list, its items."""
     if not isinstance(document, dict):
-        raise ManifestProblem(f"{where} is not a manifest but {_brief(document)}")
+        raise ManifestProblem(f"{where} is not a manifest but {_brief_text(document)}")
     if str(document.get("kind")).endswith("List") and "items" in document:
         items = document["items"] or []
         if not isinstance(items, list):
@@ -139,7 +139,9 @@ def _check(document: dict[str, Any], where: str) -> None:
     if not name:
         raise ManifestProblem(f"{where} has no metadata.name")
     if not isinstance(name, str):
-        raise ManifestProblem(f"{where} has the name {_brief(name)}; put it in quotes")
+        raise ManifestProblem(
+            f"{where} has the name {_brief_text(name)}; put it in quotes"
+        )
     if metadata.get("namespace"):
         try:
             check_namespace(metadata["namespace"], "the namespace")
@@ -147,7 +149,7 @@ def _check(document: dict[str, Any], where: str) -> None:
             raise ManifestProblem(f"{where}: {problem}") from problem
 
 
-def _brief(value: Any) -> str:
+def _brief_text(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
@@ -182,16 +184,16 @@ def first_yaml(text: str) -> Success[Any] | Failure[Unparsed]:
     >>> first_yaml("a: 1\n---\nb: {").unwrap()
     {'a': 1}
     """
-    return _from_yaml(text, _leading, yaml.DocumentEndEvent)
+    return _from_yaml(text, _first_document, yaml.DocumentEndEvent)
 
 
-def _leading(text: str, loader: Any) -> Any:
+def _first_document(text: str, loader: Any) -> Any:
     return next(iter(yaml.load_all(text, loader)), None)
 
 
 def _documents(name: str, text: str) -> list[Any]:
     """The documents in a text, as JSON if it looks like JSON, else as YAML."""
-    match _parsed(text, is_json=name.endswith(".json")):
+    match _parse_documents(text, is_json=name.endswith(".json")):
         case Success(documents):
             return documents
         case Failure(Unparsed(line, form, what)):
@@ -199,7 +201,9 @@ def _documents(name: str, text: str) -> list[Any]:
             raise ManifestProblem(f"{where} is not {form}: {what}")
 
 
-def _parsed(text: str, *, is_json: bool) -> Success[list[Any]] | Failure[Unparsed]:
+def _parse_documents(
+    text: str, *, is_json: bool
+) -> Success[list[Any]] | Failure[Unparsed]:
     if text.lstrip().startswith("{"):
         match _from_json(text):
             case Success() as documents:
@@ -405,7 +409,7 @@ def _int(loader: Any, node: Any) -> float | str:
     digits = text.lstrip("+-")
     octal = len(digits) > 1 and digits.isdecimal() and digits[0] == "0"
     if len(digits) > _DIGITS_MAX:
-        return _large(text, digits)
+        return _large_integer(text, digits)
     return int(text, 8 if octal else 0)
 
 
@@ -413,7 +417,7 @@ def _int(loader: Any, node: Any) -> float | str:
 _DIGITS_MAX = 66
 
 
-def _large(text: str, digits: str) -> float | str:
+def _large_integer(text: str, digits: str) -> float | str:
     """An integer of more than 64 bits: a float if it fits into one, else a text.
 
     >>> parse_yaml("[" + "9" * 100 + ", " + "9" * 5_000 + "]")[0]
@@ -431,11 +435,11 @@ def _float(loader: Any, node: Any) -> float | str:
     return value if math.isfinite(value) else text  # too large: not a number to Go
 
 
-def _binary(loader: Any, node: Any) -> str:
+def _decode_binary(loader: Any, node: Any) -> str:
     return base64.b64decode(loader.construct_scalar(node)).decode()
 
 
-def _by_shape(loader: Any, node: Any) -> Any:
+def _construct_by_shape(loader: Any, node: Any) -> Any:
     """Unknown tags are ignored."""
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node, deep=True)
@@ -448,12 +452,12 @@ _Loader.yaml_constructors = {
     f"{_TAG}bool": _bool,
     f"{_TAG}int": _int,
     f"{_TAG}float": _float,
-    f"{_TAG}binary": _binary,
+    f"{_TAG}binary": _decode_binary,
     **{
         f"{_TAG}{tag}": _Reader.yaml_constructors[f"{_TAG}{tag}"]
         for tag in ("null", "str", "seq", "map")
     },
-    None: _by_shape,
+    None: _construct_by_shape,
 }
 
 
@@ -481,7 +485,9 @@ def dump_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
     return "---\n".join(
         escaped(
             yaml.dump(
-                _ordered(each, ("apiVersion", "kind", "metadata", "spec"), ("status",)),
+                _order_keys(
+                    each, ("apiVersion", "kind", "metadata", "spec"), ("status",)
+                ),
                 Dumper=_Dumper,
                 sort_keys=False,
                 allow_unicode=True,
@@ -499,27 +505,27 @@ def echo_yaml(text: str) -> None:
     If the encoding of standard output lacks a character, all are escaped.
     """
     if not takes(sys.stdout, text):
-        events = map(_in_quotes, yaml.parse(text, _Loader))
+        events = map(_quote_escapes, yaml.parse(text, _Loader))
         text = yaml.emit(events, Dumper=_Writer, width=_UNLIMITED)
     print(text, end="", flush=True)
 
 
-def _in_quotes(event: yaml.Event) -> yaml.Event:
+def _quote_escapes(event: yaml.Event) -> yaml.Event:
     """Write a text in quotes, too, if its escapes need quotes."""
     if isinstance(event, yaml.ScalarEvent) and not event.value.isascii():
         event.implicit = (True, True)
     return event
 
 
-def _ordered(
+def _order_keys(
     value: Any, first: Sequence[str] = ("name", "namespace"), last: Sequence[str] = ()
 ) -> Any:
     """Mappings with these keys first and last, and the others by name."""
     if isinstance(value, list | tuple):
-        return [_ordered(item) for item in value]
+        return [_order_keys(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     others = sorted(key for key in value if key not in first and key not in last)
     keys = [*(key for key in first if key in value), *others]
     keys += [key for key in last if key in value]
-    return {key: _ordered(value[key]) for key in keys}
+    return {key: _order_keys(value[key]) for key in keys}

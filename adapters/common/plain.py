@@ -35,7 +35,7 @@ def one_line(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _CANDIDATES.sub(_shown, text)
+    return _CANDIDATES.sub(_escape_letter, text)
 
 
 def json_line(text: str) -> str:
@@ -48,15 +48,15 @@ def json_line(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _CANDIDATES.sub(_in_json, text)
+    return _CANDIDATES.sub(_json_escape, text)
 
 
-def _in_json(found: re.Match[str]) -> str:
+def _json_escape(found: re.Match[str]) -> str:
     letter = found[0]
     return json.dumps(letter)[1:-1] if _acts(letter) else letter
 
 
-def _shown(found: re.Match[str]) -> str:
+def _escape_letter(found: re.Match[str]) -> str:
     letter = found[0]
     return letter.encode("unicode_escape").decode() if _acts(letter) else letter
 

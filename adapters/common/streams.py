@@ -34,14 +34,14 @@ _EXIT_ERROR = 1
 _ESCAPES = "fnop.json-escapes"
 
 
-def _escaped(problem: UnicodeError) -> tuple[str, int]:
+def _escape_characters(problem: UnicodeError) -> tuple[str, int]:
     if not isinstance(problem, UnicodeEncodeError):
         raise problem
     found = problem.object[problem.start : problem.end]
     return json.dumps(found)[1:-1], problem.end
 
 
-codecs.register_error(_ESCAPES, _escaped)
+codecs.register_error(_ESCAPES, _escape_characters)
 
 
 class _Output(io.FileIO):
@@ -72,7 +72,10 @@ def prepared() -> Iterator[None]:
     """Prepare the standard streams; the block's exit status reports lost output."""
     if sys.stdin is None:  # it was closed when Python began
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
-    sys.stdout, sys.stderr = _unfailing(sys.stdout), _unfailing(sys.stderr)
+    sys.stdout, sys.stderr = (
+        _stream_with_escapes(sys.stdout),
+        _stream_with_escapes(sys.stderr),
+    )
     try:
         yield
     except SystemExit as end:
@@ -80,7 +83,7 @@ def prepared() -> Iterator[None]:
         raise
 
 
-def _unfailing(stream: TextIO | None) -> TextIO:
+def _stream_with_escapes(stream: TextIO | None) -> TextIO:
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8", errors=_ESCAPES)
     if not isinstance(stream, io.TextIOWrapper):

@@ -38,7 +38,7 @@ def teach_yaml() -> None:
     for library in (yaml, *imported):
         for representer in _representers(library.representer.SafeRepresenter):
             for kind, plain in _PLAIN.items():
-                representer.add_multi_representer(kind, _as(plain))
+                representer.add_multi_representer(kind, _represent_as(plain))
 
 
 def _representers(safe: Any) -> Iterator[Any]:
@@ -48,7 +48,7 @@ def _representers(safe: Any) -> Iterator[Any]:
         yield from _representers(each)
 
 
-def _as(plain: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+def _represent_as(plain: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     def represent(dumper: Any, value: Any) -> Any:
         return dumper.represent_data(plain(value))
 

@@ -76,15 +76,15 @@ def definitions_for(
         for each in classes
         if (found := definition_of(each)) and _name(found) not in defined
     }
-    named = _named(handlers, [*kinds.values()], crds)
+    named = _names_of_kinds(handlers, [*kinds.values()], crds)
     needed = tuple(each for each, found in kinds.items() if _name(found) in named)
     if not needed:
         return []
-    return deepcopy(_made(needed))
+    return deepcopy(_cached_definitions(needed))
 
 
 @lru_cache(maxsize=64)
-def _made(classes: tuple[type, ...]) -> list[Manifest]:
+def _cached_definitions(classes: tuple[type, ...]) -> list[Manifest]:
     """The definitions of classes, cached: tests need the same ones again and again."""
     from fnop.adapters.definitions.classes import definitions_of
 
@@ -102,7 +102,7 @@ def _name(found: Definition) -> str:
     return f"{found.plural}.{found.group}"
 
 
-def _named(
+def _names_of_kinds(
     handlers: Iterable[Handler],
     kinds: Iterable[Definition],
     crds: list[Mapping[str, Any]],
@@ -116,7 +116,7 @@ def _named(
         if names <= found:
             continue
         if selector.group is None and not selector.is_broad:
-            served = _served(crds) if served is None else served
+            served = _served_resources(crds) if served is None else served
             if any(map(selector.matches, served)):
                 continue
         found |= names
@@ -148,7 +148,7 @@ def _resource(found: Definition) -> Resource:
     )
 
 
-def _served(crds: Iterable[Mapping[str, Any]]) -> tuple[Resource, ...]:
+def _served_resources(crds: Iterable[Mapping[str, Any]]) -> tuple[Resource, ...]:
     """The kinds of a cluster with these definitions."""
     from fnop.core.handlers.program.program import Program
     from fnop.interpreters.cluster import empty_cluster

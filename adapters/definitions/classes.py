@@ -91,7 +91,7 @@ def _definition(versions: Versions) -> Object:
         "shortNames": [*found.short_names],
         "categories": [*found.categories],
     }
-    stored = _stored(versions)
+    stored = _stored_version(versions)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -133,7 +133,7 @@ def _check_alike(versions: Versions) -> None:
         first_class, first = cls, each
 
 
-def _stored(versions: Versions) -> Definition:
+def _stored_version(versions: Versions) -> Definition:
     """The version that is stored: the only one, or the one marked as stored."""
     marked = [each for _, each in versions if each.storage]
     if len(versions) == 1 and versions[0][1].storage is None:
@@ -296,7 +296,7 @@ def _in_order(schema: Object) -> Object:
 # ------------------------------------------------------------------------ checking
 
 
-def _posted(definition: Mapping[str, Any]) -> Any:
+def _post_definition(definition: Mapping[str, Any]) -> Any:
     """The response of an API server to a new definition."""
     body = json.loads(json.dumps(definition))
     _, response, _ = answer(
@@ -307,13 +307,13 @@ def _posted(definition: Mapping[str, Any]) -> Any:
 
 def warnings_about(definition: Mapping[str, Any]) -> tuple[str, ...]:
     """The warnings of an API server that accepts a definition."""
-    found: tuple[str, ...] = _posted(definition).warnings
+    found: tuple[str, ...] = _post_definition(definition).warnings
     return found
 
 
 def _checked(definition: Object, classes: Sequence[type]) -> Object:
     """The definition; raises `DefinitionProblem` if a server would refuse it."""
-    response = _posted(definition)
+    response = _post_definition(definition)
     if response.status < 300:
         return definition
     causes = (response.body.get("details") or {}).get("causes") or ()

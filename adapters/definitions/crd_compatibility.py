@@ -41,7 +41,7 @@ def breaks_of_file(
     for each in definitions:
         name = each["metadata"]["name"]
         if name in released:
-            yield from _broken(name, released.pop(name), each)
+            yield from _named_breaks(name, released.pop(name), each)
     for name in released:
         yield name, "the kind is gone"
 
@@ -64,7 +64,7 @@ def _check(definition: Definition, name: str) -> None:
         )
 
 
-def _broken(
+def _named_breaks(
     name: str, before: Definition, after: Definition
 ) -> Iterator[tuple[str, str]]:
     for change in breaking_changes(before, after):
@@ -89,12 +89,16 @@ async def breaks_of_live(
             continue  # the kind is new
         if response.status >= 300:
             raise ReadProblem(f"{name} cannot be read: {message_of(response)}")
-        found += _broken(name, response.body, each)
-        found += [(name, text) async for text in _misfits(reader, response.body, each)]
+        found += _named_breaks(name, response.body, each)
+        found += [
+            (name, text) async for text in _refused_objects(reader, response.body, each)
+        ]
     return found
 
 
-async def _misfits(reader: Reader, before: Definition, after: Definition) -> Any:
+async def _refused_objects(
+    reader: Reader, before: Definition, after: Definition
+) -> Any:
     """The live objects that the new definition refuses, each with the reason."""
     versions = [each["name"] for each in after["spec"]["versions"]]
     served = [e["name"] for e in before["spec"]["versions"] if e.get("served")]

@@ -48,7 +48,7 @@ _BOUNDARY = (
 _REPEATS_MAX = 1000  # Go's limit: regexp/syntax
 
 
-def _repeated(most: int) -> None:
+def _check_repeats(most: int) -> None:
     if most > _REPEATS_MAX:
         raise Untranslatable(
             f"it repeats something {most} times, and an API server takes at most "
@@ -82,10 +82,10 @@ def go_of_rust(pattern: str) -> str:
     >>> go_of_rust(r"^[a-z]\d*$"), go_of_rust(r"(?-u:\b)a")
     ('^[a-z]\\p{Nd}*$', '(?:\\b)a')
     """
-    return "".join(_of_rust(pattern))
+    return "".join(_translate_rust(pattern))
 
 
-def _of_rust(pattern: str) -> Iterator[str]:
+def _translate_rust(pattern: str) -> Iterator[str]:
     groups, is_repeated = [False], False  # whether letters are ASCII letters
     for found in _TOKEN.finditer(pattern):
         text, was_repeated, is_repeated = found[0], is_repeated, bool(found["repeat"])
@@ -111,7 +111,7 @@ def _of_rust(pattern: str) -> Iterator[str]:
                     f"an API server takes no {text} after another repetition; write "
                     "the inner one as (?:...)"
                 )
-            _repeated(int(found["most"] or found["least"] or 0))
+            _check_repeats(int(found["most"] or found["least"] or 0))
             yield text.replace(" ", "")
         else:
             groups += [groups[-1]] if text == "(" else []
@@ -139,7 +139,7 @@ def _is_ascii(flags: str, text: str, *, before: bool) -> bool:
 
 def _rust_escape(text: str, *, is_ascii: bool) -> str:
     if text[0] in "xuU" and len(text) > 1:
-        return _shown(int(text[1:].strip("{}"), 16))
+        return _escape_code(int(text[1:].strip("{}"), 16))
     if text[0] in "bB<>" and (text != "b" or not is_ascii):
         instead = r", or (?-u:\b)" if text == "b" else ""
         raise Untranslatable(_BOUNDARY.format(f"\\{text}") + instead)
@@ -184,7 +184,7 @@ def _rust_set(text: str, *, is_ascii: bool) -> str:
         if escape is None:
             parts.append(found[0])
         elif escape[0] in "xuU" and len(escape) > 1:
-            parts.append(_shown(int(escape[1:].strip("{}"), 16)))
+            parts.append(_escape_code(int(escape[1:].strip("{}"), 16)))
         else:
             parts.append(_rust_class(escape, is_ascii=is_ascii) or found[0])
     return "".join(parts) + "]"
@@ -206,7 +206,7 @@ def go_of_python(pattern: re.Pattern[Any]) -> str:
         parts = import_module("re._parser").parse(pattern.pattern, pattern.flags)
     is_folded = bool(pattern.flags & re.I) and _folds_alike(parts, pattern.flags)
     flags = re.RegexFlag(pattern.flags & ~(re.I if is_folded else 0))
-    return ("(?i)" if is_folded else "") + _written(parts, flags, last=True)
+    return ("(?i)" if is_folded else "") + _write_parts(parts, flags, last=True)
 
 
 def _folds_alike(parts: Any, flags: int) -> bool:
@@ -243,7 +243,7 @@ def _literals(parts: Any) -> Iterator[tuple[int, int]]:
                 pass
 
 
-def _written(parts: Any, flags: re.RegexFlag, *, last: bool) -> str:
+def _write_parts(parts: Any, flags: re.RegexFlag, *, last: bool) -> str:
     """Parts in Go's syntax; the `last` of them end the pattern."""
     ends = [False] * (len(parts) - 1) + [last]
     return "".join(
@@ -255,11 +255,11 @@ def _written(parts: Any, flags: re.RegexFlag, *, last: bool) -> str:
 def _part(operation: str, value: Any, flags: re.RegexFlag, *, last: bool) -> str:
     match operation:
         case "LITERAL" | "NOT_LITERAL" if flags & re.I:
-            return _folded([(operation, value)], flags)
+            return _folded_set([(operation, value)], flags)
         case "LITERAL":
-            return _shown(value)
+            return _escape_code(value)
         case "NOT_LITERAL":
-            return f"[^{_shown(value)}]"
+            return f"[^{_escape_code(value)}]"
         case "IN":
             return _python_set(value, flags)
         case "ANY":
@@ -267,13 +267,13 @@ def _part(operation: str, value: Any, flags: re.RegexFlag, *, last: bool) -> str
         case "AT":
             return _position(str(value), flags, last=last)
         case "BRANCH":
-            branches = [_written(each, flags, last=last) for each in value[1]]
+            branches = [_write_parts(each, flags, last=last) for each in value[1]]
             return f"(?:{'|'.join(branches)})"
         case "SUBPATTERN":
             number, added, removed, inner = value
             inside = re.RegexFlag((flags | added) & ~removed)
             sign = "(?:" if number is None else "("
-            return f"{sign}{_written(inner, inside, last=last)})"
+            return f"{sign}{_write_parts(inner, inside, last=last)})"
         case "MAX_REPEAT" | "MIN_REPEAT":
             least, most, inner = value
             lazy = "?" if operation == "MIN_REPEAT" else ""
@@ -300,8 +300,8 @@ def _repetition(
     least: int, most: int, inner: Any, flags: re.RegexFlag, lazy: str
 ) -> str:
     endless = str(most) == "MAXREPEAT"
-    _repeated(least if endless else most)
-    text = _written(inner, flags, last=False)
+    _check_repeats(least if endless else most)
+    text = _write_parts(inner, flags, last=False)
     is_atom = len(inner) == 1 and str(inner[0][0]) in _ATOMS
     atom = text if is_atom else f"(?:{text})"
     if endless and least < 2:
@@ -343,13 +343,13 @@ def _python_set(items: Sequence[Any], flags: re.RegexFlag) -> str:
     parts = [
         _python_class(str(value), flags)
         if operation == "CATEGORY"
-        else "-".join(map(_shown, value))
+        else "-".join(map(_escape_code, value))
         if operation == "RANGE"
-        else _shown(value)
+        else _escape_code(value)
         for operation, value in inner[is_negated:]
     ]
     if flags & re.I or (len(parts) > 1 and any(each[:1] == "^" for each in parts)):
-        return _folded(inner, flags)
+        return _folded_set(inner, flags)
     body = "".join(parts)
     if is_negated and body.startswith("^"):
         return f"[{body[1:]}]"
@@ -392,7 +392,7 @@ class _Set(NamedTuple):
                 return rf"{sign}\U{code:08x}"
 
 
-def _folded(items: Sequence[tuple[str, Any]], flags: re.RegexFlag) -> str:
+def _folded_set(items: Sequence[tuple[str, Any]], flags: re.RegexFlag) -> str:
     """A set as the ranges of all characters that Python finds in it."""
     kept = flags & (re.I | re.A)
     codes = [*map(ord, re.findall(str(_Set(items)), _all_characters(), kept))]
@@ -401,7 +401,9 @@ def _folded(items: Sequence[tuple[str, Any]], flags: re.RegexFlag) -> str:
     if not codes:
         raise Untranslatable("it has a set without any character; leave it out")
     ranges = (
-        _shown(low) if low == high else f"{_shown(low)}-{_shown(high)}"
+        _escape_code(low)
+        if low == high
+        else f"{_escape_code(low)}-{_escape_code(high)}"
         for low, high in zip(starts, ends, strict=True)
     )
     return f"[{''.join(ranges)}]"
@@ -416,7 +418,7 @@ def _all_characters() -> str:
 _PLAIN = " _/:,;<>=@'\"%#!`"  # in addition to letters and digits
 
 
-def _shown(code: int) -> str:
+def _escape_code(code: int) -> str:
     """A character that stands for itself, inside and outside of sets."""
     char = chr(code)
     if char.isascii() and char.isprintable():

@@ -72,13 +72,13 @@ def is_record(cls: Any) -> bool:
 def fields_of(cls: type) -> list[Field]:
     """The fields of such a class, in their order.  Raises `DefinitionProblem`."""
     if is_model(cls):
-        found = _of_model(cls)
+        found = _model_fields(cls)
     elif _is_typed_dict(cls):
-        found = _of_typed_dict(cls)
+        found = _typed_dict_fields(cls)
     elif is_struct(cls):
-        found = _of_struct(cls)
+        found = _struct_fields(cls)
     else:
-        found = _of_dataclass(cls)
+        found = _dataclass_fields(cls)
     texts = _texts_below_fields(cls)
     return [
         each._replace(description=texts.get(each.attribute) or each.description)
@@ -126,7 +126,9 @@ def _field(
     return Field(alias or name, name, hint, marks, needed, default, description)
 
 
-def _made(make: Callable[[], Any], factory: Any, cls: type, name: str) -> Given:
+def _default_of_factory(
+    make: Callable[[], Any], factory: Any, cls: type, name: str
+) -> Given:
     """The default that an author's factory makes: the same at each call.
 
     Raises `DefinitionProblem` for other factories: the server gives one default to all
@@ -209,14 +211,14 @@ def _place_of(cls: type, name: str) -> str:
 # --------------------------------------------------------------------- dataclasses
 
 
-def _of_dataclass(cls: Any) -> Iterator[Field]:
+def _dataclass_fields(cls: Any) -> Iterator[Field]:
     hints = _hints(cls)
     for each in dataclasses.fields(cls):
         if each.default is not dataclasses.MISSING:
             default: Given | None = Given(each.default)
         elif each.default_factory is not dataclasses.MISSING:
             factory = each.default_factory
-            default = _made(factory, factory, cls, each.name)
+            default = _default_of_factory(factory, factory, cls, each.name)
         else:
             default = None
         yield _field(each.name, hints[each.name], default, required=each.init)
@@ -230,7 +232,7 @@ def _is_typed_dict(cls: type) -> bool:
     return issubclass(cls, dict) and hasattr(cls, "__required_keys__")
 
 
-def _of_typed_dict(cls: Any) -> Iterator[Field]:
+def _typed_dict_fields(cls: Any) -> Iterator[Field]:
     for name, hint in _hints(cls).items():
         # If the types are texts, Python itself does not see their qualifiers.
         qualifiers = unwrapped(hint).qualifiers
@@ -248,7 +250,7 @@ def is_struct(cls: Any) -> bool:
     return isinstance(cls, type) and hasattr(cls, "__struct_fields__")
 
 
-def _of_struct(cls: Any) -> Iterator[Field]:
+def _struct_fields(cls: Any) -> Iterator[Field]:
     msgspec: Any = sys.modules["msgspec"]
     config = cls.__struct_config__
     if config.array_like:
@@ -267,7 +269,7 @@ def _of_struct(cls: Any) -> Iterator[Field]:
         default = None if each.default is nothing else Given(each.default)
         if each.default_factory is not nothing:
             factory = each.default_factory
-            default = _made(factory, factory, cls, each.name)
+            default = _default_of_factory(factory, factory, cls, each.name)
         if each.required and admits_none(hint):
             raise DefinitionProblem(
                 f"{where}: the Struct wants it, and the API server removes a null; "
@@ -310,7 +312,7 @@ def model_config(cls: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _of_model(cls: Any) -> Iterator[Field]:
+def _model_fields(cls: Any) -> Iterator[Field]:
     infos = _pydantic_fields(cls)
     _check_code_of_all(cls)
     _check_extras(cls)
@@ -326,7 +328,7 @@ def _of_model(cls: Any) -> Iterator[Field]:
         given = None
         if info.default_factory is not None:
             make = partial(info.get_default, call_default_factory=True)
-            given = _made(make, info.default_factory, cls, name)
+            given = _default_of_factory(make, info.default_factory, cls, name)
         elif not info.is_required():
             given = Given(info.get_default())
         is_nullable = any(

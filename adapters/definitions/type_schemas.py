@@ -165,7 +165,7 @@ def _schema_of(hint: Any, place: Place, more: tuple[Any, ...] = ()) -> Node:
     node = _bare_schema_of(inner, place)
     for mark in marks:
         _add(node, mark, place)
-    if change := _needless(node, change_of(marks, model_config(place.cls))):
+    if change := _needless_change(node, change_of(marks, model_config(place.cls))):
         raise place.problem(
             f"the model changes a text before it judges it ({change}), and an API "
             "server does not; leave it out, and change the text in the handler"
@@ -173,7 +173,7 @@ def _schema_of(hint: Any, place: Place, more: tuple[Any, ...] = ()) -> Node:
     return node
 
 
-def _needless(node: Node, change: str | None) -> str | None:
+def _needless_change(node: Node, change: str | None) -> str | None:
     """The change, if a text is judged after it."""
     is_text = node.get("type") == "string" and not node.keys() & {"format", "enum"}
     is_judged = node.keys() & {"pattern", "minLength", "maxLength"}
@@ -189,16 +189,18 @@ def _check_marks(hint: Any, marks: tuple[Any, ...], place: Place) -> None:
         return
     if _is_textual(hint) and strictness_of(marks, model_config(place.cls)):
         raise place.problem(
-            f"the model is strict, and reads no {_shown(hint)} from what a handler "
+            f"the model is strict, and reads no {_hint_text(hint)} from what a handler "
             "has, which is JSON; write Field(strict=False), or take a type of JSON"
         )
     lengths = ("min_length", "max_length")
-    is_long = any(getattr(m, each, None) for m in _each(marks) for each in lengths)
+    is_long = any(
+        getattr(m, each, None) for m in _iter_marks(marks) for each in lengths
+    )
     if hint is bytes and is_long:
         raise place.problem(_OF_BYTES)
 
 
-def _each(marks: tuple[Any, ...]) -> Iterator[Any]:
+def _iter_marks(marks: tuple[Any, ...]) -> Iterator[Any]:
     """The marks, and those inside of pydantic's Field(...)."""
     for mark in marks:
         yield mark
@@ -233,35 +235,35 @@ def _bare_schema_of(hint: Any, place: Place) -> Node:
         return node
     origin, args = get_origin(hint) or hint, get_args(hint)
     if origin in _UNIONS:
-        return _of_union(args, place)
+        return _union_schema(args, place)
     if origin is Literal:
-        return _of_values([each for each in args if each is not None], place)
+        return _choice_schema([each for each in args if each is not None], place)
     if origin in _LISTS:
-        return {"type": "array", "items": _of_items(origin, args, place)}
+        return {"type": "array", "items": _list_schema(origin, args, place)}
     if origin in _SETS:
-        items = _of_items(origin, args, place)
+        items = _list_schema(origin, args, place)
         return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
     if origin in _MAPPINGS:
-        return _of_mapping(args, place)
+        return _mapping_schema(args, place)
     if isinstance(hint, type) and issubclass(hint, Flag):
         raise place.problem(
-            f"{_shown(hint)} has flags, whose sums are values as well; take a set of "
-            "an Enum"
+            f"{_hint_text(hint)} has flags, whose sums are values as well; take a set "
+            "of an Enum"
         )
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _of_values([each.value for each in hint], place)
+        return _choice_schema([each.value for each in hint], place)
     if is_root_model(hint):
-        return _of_root(hint, place)
+        return _root_schema(hint, place)
     if is_record(hint):
-        return _of_record(hint, place)
+        return _record_schema(hint, place)
     if is_record(origin):
         raise place.problem(
-            f"{_shown(hint)} is a generic class, whose parameters are not followed; "
-            "take a class with the types written out"
+            f"{_hint_text(hint)} is a generic class, whose parameters are not "
+            "followed; take a class with the types written out"
         )
     raise place.problem(
-        f"{_shown(hint)} has no schema; take a dataclass, a TypedDict, or a type that "
-        "JSON has, and Any for a value of any form"
+        f"{_hint_text(hint)} has no schema; take a dataclass, a TypedDict, or a type "
+        "that JSON has, and Any for a value of any form"
     )
 
 
@@ -271,14 +273,14 @@ def _plain_schema_of(hint: Any, place: Place) -> Node | None:
     if not isinstance(hint, abc.Hashable) or hint not in _PLAIN:
         return None
     node = _IN_MODELS.get(hint) if place.is_of_model else None
-    return {**(node or _PLAIN[hint]), **_of_config(hint, place)}
+    return {**(node or _PLAIN[hint]), **_config_keywords(hint, place)}
 
 
 # The limits of all texts of a model, by the settings of pydantic.
 _OF_TEXTS = {"str_min_length": "minLength", "str_max_length": "maxLength"}
 
 
-def _of_config(hint: Any, place: Place) -> Node:
+def _config_keywords(hint: Any, place: Place) -> Node:
     """Keywords of a plain type by the settings of the model around it."""
     if hint is timedelta and (is_model(place.cls) or is_struct(place.cls)):
         library = "pydantic" if is_model(place.cls) else "msgspec"
@@ -315,7 +317,7 @@ def _is_aware(hint: Any) -> bool:
     return name == "AwareDatetime" and str(module).startswith("pydantic")
 
 
-def _of_root(cls: type, place: Place) -> Node:
+def _root_schema(cls: type, place: Place) -> Node:
     """The schema of a root model, which is its root's schema, as in objects."""
     if cls in place.around:
         raise place.problem(_ENDLESS.format(cls.__qualname__))
@@ -325,56 +327,56 @@ def _of_root(cls: type, place: Place) -> Node:
     return _property(root._replace(default=None, description=text), inner)
 
 
-def _of_record(cls: type, place: Place) -> Node:
+def _record_schema(cls: type, place: Place) -> Node:
     if cls in place.around:
         raise place.problem(_ENDLESS.format(cls.__qualname__))
     return schema_of_class(cls, place.around)
 
 
-def _of_items(origin: Any, args: tuple[Any, ...], place: Place) -> Node:
+def _list_schema(origin: Any, args: tuple[Any, ...], place: Place) -> Node:
     if origin is tuple and args and not (len(args) == 2 and args[1] is ...):
         raise place.problem(
             "a tuple with a type for each place has no structural schema; take "
             "tuple[X, ...] or list[X], or a class with a field for each"
         )
-    return _of_element(args[0], place) if args else dict(_ANYTHING)
+    return _element_schema(args[0], place) if args else dict(_ANYTHING)
 
 
-def _of_element(hint: Any, place: Place) -> Node:
+def _element_schema(hint: Any, place: Place) -> Node:
     """The schema of an entry of a list or a mapping, which cannot be missing."""
     node = _schema_of(hint, place)
     if admits_none(hint) and node != _ANYTHING:
         if "enum" in node:
             raise place.problem(
-                f"the entries {_shown(hint)} are listed values or None, and a server "
-                "takes no null beside listed values; leave None out"
+                f"the entries {_hint_text(hint)} are listed values or None, and a "
+                "server takes no null beside listed values; leave None out"
             )
         node["nullable"] = True
     return node
 
 
-def _of_mapping(args: tuple[Any, ...], place: Place) -> Node:
+def _mapping_schema(args: tuple[Any, ...], place: Place) -> Node:
     if not args:
         return dict(OBJECT)
     keys = _schema_of(args[0], place)
     if keys.get("type") != "string":
         raise place.problem(
-            f"the keys of a mapping are texts, and {_shown(args[0])} is none; take "
+            f"the keys of a mapping are texts, and {_hint_text(args[0])} is none; take "
             "dict[str, X]"
         )
     if is_model(place.cls) and keys != {"type": "string"}:
         raise place.problem(
-            f"the model reads no other keys than {_shown(args[0])}, and a schema "
+            f"the model reads no other keys than {_hint_text(args[0])}, and a schema "
             "cannot say which keys there are; take dict[str, X], or a class with a "
             "field for each"
         )
-    values = _of_element(args[1], place)
+    values = _element_schema(args[1], place)
     if values == _ANYTHING:
         return dict(OBJECT)
     return {"type": "object", "additionalProperties": values}
 
 
-def _of_values(values: list[Any], place: Place) -> Node:
+def _choice_schema(values: list[Any], place: Place) -> Node:
     """The schema of a choice among some values."""
     if not values:
         raise place.problem("it has no values; write them, or take str")
@@ -396,7 +398,7 @@ def _plain_value(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _of_union(args: tuple[Any, ...], place: Place) -> Node:
+def _union_schema(args: tuple[Any, ...], place: Place) -> Node:
     """The schema of a union, if one schema can express it.
 
     None is ignored: a field that may be None is a field that may be missing
@@ -414,7 +416,7 @@ def _of_union(args: tuple[Any, ...], place: Place) -> Node:
         return dict(_NUMBER_OR_TEXT)
     if len(bare) == len(found) and kinds == {"integer", "number"}:
         return {"type": "number"}
-    shown = " | ".join(_shown(each) for each in args)
+    shown = " | ".join(_hint_text(each) for each in args)
     raise place.problem(
         f"{shown} is a choice between types, which a structural schema cannot say; "
         "take one type, a class with an optional field for each, fnop.IntOrString for "
@@ -422,7 +424,7 @@ def _of_union(args: tuple[Any, ...], place: Place) -> Node:
     )
 
 
-def _shown(hint: Any) -> str:
+def _hint_text(hint: Any) -> str:
     if isinstance(hint, type) and not get_args(hint):
         return hint.__qualname__ if hint is not NoneType else "None"
     return str(hint)
@@ -470,7 +472,7 @@ def _add(node: Node, mark: Any, place: Place) -> None:
         _check_keyword(node, keyword, place)
         _check_value(keyword, value, place)
     is_number = node.get("type") == "number"
-    keywords = (_of_numbers if is_number else _of_whole_numbers)(keywords, place)
+    keywords = (_number_keywords if is_number else _integer_keywords)(keywords, place)
     for keyword, value in keywords.items():
         if keyword == "x-kubernetes-embedded-resource" and "properties" not in node:
             node[_KEEPS] = True  # the server requires one or the other
@@ -487,7 +489,7 @@ def _keywords_of(mark: Any, node: Node, place: Place) -> Node:
 _INT64_MAX = 2**63 - 1
 
 
-def _of_whole_numbers(keywords: Node, place: Place) -> Node:
+def _integer_keywords(keywords: Node, place: Place) -> Node:
     """Keywords without the limits that all integers of 64 bits keep.
 
     A server has limits as float64 and compares integers with the int64 of these. 2**63
@@ -510,7 +512,7 @@ def _of_whole_numbers(keywords: Node, place: Place) -> Node:
     return found
 
 
-def _of_numbers(keywords: Node, place: Place) -> Node:
+def _number_keywords(keywords: Node, place: Place) -> Node:
     """Keywords whose limits hold for whole numbers, too.
 
     A server compares these with the whole part of a limit. So 0 is not less than a

@@ -148,7 +148,7 @@ def _definitions(study: Study) -> tuple[list[Manifest], list[Manifest]]:
     return owned, required
 
 
-def _described(
+def _described_versions(
     definition: Manifest, study: Study, *, is_owned: bool
 ) -> Iterator[Manifest]:
     """An entry for each version of a kind that is served."""
@@ -162,25 +162,27 @@ def _described(
             "name": definition["metadata"]["name"],
             "version": version["name"],
             "kind": kind,
-            "displayName": _spaced(kind),
-            "description": schema.get("description") or f"{_spaced(kind)}.",
+            "displayName": _words_of(kind),
+            "description": schema.get("description") or f"{_words_of(kind)}.",
         }
         if is_owned:
             parts = schema.get("properties") or {}
             entry |= {
                 "resources": [*_children(study)],
-                "specDescriptors": [*_descriptors(parts.get("spec") or {}, _of_spec)],
+                "specDescriptors": [
+                    *_descriptors(parts.get("spec") or {}, _spec_descriptors)
+                ],
                 "statusDescriptors": [
-                    *_descriptors(parts.get("status") or {}, _of_status)
+                    *_descriptors(parts.get("status") or {}, _status_descriptors)
                 ],
             }
         yield {key: value for key, value in entry.items() if value != []}
 
 
-def _spaced(name: str) -> str:
+def _words_of(name: str) -> str:
     """A name as people read it.
 
-    >>> _spaced("FnopExample"), _spaced("maxReplicas"), _spaced("spec.tlsSecret")
+    >>> _words_of("FnopExample"), _words_of("maxReplicas"), _words_of("spec.tlsSecret")
     ('Fnop Example', 'Max Replicas', 'Tls Secret')
     """
     last = name.rpartition(".")[2]
@@ -214,7 +216,7 @@ def _descriptors(
             if depth < _DEPTH_MAX:
                 yield from _descriptors(inner, hint, where, depth + 1)
             continue
-        found = {"path": where, "displayName": _spaced(where)}
+        found = {"path": where, "displayName": _words_of(where)}
         if inner.get("description"):
             found["description"] = inner["description"]
         hints = hint(name, inner)
@@ -224,7 +226,7 @@ def _descriptors(
 _HINTS = {"integer": "number", "number": "number", "boolean": "booleanSwitch"}
 
 
-def _of_spec(name: str, schema: Mapping[str, Any]) -> list[str]:
+def _spec_descriptors(name: str, schema: Mapping[str, Any]) -> list[str]:
     if schema.get("enum"):
         return [f"{_UI}select:{value}" for value in schema["enum"]]
     hint = _HINTS.get(schema.get("type", ""))
@@ -233,7 +235,7 @@ def _of_spec(name: str, schema: Mapping[str, Any]) -> list[str]:
     return [f"{_UI}{hint}"] if hint else []
 
 
-def _of_status(name: str, schema: Mapping[str, Any]) -> list[str]:
+def _status_descriptors(name: str, schema: Mapping[str, Any]) -> list[str]:
     return [_CONDITIONS] if name == "conditions" else []
 
 
@@ -261,14 +263,16 @@ def _version(
     wanted = [*_entries(required, study, is_owned=False)]
     kinds = {"owned": found, **({"required": wanted} if wanted else {})}
     spec: Manifest = {
-        "displayName": about.display or _spaced(about.package.replace("-", " ")),
+        "displayName": about.display or _words_of(about.package.replace("-", " ")),
         "description": about.description,
         "version": about.version,
         "minKubeVersion": about.min_kube_version,
         "maturity": about.maturity,
         "replaces": about.replaces,
         "keywords": [*about.keywords],
-        "provider": _filled({"name": about.provider, "url": about.provider_url}),
+        "provider": _without_empty_values(
+            {"name": about.provider, "url": about.provider_url}
+        ),
         "maintainers": [{"name": n, "email": e} for n, e in about.maintainers],
         "links": [{"name": name, "url": url} for name, url in about.links],
         "icon": [*_icons(about)],
@@ -280,8 +284,8 @@ def _version(
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",
-        "metadata": {**names, "annotations": _filled(annotations)},
-        "spec": _filled(spec),
+        "metadata": {**names, "annotations": _without_empty_values(annotations)},
+        "spec": _without_empty_values(spec),
     }
 
 
@@ -304,7 +308,7 @@ def _webhooks(study: Study, wishes: Wishes, about: About) -> Iterator[Manifest]:
                 "containerPort": SERVICE_PORT,
                 "targetPort": SERVICE_PORT,
                 "webhookPath": each["clientConfig"]["service"]["path"],
-                **_filled(thaw_json(kept)),
+                **_without_empty_values(thaw_json(kept)),
             }
 
 
@@ -316,7 +320,7 @@ _OF_WEBHOOKS = (
 _CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"
 
 
-def _served() -> Iterator[Manifest]:
+def _webhook_variables() -> Iterator[Manifest]:
     """The environment variables of an operator whose webhooks OLM registers."""
     for name, value in (
         ("WEBHOOKS", "true"),
@@ -328,7 +332,7 @@ def _served() -> Iterator[Manifest]:
         yield {"name": f"FNOP_RUN_{name}", "value": value}
 
 
-def _filled(found: Mapping[str, Any]) -> Manifest:
+def _without_empty_values(found: Mapping[str, Any]) -> Manifest:
     return {key: value for key, value in found.items() if value not in ("", [], {})}
 
 
@@ -336,7 +340,7 @@ def _entries(
     definitions: Iterable[Manifest], study: Study, *, is_owned: bool
 ) -> Iterator[Manifest]:
     for each in definitions:
-        yield from _described(each, study, is_owned=is_owned)
+        yield from _described_versions(each, study, is_owned=is_owned)
 
 
 def _examples(study: Study, owned: Sequence[Manifest]) -> Iterator[Manifest]:
@@ -370,7 +374,7 @@ def _modes(wishes: Wishes) -> Iterator[Manifest]:
 def _install(study: Study, wishes: Wishes, about: About) -> Manifest:
     account = wishes.account.name
     needs = (each for each in study.needs if not _is_of_olm(each))
-    wide, local = _split(needs, wishes)
+    wide, local = _split_needs(needs, wishes)
     has_webhooks = bool(groups_of(study.program.handlers))
     found: Manifest = {"deployments": [_deployment(wishes, about, has_webhooks)]}
     for key, some in (("clusterPermissions", wide), ("permissions", local)):
@@ -388,7 +392,7 @@ def _is_of_olm(need: Need) -> bool:
     return need.who == WEBHOOKS and need.right.group != "authentication.k8s.io"
 
 
-def _split(
+def _split_needs(
     needs: Iterable[Need], wishes: Wishes
 ) -> tuple[tuple[Need, ...], tuple[Need, ...]]:
     """The needs everywhere, and the needs in the operator's or served namespaces.
@@ -420,12 +424,16 @@ def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
     if wishes.elects:
         env.append({"name": "FNOP_RUN_LEADER_ELECT", "value": "true"})
     if wishes.namespaces is not None:
-        env.append(_from("FNOP_RUN_NAMESPACE", "annotations['olm.targetNamespaces']"))
+        env.append(
+            _variable_from_field(
+                "FNOP_RUN_NAMESPACE", "annotations['olm.targetNamespaces']"
+            )
+        )
     ports: list[Manifest] = [{"name": "probes", "containerPort": 8080}]
     if has_webhooks:
-        env += _served()
+        env += _webhook_variables()
         ports.append({"name": "webhooks", "containerPort": SERVICE_PORT})
-    env.append(_from("POD_ID", "name"))
+    env.append(_variable_from_field("POD_ID", "name"))
     container = {
         "name": "operator",
         "image": about.image,
@@ -469,6 +477,6 @@ def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
     return {"name": about.package, "label": labels, "spec": spec}
 
 
-def _from(name: str, field: str) -> Manifest:
+def _variable_from_field(name: str, field: str) -> Manifest:
     path = {"fieldPath": f"metadata.{field}"}
     return {"name": name, "valueFrom": {"fieldRef": path}}

@@ -212,7 +212,7 @@ def _is_version(text: Any) -> bool:
 # ------------------------------------------------------------------------ the folder
 
 
-def _readable(bundle: Bundle) -> Iterator[str]:
+def _reading_problems(bundle: Bundle) -> Iterator[str]:
     yield from bundle.problems
 
 
@@ -322,7 +322,7 @@ def _replaces(bundle: Bundle) -> Iterator[str]:
         yield f"{bundle.name} replaces itself"
 
 
-def _required(bundle: Bundle) -> Iterator[str]:
+def _missing_fields(bundle: Bundle) -> Iterator[str]:
     if not bundle.version:
         return
     if not bundle.spec.get("displayName"):
@@ -618,7 +618,7 @@ def _has_kube_version(bundle: Bundle) -> Iterator[str]:
 
 
 RULES: tuple[OlmRule, ...] = (
-    OlmRule("readable", _readable),
+    OlmRule("readable", _reading_problems),
     OlmRule("layout", _layout),
     OlmRule("one version", _one_version),
     OlmRule("supported kinds", _kinds),
@@ -629,7 +629,7 @@ RULES: tuple[OlmRule, ...] = (
     OlmRule("version's name", _version_name),
     OlmRule("version", _same_version),
     OlmRule("replaces", _replaces),
-    OlmRule("required fields", _required),
+    OlmRule("required fields", _missing_fields),
     OlmRule("deployments", _deployments),
     OlmRule("images", _images),
     OlmRule("install modes", _modes),

@@ -57,7 +57,7 @@ async def reviewed(
     missing = [
         line_of(right, place, whose)
         for (right, place), whose in wanted.items()
-        if not await _may(api, right, place)
+        if not await _is_allowed(api, right, place)
     ]
     places = sorted({place for _, place in wanted if place}) or ["default"]
     granted = [each for place in places for each in await _rules(api, place, tell)]
@@ -69,7 +69,7 @@ async def reviewed(
     return Difference(tuple(missing), compared(local, granted).superfluous)
 
 
-async def _may(api: Api, right: Right, namespace: str | None) -> bool:
+async def _is_allowed(api: Api, right: Right, namespace: str | None) -> bool:
     attributes = {**right._asdict(), "namespace": namespace or ""}
     spec = {"resourceAttributes": {k: v for k, v in attributes.items() if v}}
     status = await _review(api, "SelfSubjectAccessReview", spec)

@@ -136,7 +136,7 @@ def studied(
     paths = [*wishes.crds, *wishes.objects]
     own = [*map(module_of_file, wishes.paths)]
     given = subjects_for(program, wishes.paths[0], paths, modules, own)
-    subjects = _placed(given, wishes, place)
+    subjects = _place_subjects(given, wishes, place)
     hearing = Hearing(program)
     cases = cases_of(
         program,
@@ -146,19 +146,22 @@ def studied(
         namespace=place,
     )
     found = heard(hearing, cases, budget=wishes.budget, each=progress)
-    recorded = _recorded(wishes, program)
+    recorded = _recorded_requests(wishes, program)
     found = found._replace(called=found.called | recorded.called)
     kinds = _kinds(cases[0])
     needs = {*found.needs, *_without_having_seen(program, found, kinds, place)}
-    elsewhere = _elsewhere(needs, wishes, place)
-    spread = {*_spread(needs, wishes.namespaces, place), *_beside(wishes, program)}
-    spread |= {*_spread(recorded.needs, wishes.namespaces, "")}
-    unknown = tuple(_unknown(program, found, kinds, wishes))
+    elsewhere = _outside_sentences(needs, wishes, place)
+    spread = {
+        *_needs_per_namespace(needs, wishes.namespaces, place),
+        *_needs_of_options(wishes, program),
+    }
+    spread |= {*_needs_per_namespace(recorded.needs, wishes.namespaces, "")}
+    unknown = tuple(_unseen_sentences(program, found, kinds, wishes))
     notes = (*subjects.notes, *elsewhere)
     return Study(program, subjects, kinds, least(spread), notes, unknown)
 
 
-def _recorded(wishes: Wishes, program: Program) -> Hearing:
+def _recorded_requests(wishes: Wishes, program: Program) -> Hearing:
     """The requests in recordings of real runs."""
     hearing = Hearing(program)
     for path in wishes.seen:
@@ -200,7 +203,7 @@ def _sample_of(pattern: str) -> str:
     )
 
 
-def _placed(subjects: Subjects, wishes: Wishes, place: str) -> Subjects:
+def _place_subjects(subjects: Subjects, wishes: Wishes, place: str) -> Subjects:
     """The subjects, in an existing namespace that is served."""
     if wishes.namespaces is None:
         return subjects
@@ -220,7 +223,7 @@ def _placed(subjects: Subjects, wishes: Wishes, place: str) -> Subjects:
     return subjects._replace(subjects=tuple(moved), given=tuple(given))
 
 
-def _spread(
+def _needs_per_namespace(
     needs: Iterable[Need], namespaces: tuple[str, ...] | None, place: str
 ) -> Iterator[Need]:
     """The needs of one object's life, for all served namespaces."""
@@ -234,7 +237,9 @@ def _spread(
             yield each
 
 
-def _elsewhere(needs: Iterable[Need], wishes: Wishes, place: str) -> Iterator[str]:
+def _outside_sentences(
+    needs: Iterable[Need], wishes: Wishes, place: str
+) -> Iterator[str]:
     """A sentence for each right outside the served namespaces."""
     if wishes.namespaces is None:
         return
@@ -258,7 +263,7 @@ def _kinds(case: Case) -> tuple[Resource, ...]:
     return tuple(catalogue_of(prepared(case).base).resources)
 
 
-def _meant(handler: Handler, kinds: Iterable[Resource]) -> list[Resource]:
+def _resources_of(handler: Handler, kinds: Iterable[Resource]) -> list[Resource]:
     if handler.selector is None:
         return []
     return [*Catalogue(tuple(kinds)).find(handler.selector)]
@@ -277,11 +282,11 @@ def _without_having_seen(
             yield from needs_of_children(handler, meant, where)
         if handler.id in found.called:
             continue
-        for kind in _meant(handler, kinds):
+        for kind in _resources_of(handler, kinds):
             yield from needs_of_handler(handler, kind, where)
 
 
-def _beside(wishes: Wishes, program: Program) -> Iterator[Need]:
+def _needs_of_options(wishes: Wishes, program: Program) -> Iterator[Need]:
     """The rights that the way of running the operator needs, but no handler."""
     name = wishes.webhook_name or program.settings.domain
     reports = wishes.webhook_events or program.settings.admission_events
@@ -316,7 +321,7 @@ def _unknown_children(program: Program, kinds: Sequence[Resource]) -> Iterator[s
 _REMEDY = "give --object or --script with which it"
 
 
-def _unknown(
+def _unseen_sentences(
     program: Program, found: Heard, kinds: Sequence[Resource], wishes: Wishes
 ) -> Iterator[str]:
     """A sentence for each thing that could not be seen."""
@@ -340,7 +345,9 @@ def _unknown(
             continue
         if selector.everything and wishes.namespaces is None:
             continue  # that has a right of its own
-        names = ", ".join(each.label for each in _meant(handler, kinds)) or "none"
+        names = (
+            ", ".join(each.label for each in _resources_of(handler, kinds)) or "none"
+        )
         yield (
             f"{handler.label} is for all kinds that {str(selector)!r} means, and the "
             f"rights are for those that are known here ({names}); give the "

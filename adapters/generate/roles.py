@@ -58,7 +58,7 @@ def manifests_for(needs: Iterable[Need], account: Account) -> list[Manifest]:
             "metadata": {"name": account.name, "namespace": account.namespace},
         }
     ]
-    for place, clauses in _by_place(needs).items():
+    for place, clauses in _clauses_by_place(needs).items():
         prefix = "" if place else "Cluster"
         meta = {"name": account.name, **({"namespace": place} if place else {})}
         version = f"{GROUP}/v1"
@@ -86,11 +86,11 @@ def rules_for(needs: Iterable[Need]) -> dict[str | None, list[Manifest]]:
     """The rules of the needs, by namespace; None is the whole cluster."""
     return {
         place: [each.rule for each in clauses]
-        for place, clauses in _by_place(needs).items()
+        for place, clauses in _clauses_by_place(needs).items()
     }
 
 
-def _by_place(needs: Iterable[Need]) -> dict[str | None, list[_Clause]]:
+def _clauses_by_place(needs: Iterable[Need]) -> dict[str | None, list[_Clause]]:
     places: dict[str | None, list[Need]] = {}
     for each in sorted(needs, key=lambda need: need.namespace or ""):
         places.setdefault(each.namespace, []).append(each)
@@ -125,7 +125,7 @@ def _clauses(needs: Iterable[Need]) -> list[_Clause]:
 def shown(needs: Iterable[Need], account: Account) -> str:
     """The manifests as YAML; a comment above each rule names those who need it."""
     needs = tuple(needs)
-    places = iter(_by_place(needs).values())
+    places = iter(_clauses_by_place(needs).values())
     documents = []
     for each in manifests_for(needs, account):
         rules = each.pop("rules", None)
@@ -137,7 +137,7 @@ def shown(needs: Iterable[Need], account: Account) -> str:
 
 
 def _clause_text(clause: _Clause) -> str:
-    names = ", ".join(map(_called, clause.whose))
+    names = ", ".join(map(_name_of, clause.whose))
     comment = textwrap.fill(
         names, _COLUMNS, initial_indent="  # ", subsequent_indent="  # "
     )
@@ -148,7 +148,7 @@ def _clause_text(clause: _Clause) -> str:
     return f"{comment}\n  - " + "\n    ".join(lines) + "\n"
 
 
-def _called(who: Who) -> str:
+def _name_of(who: Who) -> str:
     return who.name
 
 
@@ -270,7 +270,7 @@ def compared(needs: Iterable[Need], granted: Sequence[Granted]) -> Difference:
         for (right, place), whose in wanted.items()
         if not any(_grants(each, right, place) for each in granted)
     ]
-    extra = [line for each in granted for line in _superfluous(each, [*wanted])]
+    extra = [line for each in granted for line in _superfluous_parts(each, [*wanted])]
     return Difference(tuple(missing), tuple(dict.fromkeys(extra)))
 
 
@@ -280,10 +280,10 @@ def line_of(right: Right, place: str | None, whose: Iterable[Who]) -> str:
     >>> line_of(Right("get", "", "pods"), "prod", [Who("f"), Who("g")])
     'get pods in namespace prod (handler f, handler g)'
     """
-    return f"{right}{_where(place)} ({', '.join(map(str, whose))})"
+    return f"{right}{_namespace_clause(place)} ({', '.join(map(str, whose))})"
 
 
-def _where(place: str | None) -> str:
+def _namespace_clause(place: str | None) -> str:
     return f" in namespace {place}" if place else ""
 
 
@@ -297,7 +297,7 @@ def _grants(granted: Granted, right: Right, place: str | None) -> bool:
     )
 
 
-def _superfluous(
+def _superfluous_parts(
     granted: Granted, wanted: Sequence[tuple[Right, str | None]]
 ) -> Iterator[str]:
     """The parts of a rule that are not needed, or that grant more than is needed."""
@@ -310,17 +310,18 @@ def _superfluous(
         if granted.namespace is None or granted.namespace == place
     ]
     local = [right for right, place in wanted if place is not None]
+    where = _namespace_clause(granted.namespace)
     for part in _parts(rule):
         used = [right for right in within if _is_used(part, right)]
         if not used:
             if not _is_of_another_group(part, rule, within):
-                yield f"{part}{_where(granted.namespace)} ({role}; nobody needs it)"
+                yield f"{part}{where} ({role}; nobody needs it)"
         elif "*" in part.verb + part.group + part.combined and part not in used:
             beyond = ", ".join(map(str, used))
-            yield f"{part}{_where(granted.namespace)} ({role}; needed: {beyond})"
+            yield f"{part}{where} ({role}; needed: {beyond})"
         elif not part.name and all(right.name for right in used):
             names = ", ".join(sorted({f'"{right.name}"' for right in used}))
-            yield f"{part}{_where(granted.namespace)} ({role}; needed: of {names})"
+            yield f"{part}{where} ({role}; needed: of {names})"
         elif granted.namespace is None and all(right in local for right in used):
             yield from _too_wide(part, role, used, wanted)
 

@@ -97,7 +97,7 @@ def files_of(names: Names, *, webhooks: bool = False) -> dict[str, str]:
     if webhooks:
         sources |= {path: f"webhooks/{path}" for path in WEBHOOK_FILES}
     return {
-        _filled(path, words): _filled(_text(source), words)
+        _fill_template(path, words): _fill_template(_text(source), words)
         for path, source in sources.items()
     }
 
@@ -113,7 +113,7 @@ def generated_by(names: Names) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _filled(text: str, words: Mapping[str, str]) -> str:
+def _fill_template(text: str, words: Mapping[str, str]) -> str:
     return Words(text).substitute(words)
 
 

@@ -51,11 +51,13 @@ def catalogue_for(
     defined = [each for each in found if each.get("kind") == _DEFINITION]
     defined += definitions_for(program.handlers, defined, load(paths, modules))
     catalogue = catalogue_of(prepared(Case(program, defined)).base)
-    named = [*_named(program.handlers, catalogue)]
+    named = [*_resources_by_name(program.handlers, catalogue)]
     return replace(catalogue, resources=(*catalogue.resources, *named))
 
 
-def _named(handlers: Iterable[Handler], catalogue: Catalogue) -> Iterator[Resource]:
+def _resources_by_name(
+    handlers: Iterable[Handler], catalogue: Catalogue
+) -> Iterator[Resource]:
     """The kinds whose handlers name everything in a rule: group, version and plural."""
     unknown: dict[str, list[str]] = {}
     for each in handlers:

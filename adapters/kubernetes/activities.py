@@ -89,9 +89,9 @@ async def perform(
     try:
         async with asyncio.timeout(timeout) as limit:
             if handler.signature.form is Form.AWAITED:
-                return await _awaited(handler, arguments)
+                return await _await_handler(handler, arguments)
             loop = asyncio.get_running_loop()
-            work = partial(_called, handler.fn, arguments)
+            work = partial(_call_function, handler.fn, arguments)
             value, problem = await loop.run_in_executor(around.threads, work)
         if problem is not None:
             raise problem
@@ -106,7 +106,7 @@ async def perform(
             around.say(Say(line.level, line.message, None, handler.id, fields))
 
 
-def _called(
+def _call_function(
     function: Callable[..., Any], arguments: dict[str, Any]
 ) -> tuple[Any, Exception | None]:
     """Call it, and return an error that it raises: a SystemExit ends only the run."""
@@ -120,7 +120,7 @@ def _called(
         return None, RuntimeError(f"SystemExit: {problem}")
 
 
-async def _awaited(handler: Handler, arguments: dict[str, Any]) -> Any:
+async def _await_handler(handler: Handler, arguments: dict[str, Any]) -> Any:
     try:
         return await handler.fn(**arguments)
     except RuntimeError as problem:

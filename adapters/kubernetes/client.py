@@ -178,20 +178,20 @@ class KubernetesApi:
         timeout = self._timeout_of(request)
         try:
             if request.urgent:
-                response, text = await self._asked(request, timeout)
+                response, text = await self._send_and_read(request, timeout)
             else:
                 async with self._slots:
                     await self._wait_for_rate()
-                    response, text = await self._asked(request, timeout)
+                    response, text = await self._send_and_read(request, timeout)
                     self._answered(response.status)
         except _FAILURES as problem:
-            raise self._unreachable(problem, timeout) from problem
+            raise self._unreachable_error(problem, timeout) from problem
         return _answer(self.server, response, text)
 
-    async def _asked(
+    async def _send_and_read(
         self, request: ApiRequest, timeout: aiohttp.ClientTimeout
     ) -> tuple[aiohttp.ClientResponse, bytes]:
-        response = await self._open(request, timeout)
+        response = await self._open_response(request, timeout)
         with _hanging_up(response):
             return response, await response.read()
 
@@ -217,7 +217,7 @@ class KubernetesApi:
         """
         now = asyncio.get_running_loop().time
         with self._telling_breaks(silence_seconds):
-            response = await self._begun(request, silence_seconds)
+            response = await self._begin_stream(request, silence_seconds)
             with _hanging_up(response):
                 unfinished: list[bytes] = []
                 heard = now()
@@ -237,7 +237,7 @@ class KubernetesApi:
         cannot be made or breaks.
         """
         with self._telling_breaks(silence_seconds):
-            response = await self._begun(request, silence_seconds, _LOG_BUFFER)
+            response = await self._begin_stream(request, silence_seconds, _LOG_BUFFER)
             with _hanging_up(response):
                 async for chunk in response.content.iter_any():
                     yield chunk
@@ -248,14 +248,14 @@ class KubernetesApi:
         try:
             yield
         except aiohttp.ConnectionTimeoutError as problem:
-            raise self._unreachable(problem) from problem
+            raise self._unreachable_error(problem) from problem
         except TimeoutError as problem:
             text = f"nothing came for {silence_seconds:g} seconds"
             raise StreamSilent(text) from problem
         except _FAILURES as problem:
-            raise self._unreachable(problem) from problem
+            raise self._unreachable_error(problem) from problem
 
-    async def _begun(
+    async def _begin_stream(
         self,
         request: ApiRequest,
         silence_seconds: float,
@@ -269,7 +269,7 @@ class KubernetesApi:
         )
         async with asyncio.timeout(silence_seconds):
             await self._wait_for_rate()
-            response = await self._open(request, timeout, read_buffer)
+            response = await self._open_response(request, timeout, read_buffer)
             self._answered(response.status)
             if response.status == 200:
                 return response
@@ -282,7 +282,7 @@ class KubernetesApi:
         """Release the connections."""
         await self._transport.close()
 
-    def _unreachable(
+    def _unreachable_error(
         self, problem: BaseException, timeout: aiohttp.ClientTimeout | None = None
     ) -> Unreachable:
         """Return why no answer came, and whether the request may have arrived."""
@@ -309,7 +309,7 @@ class KubernetesApi:
         text = f"the connection to {server} broke: {_reason(problem)}"
         return Unreachable(text, sent=True)
 
-    async def _open(
+    async def _open_response(
         self,
         request: ApiRequest,
         timeout: aiohttp.ClientTimeout,
@@ -451,7 +451,7 @@ class _Transport:
         self.server: str = quote(address, safe="/:@[]%!$&'()*+,;=~")
         self._user: str | None = None
         if server.user or server.password:
-            self._user = _basic(server.user or "", server.password or "")
+            self._user = _basic_header(server.user or "", server.password or "")
             self.server = str(server.with_user(None)).rstrip("/")
         found = info.proxy_url or proxy_for(server, os.environ)
         proxy = _address(found, "the proxy") if found else None
@@ -474,7 +474,7 @@ class _Transport:
             self._options["proxy"] = proxy
             if proxy.user or proxy.password:
                 # UTF-8 as in Go; aiohttp itself would write Latin-1.
-                user = _basic(proxy.user or "", proxy.password or "")
+                user = _basic_header(proxy.user or "", proxy.password or "")
                 self._options["proxy"] = proxy.with_user(None)
                 self._options["proxy_headers"] = {"Authorization": user}
 
@@ -526,10 +526,14 @@ class _Transport:
 def _authorization(info: ConnectionInfo) -> str | None:
     if info.token is not None:
         return f"{info.scheme or 'Bearer'} {info.token}".strip()
-    return None if info.username is None else _basic(info.username, info.password or "")
+    return (
+        None
+        if info.username is None
+        else _basic_header(info.username, info.password or "")
+    )
 
 
-def _basic(user: str, password: str) -> str:
+def _basic_header(user: str, password: str) -> str:
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
@@ -666,7 +670,7 @@ def _answer(server: str, response: aiohttp.ClientResponse, text: bytes) -> ApiRe
     except ValueError as problem:
         plain = response.content_type == "text/plain"
         if response.status < 300 and not plain:
-            what = _shown(text)[:100]
+            what = _excerpt_of(text)[:100]
             message = f"{server} did not answer in JSON but with {what!r}"
             raise Unreachable(message, sent=True) from problem
         body = _status(response.status, text)
@@ -678,21 +682,21 @@ def _status(code: int, text: bytes) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Status",
         "status": "Success" if code < 300 else "Failure",
-        "message": _page(text) if text.lstrip()[:1] == b"<" else _shown(text),
+        "message": _page(text) if text.lstrip()[:1] == b"<" else _excerpt_of(text),
         "code": code,
     }
 
 
 def _page(text: bytes) -> str:
     """Describe a web page in one line; an API server answers in JSON or plain text."""
-    said = " ".join(_shown(text).split())[:_SHOWN_PAGE]
+    said = " ".join(_excerpt_of(text).split())[:_SHOWN_PAGE]
     return (
         "a page has come that no API server sends, so look at the proxies and load "
         f"balancers in between; it says {said!r}"
     )
 
 
-def _shown(text: bytes) -> str:
+def _excerpt_of(text: bytes) -> str:
     return text[:_SHOWN_TEXT].decode(errors="replace").strip()
 
 
@@ -752,4 +756,6 @@ def _watch_line(line: bytes) -> WatchLine:
         event = loads(line, around=1)
         return WatchLine(event["type"], event["object"])
     except (ValueError, KeyError, TypeError) as problem:
-        raise StreamUndecodable(f"no watch event: {_shown(line)[:100]!r}") from problem
+        raise StreamUndecodable(
+            f"no watch event: {_excerpt_of(line)[:100]!r}"
+        ) from problem

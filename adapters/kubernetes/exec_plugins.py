@@ -105,13 +105,13 @@ def ill_typed(plugin: Section) -> Iterator[str]:
         value = plugin.get(name)
         if value is not None and not isinstance(value, kind):
             yield name
-    if not _are_texts(_listed(plugin.get("args"))):
+    if not _are_texts(_list_or_empty(plugin.get("args"))):
         yield "args"
-    if not all(_is_variable(each) for each in _listed(plugin.get("env"))):
+    if not all(_is_variable(each) for each in _list_or_empty(plugin.get("env"))):
         yield "env"
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -202,7 +202,7 @@ async def _output(
         transport, _ = await connected(lambda: complaint, reading)
         try:
             stderr = None if interactive else writing
-            process = await _started(plugin, command, environment, stderr)
+            process = await _start_plugin(plugin, command, environment, stderr)
             writing.close()
             output = await _answer_of(process)
             with suppress(TimeoutError):
@@ -219,7 +219,7 @@ async def _output(
     return output
 
 
-async def _started(
+async def _start_plugin(
     plugin: Section, command: str, environment: dict[str, str], stderr: Any
 ) -> asyncio.subprocess.Process:
     # As in Go, the plugin is searched for in fnop's PATH, not in the PATH of its own
@@ -259,7 +259,7 @@ def _credentials(output: bytes, version: str, command: str) -> dict[str, Any]:
     try:
         found = json.loads(output)
     except ValueError:
-        found = _in_yaml(output)
+        found = _parse_yaml(output)
     if found is None:
         raise PluginProblem(f"the plugin {command} does not answer in JSON") from None
     if not isinstance(found, dict) or found.get("kind", _KIND) != _KIND:
@@ -295,7 +295,7 @@ def _credentials(output: bytes, version: str, command: str) -> dict[str, Any]:
     }
 
 
-def _in_yaml(output: bytes) -> Section | None:
+def _parse_yaml(output: bytes) -> Section | None:
     """The answer in YAML, which kubectl reads as well."""
     try:
         read = parsed_yaml(output.decode())

@@ -67,19 +67,21 @@ def located(given: str | None) -> Success[tuple[Path, ...]] | Failure[Absent]:
     """
     variable = os.environ.get("KUBECONFIG")
     if named := given or variable:
-        paths = tuple(map(_at_home, _split(named)))
+        paths = tuple(map(_at_home, _split_paths(named)))
         if not paths:
             return Failure(Absent("environment", "KUBECONFIG names no file"))
         if any(map(_may_be_read, paths)):
             return Success(paths)
-        return Failure(Absent("caller" if given else "environment", _missing(paths)))
-    default = _home() / ".kube" / "config"
+        return Failure(
+            Absent("caller" if given else "environment", _missing_file_text(paths))
+        )
+    default = _home_folder() / ".kube" / "config"
     if _may_be_read(default):
         return Success((default,))
     return Failure(Absent("nobody", f"there is no {default}, KUBECONFIG is not set"))
 
 
-def _home() -> Path:
+def _home_folder() -> Path:
     """The user's home, if there is one.
 
     A pod may run with a user id that belongs to no user, and without $HOME.
@@ -97,7 +99,7 @@ def _at_home(path: str) -> Path:
     return Path(path)
 
 
-def _split(paths: str) -> Iterator[str]:
+def _split_paths(paths: str) -> Iterator[str]:
     return filter(None, paths.split(os.pathsep))
 
 
@@ -109,7 +111,7 @@ def _may_be_read(path: Path) -> bool:
         return True  # reading it raises the reason
 
 
-def _missing(paths: Iterable[Path]) -> str:
+def _missing_file_text(paths: Iterable[Path]) -> str:
     for path in paths:
         if path.is_dir():
             return f"the kubeconfig {path} is a directory"
@@ -154,7 +156,7 @@ def read(
     given, pipes = tuple(paths), {} if pipes is None else pipes
     files = [path for path in given if path in pipes or _may_be_read(path)]
     if not files:
-        return Failure(_missing(given))
+        return Failure(_missing_file_text(given))
     documents = []
     for file in files:
         match _document(file, pipes):
@@ -164,7 +166,7 @@ def read(
                 return Failure(problem)
         for problem in problems_in_file(document):
             return Failure(f"the kubeconfig {file}: {problem}")
-    return Success(_merged(documents))
+    return Success(_merge_documents(documents))
 
 
 def _document(file: Path, pipes: Pipes) -> Success[Section] | Failure[str]:
@@ -205,7 +207,7 @@ def text_in(content: bytes) -> str:
     return content.decode("utf-16" if is_wide else "utf-8-sig")
 
 
-def _merged(documents: Iterable[tuple[Path, Section]]) -> Kubeconfig:
+def _merge_documents(documents: Iterable[tuple[Path, Section]]) -> Kubeconfig:
     files, current, user_files = [], "", dict[str, Path]()
     found: dict[str, dict[str, Section]] = {plural: {} for plural in KINDS}
     for file, document in documents:
@@ -213,13 +215,13 @@ def _merged(documents: Iterable[tuple[Path, Section]]) -> Kubeconfig:
         current = current or str(document.get("current-context") or "")
         for plural, kind in KINDS.items():
             for name, section in named(document.get(plural), kind):
-                found[plural].setdefault(name, _beside(file, section))
+                found[plural].setdefault(name, _with_absolute_paths(file, section))
         for name, _ in named(document.get("users"), "user"):
             user_files.setdefault(name, file)
     return Kubeconfig(_title(files), current, **found, user_files=user_files)
 
 
-def _beside(file: Path, section: Section) -> Section:
+def _with_absolute_paths(file: Path, section: Section) -> Section:
     """The section with absolute paths, without empty fields."""
     folder = file.absolute().parent
     filled = {key: each for key, each in section.items() if each not in (None, "")}
@@ -297,7 +299,7 @@ def access(kubeconfig: Kubeconfig, name: str | None) -> Success[Access] | Failur
     """
     match _chosen(kubeconfig, name):
         case Success(chosen):
-            return _followed(kubeconfig, chosen)
+            return _resolve_context(kubeconfig, chosen)
         case Failure(problem):
             return Failure(problem)
 
@@ -317,20 +319,22 @@ def _chosen(kubeconfig: Kubeconfig, name: str | None) -> Success[str] | Failure[
     return Success(chosen)
 
 
-def _followed(kubeconfig: Kubeconfig, name: str) -> Success[Access] | Failure[str]:
+def _resolve_context(
+    kubeconfig: Kubeconfig, name: str
+) -> Success[Access] | Failure[str]:
     title, context = kubeconfig.title, kubeconfig.contexts[name]
     if "cluster" not in context:
         return Failure(f"the context {name!r} in {title} names no cluster")
     cluster = kubeconfig.clusters.get(str(context["cluster"]))
     if cluster is None:
-        return Failure(_unknown(title, name, "cluster", context))
+        return Failure(_unknown_name_text(title, name, "cluster", context))
     for problem in problems_of_cluster(cluster):
         return Failure(f"the context {name!r} in {title}: {problem}")
     user = kubeconfig.users.get(str(context["user"])) if "user" in context else {}
     file = kubeconfig.user_files.get(str(context.get("user")), Path())
     found = Access(title, name, context, cluster, user or {}, file)
     if user is None and found.is_secure:
-        return Failure(_unknown(title, name, "user", context))
+        return Failure(_unknown_name_text(title, name, "user", context))
     for problem in problems_of_user(found.user, secure=found.is_secure):
         return Failure(f"the context {name!r} in {title}: {problem}")
     match _with_token(found.user) if found.is_secure else Success(found.user):
@@ -340,7 +344,7 @@ def _followed(kubeconfig: Kubeconfig, name: str) -> Success[Access] | Failure[st
             return Failure(f"{title}: {problem}")
 
 
-def _unknown(title: str, name: str, kind: str, context: Section) -> str:
+def _unknown_name_text(title: str, name: str, kind: str, context: Section) -> str:
     return (
         f"the context {name!r} in {title} names the {kind} {context[kind]!r}, which is "
         f"not among its {kind}s"
@@ -394,11 +398,11 @@ def info_of(access: Access, **credentials: Any) -> ConnectionInfo:
     if not access.is_secure:
         return info
     own: dict[str, Any] = {
-        **_either(cluster, "ca", "certificate-authority"),
+        **_data_or_path(cluster, "ca", "certificate-authority"),
         "insecure": bool(cluster.get("insecure-skip-tls-verify")),
         "tls_server_name": cluster.get("tls-server-name"),
-        **_either(user, "certificate", "client-certificate"),
-        **_either(user, "private_key", "client-key"),
+        **_data_or_path(user, "certificate", "client-certificate"),
+        **_data_or_path(user, "private_key", "client-key"),
     }
     if "token" in user:
         own["token"] = user["token"]
@@ -407,7 +411,7 @@ def info_of(access: Access, **credentials: Any) -> ConnectionInfo:
     return replace(info, **{**credentials, **own})
 
 
-def _either(section: Section, field: str, key: str) -> dict[str, Any]:
+def _data_or_path(section: Section, field: str, key: str) -> dict[str, Any]:
     """The data of a file, or the path to it; empty without either."""
     if data := section.get(f"{key}-data"):
         return {f"{field}_data": data}

@@ -96,7 +96,7 @@ def _problems_of(where: str, field: str, value: Any) -> Iterator[str]:
     if not isinstance(value, expected) or not _has_texts(field, value):
         yield f"{where} is {_type_name(value)}; write {wording}"
     elif field == "extensions" and not all(
-        isinstance(e, dict | None) for e in _listed(value)
+        isinstance(e, dict | None) for e in _list_or_placeholder(value)
     ):
         yield f"{where} has an entry of another type; write mappings"
     elif isinstance(value, dict) and field == "exec":
@@ -121,12 +121,14 @@ def _has_texts(field: str, value: Any) -> bool:
         lists = [value]
     elif field == "as-user-extra":
         lists, names = [*value.values()], [*value]
-    texts = [e for each in lists if each is not None for e in _listed(each)]
+    texts = [
+        e for each in lists if each is not None for e in _list_or_placeholder(each)
+    ]
     are_names = all(isinstance(each, str) for each in names)
     return are_names and all(isinstance(each, str | None) for each in texts)
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_or_placeholder(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [{}]
 
 
@@ -144,7 +146,7 @@ def problems_of_cluster(cluster: Section) -> Iterator[str]:
     server = with_plain_scheme(cluster["server"])
     if not server.startswith(("http://", "https://")):
         yield f"the server {shown_address(server)!r} is not an http or https address"
-    yield from _unreadable(cluster, "certificate-authority")
+    yield from _file_problems(cluster, "certificate-authority")
     has_authority = any(each.startswith("certificate-authority") for each in cluster)
     is_insecure = server.startswith("https") and cluster.get("insecure-skip-tls-verify")
     if is_insecure and has_authority:
@@ -168,7 +170,7 @@ def problems_of_user(user: Section, *, secure: bool) -> Iterator[str]:
     """
     keys = ("client-certificate", "client-key")
     for each in keys:
-        yield from _unreadable(user, each)
+        yield from _file_problems(user, each)
     has_certificate, has_key = (e in user or f"{e}-data" in user for e in keys)
     if has_certificate != has_key:
         yield "its user needs a client-certificate and a client-key, or neither"
@@ -193,7 +195,7 @@ def problems_of_user(user: Section, *, secure: bool) -> Iterator[str]:
         yield f"its user has {', '.join(others)}, but nobody to be: add as: NAME"
 
 
-def _unreadable(section: Section, key: str) -> Iterator[str]:
+def _file_problems(section: Section, key: str) -> Iterator[str]:
     if key in section and f"{key}-data" in section:
         yield f"it has both {key} and {key}-data; leave one of them out"
     elif key in section:

@@ -20,7 +20,7 @@ def file_with(content: bytes) -> Iterator[str]:
 
     Raises `OSError` if there is neither memory nor a folder for it.
     """
-    handle = _in_memory()
+    handle = _create_memory_file()
     if handle is None:
         handle, path = tempfile.mkstemp(prefix="fnop-")
     else:
@@ -35,7 +35,7 @@ def file_with(content: bytes) -> Iterator[str]:
             os.unlink(path)
 
 
-def _in_memory() -> int | None:
+def _create_memory_file() -> int | None:
     """A new file in memory; None if the system has no such files or paths."""
     if hasattr(os, "memfd_create"):
         with suppress(OSError):  # a sandbox may forbid it

@@ -74,8 +74,8 @@ async def refreshed(provider: Section, home: Home) -> dict[str, Any]:
                     f"the ID token of its auth-provider has expired, and there is no "
                     f"{key} to renew it with; log in again"
                 )
-        found = await _exchanged(config)
-        await _written(home, found)
+        found = await _refresh_tokens(config)
+        await _write_tokens(home, found)
         token, expiry = found.id, expiry_of(found.id)
     if expiry is None:
         return {"token": token}
@@ -104,7 +104,7 @@ def expiry_of(token: str) -> float | None:
 # ------------------------------------------------------------------ the provider
 
 
-async def _exchanged(config: Section) -> _Tokens:
+async def _refresh_tokens(config: Section) -> _Tokens:
     """New tokens for the refresh token."""
     # importing takes a third of a second, and only this code needs it so early
     import aiohttp
@@ -123,7 +123,7 @@ async def _exchanged(config: Section) -> _Tokens:
             endpoint = found.get("token_endpoint")
             if status >= 300 or not isinstance(endpoint, str):
                 raise OidcProblem(f"{known} names no token_endpoint (HTTP {status})")
-            return await _asked(session, endpoint, config)
+            return await _request_tokens(session, endpoint, config)
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:
         why = text_of(problem) or type(problem).__name__
         raise OidcProblem(
@@ -131,7 +131,7 @@ async def _exchanged(config: Section) -> _Tokens:
         ) from None
 
 
-async def _asked(
+async def _request_tokens(
     session: aiohttp.ClientSession, endpoint: str, config: Section
 ) -> _Tokens:
     """Send the request with the client's secret in the header, or else as a parameter.
@@ -200,7 +200,7 @@ def _context(config: Section) -> Any:
 # ------------------------------------------------------------------ the kubeconfig
 
 
-async def _written(home: Home, tokens: _Tokens) -> None:
+async def _write_tokens(home: Home, tokens: _Tokens) -> None:
     """Write the tokens into the user's entry, under the lock that kubectl takes."""
     changes = {"id-token": tokens.id}
     changes |= {"refresh-token": tokens.refresh} if tokens.refresh else {}
@@ -246,12 +246,12 @@ def _change(home: Home, changes: Mapping[str, str]) -> None:
             each["user"]["auth-provider"]["config"].update(changes)
             break
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    with _replacing(Path(os.path.realpath(home.file))) as file:
+    with _replacement_of(Path(os.path.realpath(home.file))) as file:
         file.write_text(text, encoding="utf-8")
 
 
 @contextmanager
-def _replacing(file: Path) -> Iterator[Path]:
+def _replacement_of(file: Path) -> Iterator[Path]:
     """A file that replaces another one atomically, with the same mode."""
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     os.close(handle)

@@ -40,19 +40,19 @@ def proxy_for(server: URL, environment: Mapping[str, str]) -> str | None:
     >>> proxy_for(URL("https://10.1.2.3:6443"), environment)
     >>> proxy_for(URL("https://127.0.0.1:6443"), environment)
     """
-    proxy = _either(environment, f"{server.scheme}_proxy")
+    proxy = _variable_value(environment, f"{server.scheme}_proxy")
     host = server.host or ""
     if not proxy or _is_local(host):
         return None
-    exceptions = _either(environment, "no_proxy").split(",")
+    exceptions = _variable_value(environment, "no_proxy").split(",")
     port = server.port or 443
-    if any(_excepts(each.strip().lower(), host.lower(), port) for each in exceptions):
+    if any(_covers(each.strip().lower(), host.lower(), port) for each in exceptions):
         return None
     scheme, _, address = with_plain_scheme(proxy).rpartition("://")
     return f"{scheme if scheme in SCHEMES else 'http'}://{address}"
 
 
-def _either(environment: Mapping[str, str], name: str) -> str:
+def _variable_value(environment: Mapping[str, str], name: str) -> str:
     """The value of a variable, first in capitals, then in small letters."""
     return environment.get(name.upper()) or environment.get(name) or ""
 
@@ -74,14 +74,14 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return None
 
 
-def _excepts(entry: str, host: str, port: int) -> bool:
+def _covers(entry: str, host: str, port: int) -> bool:
     """Whether an entry of NO_PROXY matches a host.
 
     The entry is `*`, a network, or an address or a name, maybe with a port. A name also
     matches its subdomains; one that begins with a dot, or with `*.`, matches only
     these.
 
-    >>> [_excepts(each, "a.b.test", 443) for each in ("b.test", ".b.test", "*.test:1")]
+    >>> [_covers(each, "a.b.test", 443) for each in ("b.test", ".b.test", "*.test:1")]
     [True, True, False]
     """
     if not entry:

@@ -123,7 +123,7 @@ def _identify(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     try:
         with file_with(_certificates_in(certificate) + _key_in(key)) as path:
             # Without a passphrase, it would prompt for one at the terminal.
-            context.load_cert_chain(path, password=_no_passphrase)
+            context.load_cert_chain(path, password=_refuse_passphrase)
     except ssl.SSLError as problem:
         raise CertificateProblem(
             "the client certificate and its private key cannot be used: "
@@ -149,7 +149,7 @@ def _key_in(content: bytes) -> bytes:
     )
 
 
-def _no_passphrase() -> str:
+def _refuse_passphrase() -> str:
     raise CertificateProblem(
         "the client's private key has a passphrase; decrypt it (openssl pkey), as for "
         "kubectl"

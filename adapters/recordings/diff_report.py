@@ -75,16 +75,16 @@ def diff_lines(sides: Sides, found: Comparison) -> Iterator[str]:
         yield f"no difference in {number_of(decisions, 'decision')} of handlers"
         return
     first, decision = found.first, found.decision
-    yield from _titled("first difference", _Told(sides, first))
+    yield from _section_lines("first difference", _Told(sides, first))
     if decision is not None and decision.found is not first.found:
         known = decision.found.before is first.found
         told = _Told(sides, decision, known=known)
-        yield from _titled("first decision that differs", told)
+        yield from _section_lines("first decision that differs", told)
     yield ""
     yield from _summary(sides, found)
 
 
-def _titled(title: str, told: _Told) -> Iterator[str]:
+def _section_lines(title: str, told: _Told) -> Iterator[str]:
     head, *rest = told.lines()
     yield ""
     yield f"{title}: {head}"
@@ -103,7 +103,7 @@ def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
     yield f"{number_of(count, 'decision')} of handlers {verb}"
     for handler in dict.fromkeys(each.handler for each in differing):
         lanes = [each for each in differing if each.handler == handler]
-        yield from _of_handler(handler, lanes)
+        yield from _handler_lines(handler, lanes)
     # A decision that the other run may have made after it was cut off is not compared.
     equal = [e for e in found.lanes if e.equal and not (e.ours or e.theirs)]
     if equal:
@@ -112,18 +112,18 @@ def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
         yield f"all others are equal: {decisions} of {handlers}"
 
 
-def _of_handler(handler: str, lanes: Sequence[LaneCount]) -> Iterator[str]:
+def _handler_lines(handler: str, lanes: Sequence[LaneCount]) -> Iterator[str]:
     """A line for each object, or one line for a handler with many differences."""
     for each in lanes[:_OBJECTS_SHOWN]:
         of = f" of {each.where}" if each.where else ""
-        yield f"  {handler}{of}: {_counted([each])}"
+        yield f"  {handler}{of}: {_lane_counts([each])}"
     rest = lanes[_OBJECTS_SHOWN:]
     if rest:
         objects = number_of(len(rest), "other object")
-        yield f"  {handler} of {objects}: {_counted(rest)}"
+        yield f"  {handler} of {objects}: {_lane_counts(rest)}"
 
 
-def _counted(lanes: Sequence[LaneCount]) -> str:
+def _lane_counts(lanes: Sequence[LaneCount]) -> str:
     counts = {
         "equal": sum(each.equal for each in lanes),
         "in a alone": sum(each.ours for each in lanes),
@@ -145,7 +145,7 @@ class _Told:
 
     def lines(self) -> Iterator[str]:
         """The difference, with its causes indented below."""
-        yield from self._own()
+        yield from self._cause_lines()
         if self._known:
             yield "  by the first difference"
             return
@@ -156,9 +156,9 @@ class _Told:
             told = _Told(self._sides, Told(before, self._cause))
             yield from (f"  {line}" for line in told._answer())
         elif self._found.sort is Sort.DECISION and not self._cause.inputs:
-            yield f"  its inputs are equal: {self._of_code()}"
+            yield f"  its inputs are equal: {self._code_text()}"
 
-    def _of_code(self) -> str:
+    def _code_text(self) -> str:
         """Whether the handler's code differs, as far as known."""
         handler = self._found.lane.handler
         ours, theirs = (each.code for each in self._sides)
@@ -171,7 +171,7 @@ class _Told:
             case False:
                 return "the code is the same, and decides by what no recording holds"
 
-    def _own(self) -> Iterator[str]:
+    def _cause_lines(self) -> Iterator[str]:
         match self._found.sort:
             case Sort.ENDED:
                 yield from self._ended()
@@ -180,7 +180,7 @@ class _Told:
             case Sort.VIEW:
                 yield f"what {self._who()} was shown, {self._calls()}"
             case Sort.CALL:
-                yield from self._call()
+                yield from self._call_lines()
             case Sort.DECISION:
                 yield f"what {self._who()} decides, {self._calls()}"
                 yield from self._decision()
@@ -203,7 +203,8 @@ class _Told:
         yield "  no request was under way"
         following = self._cause.following
         if following is not None:
-            yield f"  {other} goes on with {_object(following)}, {_by(following)}"
+            way = _way_and_step(following)
+            yield f"  {other} goes on with {_object(following)}, {way}"
 
     def _answer(self) -> Iterator[str]:
         found, requests = self._found, self._cause.requests
@@ -219,7 +220,7 @@ class _Told:
         if len(kinds) == 1:
             yield from _fields(found.fields, "    ")
 
-    def _call(self) -> Iterator[str]:
+    def _call_lines(self) -> Iterator[str]:
         side = 0 if self._found.items[0] is not None else 1
         call, letter = self._found.items[side], _LETTERS[side]
         assert isinstance(call, Call)
@@ -227,21 +228,21 @@ class _Told:
         reason = f" for {attempt.reason}" if attempt.reason else ""
         retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
         yield f"{letter} alone calls {self._who()}{reason}{retry}, at #{call.step}"
-        yield f"  it {'; '.join(_course(call))}"
+        yield f"  it {'; '.join(_call_summary(call))}"
         if attempt.handler not in self._sides[1 - side].handlers:
             yield f"  {_LETTERS[1 - side]} has no handler {attempt.handler}"
         elif not self._cause.inputs:
-            yield f"  brought by {_untold(call)}"
+            yield f"  brought by {_input_text(call)}"
 
     def _decision(self) -> Iterator[str]:
         one, other = self._found.values
         if self._found.fields:
-            yield f"  it {_decided(one, self._found.items[0])}"
+            yield f"  it {_decision_text(one, self._found.items[0])}"
             yield from _fields(self._found.fields, "    ")
             return
         moments = zip(_LETTERS, (one, other), self._found.items, strict=True)
         for letter, moment, call in moments:
-            yield f"  {letter}: it {_decided(moment, call)} (#{moment.step})"
+            yield f"  {letter}: it {_decision_text(moment, call)} (#{moment.step})"
 
     def _write(self) -> Iterator[str]:
         write = next(each for each in self._found.items if each is not None)
@@ -261,7 +262,7 @@ class _Told:
                 whose = "the inputs of its calls" if is_write else "its inputs"
                 yield f"  {whose} are equal but for the time since"
                 yield from _fields(each.fields, "    ", unit=" s")
-                yield f"  it decides by the time, or {self._of_code()}"
+                yield f"  it decides by the time, or {self._code_text()}"
             case "fact":
                 yield from _fields(each.fields, f"  {each.what}")
             case "index":
@@ -273,7 +274,7 @@ class _Told:
             case "object":
                 yield f"  {each.what}"
                 yield from _fields(each.fields, "    ")
-                yield from self._sights(each)
+                yield from self._sight_lines(each)
 
     def _order(self, each: Input) -> Iterator[str]:
         """An object that was shown before the answer in only one of the runs."""
@@ -281,9 +282,11 @@ class _Told:
             step, other = self._found.steps[side], each.same[1 - side]
             if shown is None or step is None or shown.step > step:
                 continue
-            never = self._never(1 - side, "never")
-            then = f"after it, {_by(other)}" if other else never
-            before = f"{_LETTERS[side]} was shown {_object(shown)}, {_by(shown)}"
+            never = self._never_shown(1 - side, "never")
+            then = f"after it, {_way_and_step(other)}" if other else never
+            before = (
+                f"{_LETTERS[side]} was shown {_object(shown)}, {_way_and_step(shown)}"
+            )
             yield f"  before that {before}; {_LETTERS[1 - side]} {then}"
             return
 
@@ -292,12 +295,16 @@ class _Told:
         shown, same = each.shown[side], each.same[1 - side]
         assert shown is not None
         letter, other = _LETTERS[side], _LETTERS[1 - side]
-        yield f"  {letter} was shown {_object(shown)}, {_by(shown)}"
+        yield f"  {letter} was shown {_object(shown)}, {_way_and_step(shown)}"
         yield from _fields(each.fields, "    ", letters=("before", "then"))
-        never = self._never(1 - side, "never was")
-        yield f"  {other} was shown that, {_by(same)}" if same else f"  {other} {never}"
+        never = self._never_shown(1 - side, "never was")
+        yield (
+            f"  {other} was shown that, {_way_and_step(same)}"
+            if same
+            else f"  {other} {never}"
+        )
 
-    def _sights(self, each: Input) -> Iterator[str]:
+    def _sight_lines(self, each: Input) -> Iterator[str]:
         """The path of each run to its state, and the other run's path to that state."""
         for side, letter in enumerate(_LETTERS):
             shown, same = each.shown[side], each.same[1 - side]
@@ -305,12 +312,14 @@ class _Told:
                 yield f"    {letter}: not there"
                 continue
             other = _LETTERS[1 - side]
-            never = self._never(1 - side, "never")
-            elsewhere = f"in {other} {_by(same)}" if same else f"{never} in {other}"
-            way = f"version {shown.body.version}, {_by(shown)}"
+            never = self._never_shown(1 - side, "never")
+            elsewhere = (
+                f"in {other} {_way_and_step(same)}" if same else f"{never} in {other}"
+            )
+            way = f"version {shown.body.version}, {_way_and_step(shown)}"
             yield f"    {letter}: {way} ({elsewhere})"
 
-    def _never(self, side: int, never: str) -> str:
+    def _never_shown(self, side: int, never: str) -> str:
         """The words for a thing never shown to a run, as far as its recording goes."""
         run = self._sides[side]
         return f"up to #{run.steps} {never}" if run.is_open else never
@@ -344,7 +353,7 @@ class _Told:
         return f"{what}, for {request.handler}{of}{self._place(request.handler)}"
 
 
-def _untold(call: Call) -> str:
+def _input_text(call: Call) -> str:
     """The input that caused a call, if it shows no object."""
     match call.input["in"]:
         case "AlarmRang":
@@ -359,7 +368,7 @@ def _untold(call: Call) -> str:
             return f"the input {kind}"
 
 
-def _course(call: Call) -> Iterator[str]:
+def _call_summary(call: Call) -> Iterator[str]:
     """A call in a few words: its requests, its answers, its end."""
     for each in call.moments[:_MOMENTS_SHOWN]:
         if each.kind == "given":
@@ -367,14 +376,14 @@ def _course(call: Call) -> Iterator[str]:
             told = outcome_told(outcome) if isinstance(outcome, Mapping) else "nothing"
             yield f"is answered {told}"
         else:
-            yield _decided(each, call)
+            yield _decision_text(each, call)
     if len(call.moments) > _MOMENTS_SHOWN:
         yield "and goes on"
     elif call.attempt.end is None:
         yield "never ends"
 
 
-def _decided(moment: Moment, call: Item | None) -> str:
+def _decision_text(moment: Moment, call: Item | None) -> str:
     match moment.kind:
         case "asks":
             return f"asks for {named(moment.what)}"
@@ -392,7 +401,7 @@ def _object(shown: Shown) -> str:
     return f"{body.data.get('kind')} {where}, version {body.version}"
 
 
-def _by(shown: Shown) -> str:
+def _way_and_step(shown: Shown) -> str:
     how = "as an answer" if shown.by == "answered" else shown.by
     return f"{how} at #{shown.step}"
 
@@ -407,25 +416,26 @@ def _fields(
     """A line for each field, with both values; `lead` is an indent, and a name."""
     one, other = letters
     for each in fields[:_FIELDS_SHOWN]:
-        name = _dotted(each.field)
+        name = _dotted_path(each.field)
         gap = " " if name and lead.strip() else ""
-        values = f"{one} {_brief(each.old)}{unit}, {other} {_brief(each.new)}{unit}"
+        old, new = _brief_text(each.old), _brief_text(each.new)
+        values = f"{one} {old}{unit}, {other} {new}{unit}"
         yield f"{lead}{gap}{name}: {values}"
     more = len(fields) - _FIELDS_SHOWN
     if more > 0:
         yield f"    and {number_of(more, 'other field')}"
 
 
-def _dotted(field: Path) -> str:
+def _dotted_path(field: Path) -> str:
     """A path as people write it, with items of lists in brackets.
 
-    >>> _dotted(("spec", "containers", "[main]", "image"))
+    >>> _dotted_path(("spec", "containers", "[main]", "image"))
     'spec.containers[main].image'
     """
     return ".".join(field).replace(".[", "[")
 
 
-def _brief(value: Any) -> str:
+def _brief_text(value: Any) -> str:
     if value is None:
         return "nothing"
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=dict)

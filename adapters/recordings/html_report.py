@@ -242,7 +242,9 @@ def _rows(events: Sequence[Event], account: Account) -> Iterator[Row]:
         yield from (Row(event, anchor=next(anchors)) for event in events)
         return
     places = account.reference
-    own, other = (_by_phase(each.key for each in found) for found in (events, places))
+    own, other = (
+        _keys_with_phase(each.key for each in found) for found in (events, places)
+    )
     for pair in aligned([*own], [*other]):
         if pair.own is None:
             assert pair.other is not None
@@ -252,7 +254,7 @@ def _rows(events: Sequence[Event], account: Account) -> Iterator[Row]:
             yield Row(events[pair.own], is_equal=is_equal, anchor=next(anchors))
 
 
-def _by_phase(keys: Iterable[str]) -> Iterator[str]:
+def _keys_with_phase(keys: Iterable[str]) -> Iterator[str]:
     """The keys, each equal only to keys between the same rests of a check."""
     phase = 0
     for key in keys:
@@ -339,7 +341,8 @@ def _worlds(account: Account) -> Iterator[str]:
     for each in account.differences[:_WORLDS_MAX]:
         field = f"<code>{escaped(each.field)}</code>" if each.field else ""
         yield f"<tr><td>{escaped(each.object)}<td>{field}"
-        yield f"<td>{_worldly(each, each.expected)}<td>{_worldly(each, each.found)}"
+        yield f"<td>{_value_in_world(each, each.expected)}"
+        yield f"<td>{_value_in_world(each, each.found)}"
     yield "</table>"
     more = len(account.differences) - _WORLDS_MAX
     if more > 0:
@@ -350,7 +353,7 @@ def _worlds(account: Account) -> Iterator[str]:
 _VALUE_LENGTH = 160
 
 
-def _worldly(differing: Differing, value: Any) -> str:
+def _value_in_world(differing: Differing, value: Any) -> str:
     """A value of one world; for an object that only one has, that it exists."""
     is_whole = not differing.field and None in (differing.expected, differing.found)
     if value is None:

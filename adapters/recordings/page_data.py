@@ -143,31 +143,33 @@ class PageData:
             if each.gone:
                 yield [*head, {}, [], 1]  # a later object may have the same name
                 continue
-            now = {_brief(path): _value(value) for path, value in each.leaves.items()}
+            now = {
+                _brief_text(path): _value(value) for path, value in each.leaves.items()
+            }
             gone = [path for path in before if path not in now]
             fresh = {
                 path: value
                 for path, value in now.items()
-                if path not in before or _differs(before[path], value)
+                if path not in before or _is_different(before[path], value)
             }
             before = now
             yield [*head, fresh, gone]
 
 
-def _differs(one: Any, other: Any) -> bool:
+def _is_different(one: Any, other: Any) -> bool:
     return type(one) is not type(other) or one != other
 
 
 def _value(value: Any) -> Any:
     """A value as the page shows it: a long text is cut, but remains distinguishable."""
     if isinstance(value, str):
-        return _brief(value)
+        return _brief_text(value)
     if isinstance(value, int | float) and abs(value) > _NUMBER_MAX:
-        return _brief(str(value))
+        return _brief_text(str(value))
     return value
 
 
-def _brief(text: str) -> str:
+def _brief_text(text: str) -> str:
     if len(text) <= _TEXT_LENGTH_MAX:
         return one_line(text)
     digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=3).hexdigest()

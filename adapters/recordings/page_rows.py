@@ -109,7 +109,7 @@ def as_html(group: Group, brief: Callable[[str], str], *, where: bool) -> Iterat
         if fold:
             yield f"<details class=eq><summary>{number_of(len(rows), 'event')} {fold}"
             yield f" <small>{_span(rows)}</small></summary>"
-        yield from _table(rows, brief, where=where)
+        yield from _table_of_rows(rows, brief, where=where)
         yield "</details>" if fold else ""
     yield "</details>"
 
@@ -145,7 +145,7 @@ def _span(rows: Sequence[Row]) -> str:
     return f"#{steps[0]} to #{steps[-1]}"
 
 
-def _table(
+def _table_of_rows(
     rows: Sequence[Row], brief: Callable[[str], str], *, where: bool
 ) -> Iterator[str]:
     yield '<table aria-label="events: a crash here, step, time, lanes, text"><tbody>'
@@ -225,10 +225,10 @@ class Lanes:
         """The names of the lanes, slanted above them."""
         names = "".join(
             f'<text transform="translate({x + 4} 0) rotate(-50)">'
-            f"<title>{escaped(_named(lane))}</title>{escaped(_short(lane))}</text>"
+            f"<title>{escaped(_label_of(lane))}</title>{escaped(_short_name(lane))}</text>"
             for lane, x in self._places.items()
         )
-        longest = max((len(_short(each)) for each in self.lanes), default=0)
+        longest = max((len(_short_name(each)) for each in self.lanes), default=0)
         height = 24 + 5 * longest
         return (
             f'<svg role=img aria-label="the lanes" style="height:{height}px">'
@@ -240,20 +240,20 @@ class Lanes:
         drawn = (f"<g id=d{n}>{each}</g>" for each, n in self._drawings.items())
         return f"<svg class=none><defs>{''.join(drawn)}</defs></svg>"
 
-    def _defined(self, drawn: str) -> str:
+    def _drawing_reference(self, drawn: str) -> str:
         """A reference to a drawing: many rows share one."""
         number = self._drawings.setdefault(drawn, len(self._drawings))
         return f'<use href="#d{number}"/>'
 
     def gap(self) -> str:
         """The lanes next to a row that has no event of this run."""
-        return self._defined(self._state(self._alive))
+        return self._drawing_reference(self._state(self._alive))
 
     def draw(self, number: int, event: Event) -> str:
         """The lanes next to the next event."""
-        return self._defined(self._drawn(number, event))
+        return self._drawing_reference(self._draw_event(number, event))
 
-    def _drawn(self, number: int, event: Event) -> str:
+    def _draw_event(self, number: int, event: Event) -> str:
         before = {*self._alive}
         came, went = self._turn(event)
         self._alive = (self._alive | came) - went
@@ -310,10 +310,10 @@ class Lanes:
         if target is None or target == source:
             bad = " f" if event.is_trouble else ""
             return f'<path class="p{bad}" d="M{source} {MIDDLE}h0"/>'
-        kind = "f" if event.is_trouble else _stroke(event)
+        kind = "f" if event.is_trouble else _stroke_class(event)
         both = bool(event.answer) and event.sort == "send"
-        line = f"M{source} {MIDDLE}H{target}{_tip(source, target)}"
-        line += f"M{source} {MIDDLE}{_tip(target, source)}" if both else ""
+        line = f"M{source} {MIDDLE}H{target}{_arrow_tip(source, target)}"
+        line += f"M{source} {MIDDLE}{_arrow_tip(target, source)}" if both else ""
         lost = event.sort == "send" and not event.answer and _is_lost(event)
         return f'<path class={kind} d="{line}"/>' + (_cross(source) if lost else "")
 
@@ -327,7 +327,7 @@ def _is_lost(event: Event) -> bool:
     return event.request is not None and not event.request.answered
 
 
-def _stroke(event: Event) -> str:
+def _stroke_class(event: Event) -> str:
     """The stroke of an arrow, by its actor."""
     if event.sort in ("user", "change"):
         return "u"
@@ -335,7 +335,7 @@ def _stroke(event: Event) -> str:
     return "w" if is_write else "r" if event.request is not None else "s"
 
 
-def _tip(source: int, target: int) -> str:
+def _arrow_tip(source: int, target: int) -> str:
     back = -4 if target > source else 4
     return f"m{back} -3l{-back} 3l{back} 3"
 
@@ -344,17 +344,17 @@ def _cross(x: int) -> str:
     return f'<path class=f d="M{x - 4} {MIDDLE - 4}l8 8m0-8l-8 8"/>'
 
 
-def _named(lane: Lane) -> str:
+def _label_of(lane: Lane) -> str:
     return lane.label if isinstance(lane, Ref) else lane
 
 
 _LENGTH_MAX, _KIND_LENGTH_MAX = 19, 8
 
 
-def _short(lane: Lane) -> str:
+def _short_name(lane: Lane) -> str:
     """The shortened name of a lane.
 
-    >>> _short(Ref("persistentvolumeclaims", "default", "data"))
+    >>> _short_name(Ref("persistentvolumeclaims", "default", "data"))
     'persist…/data'
     """
     if not isinstance(lane, Ref):
@@ -362,10 +362,10 @@ def _short(lane: Lane) -> str:
     kind = lane.kind.partition(".")[0]
     if len(kind) + len(lane.name) >= _LENGTH_MAX and len(kind) > _KIND_LENGTH_MAX:
         kind = f"{kind[: _KIND_LENGTH_MAX - 1]}…"
-    return f"{kind}/{_cut(lane.name, _LENGTH_MAX - len(kind) - 1)}"
+    return f"{kind}/{_cut_middle(lane.name, _LENGTH_MAX - len(kind) - 1)}"
 
 
-def _cut(text: str, length: int) -> str:
+def _cut_middle(text: str, length: int) -> str:
     """A text without its middle, if it is too long."""
     if len(text) <= length:
         return text

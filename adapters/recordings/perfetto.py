@@ -68,7 +68,7 @@ class _Trace:
         for each in slices:
             tracks.add(each.track)
         yield from tracks.descriptors()
-        told = [packet for each in slices for packet in _told(each, tracks)]
+        told = [packet for each in slices for packet in _packets_of_slice(each, tracks)]
         told.sort(key=lambda each: each[:2])
         yield from (packet for _, _, packet in told)
 
@@ -118,7 +118,10 @@ class _Trace:
             if attempt.end is None:
                 end = life_ends[number]
             begin = self._times[number]
-            flows = [*self._seen(attempt), *self._asked(attempt)]
+            flows = [
+                *self._flows_of_sightings(attempt),
+                *self._flows_of_requests(attempt),
+            ]
             notes = (*_notes(event), ("ended", int(attempt.end is not None)))
             track = _track_of(attempt)
             yield Slice(
@@ -175,13 +178,13 @@ class _Trace:
     def _flow(self, key: object) -> int:
         return self._flows.setdefault(key, len(self._flows) + 1)
 
-    def _seen(self, attempt: Attempt) -> Iterator[int]:
+    def _flows_of_sightings(self, attempt: Attempt) -> Iterator[int]:
         """The flows of the versions that an attempt was shown when it began."""
         for each in self._behind.sightings(attempt):
             if each.revision is not None and each.step == attempt.step:
                 yield self._flow(id(each.revision))
 
-    def _asked(self, attempt: Attempt) -> Iterator[int]:
+    def _flows_of_requests(self, attempt: Attempt) -> Iterator[int]:
         for request in self._behind.requests(attempt):
             yield self._flow((id(attempt), id(request)))
 
@@ -266,7 +269,7 @@ class _Tracks:
             yield _bytes(60, found)
 
 
-def _told(each: Slice, tracks: _Tracks) -> Iterator[tuple[int, int, bytes]]:
+def _packets_of_slice(each: Slice, tracks: _Tracks) -> Iterator[tuple[int, int, bytes]]:
     """The packets of a slice, each with its time, and its order at one time."""
     track = _number(11, tracks[each.track])
     kind = _BEGIN if each.end else _INSTANT

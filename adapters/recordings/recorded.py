@@ -78,7 +78,7 @@ class Recording(NamedTuple):
         header = read_header(records)
         if not self.parts:
             return header, records
-        return header, _joined(records, self.parts[1:], reviews=reviews)
+        return header, _join_records(records, self.parts[1:], reviews=reviews)
 
     @property
     def began(self) -> float:
@@ -137,7 +137,7 @@ class Recording(NamedTuple):
         return Read(steps, False)
 
 
-def _joined(
+def _join_records(
     records: Iterator[dict[str, Any] | None],
     others: Sequence[Recording],
     *,

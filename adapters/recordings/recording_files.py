@@ -60,13 +60,13 @@ def opened(path: Path) -> BinaryIO:
     Raises `OSError`, also for a pipe without a reader, and for a file that another
     process has opened in this way.
     """
-    file = _locked(path)
+    file = _open_locked(path)
     if _is_regular(file):
         file.truncate(0)
     return file
 
 
-def _locked(path: Path) -> BinaryIO:
+def _open_locked(path: Path) -> BinaryIO:
     """A file to be written by this process alone, with its present content."""
     # Without O_NONBLOCK the opening of a pipe would wait for a reader.
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
@@ -132,11 +132,11 @@ def recorder_to(
     process is writing.
     """
     while True:
-        file = _locked(path)
+        file = _open_locked(path)
         try:
             if not _is_regular(file) or not path.stat().st_size:
                 return Recorder(file, header_of(program, fnop.__version__), redaction)
-            kept = _renamed(path)
+            kept = _rename_recording(path)
         except BaseException:
             file.close()
             raise
@@ -144,7 +144,7 @@ def recorder_to(
         tell(f"the recording that was in {path} is in {kept} now")
 
 
-def _renamed(path: Path) -> Path:
+def _rename_recording(path: Path) -> Path:
     """The recording in a file, under the first free number."""
     if not is_compressed(path):
         raise FileExistsError(
@@ -395,7 +395,7 @@ class RingFiles:
         moment = datetime.fromtimestamp(self._now.wall, UTC).strftime("%Y%m%dT%H%M%SZ")
         name = f"{self._program.settings.operator}-{moment}-{why}"
         try:
-            path = self._free(name)
+            path = self._create_file(name)
         except OSError as problem:
             self._tell(_UNWRITTEN.format(problem))
             return
@@ -405,7 +405,7 @@ class RingFiles:
         self._threads.append(thread)
         thread.start()
 
-    def _free(self, name: str) -> Path:
+    def _create_file(self, name: str) -> Path:
         """An empty file of that name; of another one if such a file exists.
 
         If another program has removed the folder, it is made again. Raises `OSError`.

@@ -53,7 +53,7 @@ def difference_lines(
     assert shown is not None
     who = f", of handler {difference.handler}" if difference.handler else ""
     about = f" about {difference.attempt[1]}" if difference.attempt else ""
-    what = f"step {difference.step + 1}: {_titled(shown)}{about}{who}"
+    what = f"step {difference.step + 1}: {_effect_and_object(shown)}{about}{who}"
     doubt = _DOUBTS.get(difference.doubt or "")
     if doubt:
         yield f"cannot be compared at {what}: {doubt}; --shadow asks all others"
@@ -63,8 +63,8 @@ def difference_lines(
         if item.field:
             yield f"at {'/'.join(item.field)}"
         was_by, is_by = versions(recorded_by, now_by, difference.handler)
-        yield f"recorded ({was_by}): {_shown(item.old)}"
-        yield f"now ({is_by}): {_shown(item.new)}"
+        yield f"recorded ({was_by}): {_json_text(item.old)}"
+        yield f"now ({is_by}): {_json_text(item.new)}"
 
 
 _TRACES = {
@@ -79,7 +79,7 @@ _TRACES = {
 }
 
 
-def _titled(command: dict[str, Any]) -> str:
+def _effect_and_object(command: dict[str, Any]) -> str:
     """The name of a command's effect, and its object."""
     if command["do"] in _TRACES:
         return _TRACES[command["do"]]
@@ -90,12 +90,12 @@ def _titled(command: dict[str, Any]) -> str:
 
 def _changes(was: Any, now: Any) -> Diff:
     """The fields that differ; all fields if the two commands are of different kinds."""
-    if was and now and _titled(was) == _titled(now):
+    if was and now and _effect_and_object(was) == _effect_and_object(now):
         return diff(was, now)
     return (DiffItem("change", (), was, now),)
 
 
-def _shown(value: Any) -> str:
+def _json_text(value: Any) -> str:
     if value is None:
         return "nothing"
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
@@ -112,9 +112,9 @@ def shadow_lines(found: Shadow) -> list[str]:
         lines += ["", *_group_lines(group)]
     for group in _groups(found.concealed)[:_GROUPS_SHOWN]:
         lines += ["", *_concealed_lines(group)]
-    for one in _alike(found.reviewed, _of_write)[:_GROUPS_SHOWN]:
+    for one in _group_by_key(found.reviewed, _write_key)[:_GROUPS_SHOWN]:
         lines += ["", *_write_lines(one)]
-    for other in _alike(found.redecided, _of_review)[:_GROUPS_SHOWN]:
+    for other in _group_by_key(found.redecided, _review_key)[:_GROUPS_SHOWN]:
         lines += ["", *_review_lines(other)]
     if len(changed) > _GROUPS_SHOWN:
         lines += ["", f"and {number_of(len(changed) - _GROUPS_SHOWN, 'other group')}"]
@@ -177,7 +177,7 @@ def _writes(found: Shadow) -> Iterator[str]:
         yield f"{number_of(count, 'answer')} about writes cannot be told: {why}"
 
 
-def _alike(found: Sequence[_T], key: Callable[[_T], Any]) -> list[list[_T]]:
+def _group_by_key(found: Sequence[_T], key: Callable[[_T], Any]) -> list[list[_T]]:
     """Groups with one key each, the largest group first."""
     groups: dict[Any, list[_T]] = {}
     for each in found:
@@ -185,11 +185,11 @@ def _alike(found: Sequence[_T], key: Callable[[_T], Any]) -> list[list[_T]]:
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _of_write(each: Reviewed) -> tuple[str, ...]:
+def _write_key(each: Reviewed) -> tuple[str, ...]:
     return each.handler.id, each.answer, each.message, *each.fields
 
 
-def _of_review(each: Redecided) -> tuple[Any, ...]:
+def _review_key(each: Redecided) -> tuple[Any, ...]:
     return each.was, each.answer, each.handler, each.message, *each.fields
 
 
@@ -237,7 +237,7 @@ def _groups(changes: Sequence[Judged]) -> list[list[Judged]]:
 
 def _group_of(judged: Judged) -> tuple[str, str, tuple[str, ...]]:
     changed = judged.changed
-    fields = dict.fromkeys(_generic(each, judged) for each in _fields(changed))
+    fields = dict.fromkeys(_generic_path(each, judged) for each in _fields(changed))
     what = changed.failure.type if changed.failure is not None else changed.sort
     return judged.handler.id, what, tuple(sorted(fields)[:_FIELDS_SHOWN])
 
@@ -251,7 +251,7 @@ def _fields(changed: Changed) -> list[Contrast]:
     ]
 
 
-def _generic(field: Contrast, judged: Judged) -> str:
+def _generic_path(field: Contrast, judged: Judged) -> str:
     """A field without the object's name, which begins its children's names.
 
     So one change is one group for any number of objects.
@@ -269,7 +269,8 @@ def _group_lines(group: Sequence[Judged]) -> Iterator[str]:
     is_alike = ("is" in first.changed.recorded) == ("is" in first.changed.now)
     fields = _fields(first.changed) if is_alike else []
     for each in fields[:_FIELDS_SHOWN]:
-        yield f"  {_titled_in(each, group)}: {_brief(each.old)} -> {_brief(each.new)}"
+        old, new = _brief_text(each.old), _brief_text(each.new)
+        yield f"  {_titled_in(each, group)}: {old} -> {new}"
     more = len(fields) - _FIELDS_SHOWN
     if more > 0:
         yield f"  and {number_of(more, 'field')} more"
@@ -298,7 +299,7 @@ def _times(group: Sequence[Judged]) -> str:
 def _titled_in(field: Contrast, group: Sequence[Judged]) -> str:
     """The name of a field; for several objects, in their common form."""
     places = {each.attempt.where for each in group}
-    return _path(field) if len(places) == 1 else _generic(field, group[0])
+    return _path(field) if len(places) == 1 else _generic_path(field, group[0])
 
 
 def _places(group: Sequence[Judged]) -> str:
@@ -320,7 +321,7 @@ def _verb(judged: Judged) -> str:
         return f"returns other values{failure}"
     if changed.failure is not None and changed.sort == "raises":
         return f"raises {changed.failure}"
-    recorded, now = _named(changed.recorded), _named(changed.now)
+    recorded, now = _effect_text(changed.recorded), _effect_text(changed.now)
     if changed.sort != "asks":
         return f"ends, where it asked for {recorded}" if recorded else "ends otherwise"
     if recorded == now:
@@ -332,7 +333,7 @@ def _ended(recorded: str) -> str:
     return f"asked for {recorded}" if recorded else "ended"
 
 
-def _named(decision: dict[str, Any]) -> str:
+def _effect_text(decision: dict[str, Any]) -> str:
     """An effect in words: its kind and its object; "" for an end."""
     if "is" not in decision:
         return ""
@@ -350,7 +351,7 @@ def _path(field: Contrast) -> str:
     return path_text(field.path) or "all of it"
 
 
-def _brief(value: Any) -> str:
+def _brief_text(value: Any) -> str:
     if value is None:
         return "nothing"
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)

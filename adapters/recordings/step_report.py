@@ -59,10 +59,10 @@ def step_lines(cursor: Cursor) -> Iterator[str]:
         seconds = max(0.0, steps.walls[place] - steps.walls[place - 1])
         after = f", {took(seconds)} after #{steps.numbers[place - 1]}"
     yield f"#{step}, {clock(steps.wall(step))}{after}"
-    yield from (f"  {each}" for each in _told(cursor))
+    yield from (f"  {each}" for each in _event_lines(cursor))
 
 
-def _told(cursor: Cursor) -> Iterator[str]:
+def _event_lines(cursor: Cursor) -> Iterator[str]:
     steps, step = cursor.steps, cursor.step
     aside, events = steps.aside(step), cursor.events
     found = [each for each in events if each.sort not in _BESIDE]
@@ -74,10 +74,10 @@ def _told(cursor: Cursor) -> Iterator[str]:
         yield aside.heard
     for each in steps.answers.get(step, ()):
         since = "" if each.step == step else f" (sent at #{each.step})"
-        yield f"{_of(each)}{each.told}{since}"
+        yield f"{_place_prefix(each)}{each.told}{since}"
     for each in found:
         indent = "    " if each.depth else ""
-        yield f"{indent}{_of(each)}{_text(each)}"
+        yield f"{indent}{_place_prefix(each)}{_text(each)}"
     yield from aside.done
     for each in events:
         if each.sort in _BESIDE:
@@ -86,7 +86,7 @@ def _told(cursor: Cursor) -> Iterator[str]:
         yield "nothing comes of it"
 
 
-def _of(event: Event) -> str:
+def _place_prefix(event: Event) -> str:
     return f"[{event.where}] " if event.where else ""
 
 
@@ -108,7 +108,7 @@ def around_lines(cursor: Cursor, count: int) -> Iterator[str]:
     for step in steps.numbers[max(first, here - count) : here + count + 1]:
         mark = "->" if step == cursor.step else "  "
         there = Cursor(steps, step)
-        for number, text in enumerate(_told(there)):
+        for number, text in enumerate(_event_lines(there)):
             head = f"{clock(steps.wall(step))} {f'#{step}':>7}"
             yield f"{mark if not number else '  '} {head} {text}"
 
@@ -119,12 +119,12 @@ def around_lines(cursor: Cursor, count: int) -> Iterator[str]:
 def object_lines(cursor: Cursor, ref: Ref) -> Iterator[str]:
     """An object as it is, as YAML, with its version."""
     found = cursor.truth(ref)
-    yield f"# {ref.label}, version {found.version}{_since(found, cursor.step)}"
+    yield f"# {ref.label}, version {found.version}{_version_since(found, cursor.step)}"
     meta = {**found.data.get("metadata", {}), "resourceVersion": found.version}
     yield from dump_yaml([{**found.data, "metadata": meta}]).splitlines()
 
 
-def _since(found: Revision, step: int) -> str:
+def _version_since(found: Revision, step: int) -> str:
     """The time since which a version exists, its author, and whether it was shown."""
     by = f", made by the request at #{found.made}" if found.made else ""
     seen = f", first shown at #{found.shown}" if found.shown else ", never shown"
@@ -163,7 +163,7 @@ def view_lines(cursor: Cursor) -> Iterator[str]:
         yield from _view_lines(view, cursor.steps)
     if not views:
         yield "no handler is called here; the operator was shown:"
-        yield from (f"  {each}" for each in _beside(cursor.shown(cursor.object)))
+        yield from (f"  {each}" for each in _compare_view(cursor.shown(cursor.object)))
 
 
 def _view_lines(view: View, steps: Steps) -> Iterator[str]:
@@ -175,10 +175,10 @@ def _view_lines(view: View, steps: Steps) -> Iterator[str]:
     words = f"{name} was called{reason}{where if attempt.where else ''}"
     ended = "it has no end" if end is None else f"at #{end.step} it {end.text}"
     yield f"{words} at #{attempt.step}; {ended}"
-    yield from (f"  {line}" for each in view.sights for line in _beside(each))
+    yield from (f"  {line}" for each in view.sights for line in _compare_view(each))
 
 
-def _beside(beside: Beside) -> Iterator[str]:
+def _compare_view(beside: Beside) -> Iterator[str]:
     """A handler's view next to the true object, with the fields that differ."""
     label, seen, truth = beside.object.label, beside.seen, beside.truth
     now = "it is not there" if truth is None else f"it is in version {truth.version}"
@@ -196,13 +196,15 @@ def _beside(beside: Beside) -> Iterator[str]:
         for path, old, new in beside.differing[:_FIELDS_SHOWN]
     ]
     if rows:
-        yield from (f"  {each}" for each in _table([("", "truth", "seen"), *rows]))
+        yield from (
+            f"  {each}" for each in _table_lines([("", "truth", "seen"), *rows])
+        )
     more = len(beside.differing) - len(rows)
     if more > 0:
         yield f"  and {number_of(more, 'field')} more"
 
 
-def _table(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+def _table_lines(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     widths = [min(60, max(len(row[each]) for row in rows)) for each in (0, 1)]
     for field, truth, seen in rows:
         yield f"{field:{widths[0]}}  {truth:{widths[1]}}  {seen}"

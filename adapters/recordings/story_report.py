@@ -76,24 +76,24 @@ def why_lines(
 
     `places` are the source lines of the handlers, by their ids.
     """
-    yield f"{about}: {field} {_valued(why)}"
+    yield f"{about}: {field} {_value_text(why)}"
     if why.gone is not None:
         yield f"  the object is gone since #{why.gone.step}, {clock(why.gone.wall)}"
-    yield from _since(why)
-    yield from _missing(why)
+    yield from _version_lines(why)
+    yield from _missing_steps(why)
     yield f"  {written(why, places)}"
     if why.attempt is not None:
-        yield f"  {_decided(why.attempt)}"
-        yield from (f"    {each}" for each in _given(why))
+        yield f"  {_call_text(why.attempt)}"
+        yield from (f"    {each}" for each in _input_lines(why))
 
 
-def _valued(why: Why) -> str:
+def _value_text(why: Why) -> str:
     return "is not there any more" if why.value is None else f"= {quoted(why.value)}"
 
 
-def _since(why: Why) -> Iterator[str]:
+def _version_lines(why: Why) -> Iterator[str]:
     """The version in which the value appeared, or is missing, and the one before."""
-    version, shown = why.shown.body.version, _shown(why.shown)
+    version, shown = why.shown.body.version, _first_shown_text(why.shown)
     if why.value is None:
         assert why.before is not None
         yield f"  removed in version {version}, {shown}"
@@ -120,7 +120,7 @@ def _since(why: Why) -> Iterator[str]:
         yield f"    and {number_of(more, 'field')} more"
 
 
-def _missing(why: Why) -> Iterator[str]:
+def _missing_steps(why: Why) -> Iterator[str]:
     """The steps that the recording lacks, and their possible events."""
     for after, count in why.missing:
         what = "appeared" if after < why.shown.step else "changed"
@@ -134,29 +134,30 @@ def written(why: Why, places: Mapping[str, str]) -> str:
     write = why.write
     deed = "removed" if why.value is None else "written"
     if why.is_servers and write is not None:
-        return f"set by the API server with the {_sent(why, places)}"
+        return f"set by the API server with the {_request_text(why, places)}"
     if why.is_servers:
         known = " that is recorded" if why.is_uncertain else ""
         return f"set by the API server, and not with a request of this operator{known}"
     if write is None:
         if why.is_managers:
             lacks = "with a request that is not recorded, or whose answer is not"
-            return f"{deed} by this operator, {lacks}; {_managed(why)}"
+            return f"{deed} by this operator, {lacks}; {_managers_text(why)}"
         by = "in a missing step, or " if why.is_uncertain else ""
-        return f"{deed} {by}by somebody else; {_managed(why)}"
+        return f"{deed} {by}by somebody else; {_managers_text(why)}"
     if why.author or why.is_own:
         by = "" if why.author else ", by fnop itself"
-        return f"{deed} by the {_sent(why, places)}{by}"
-    return f"set by the API server with the {_sent(why, places)}; {_managed(why)}"
+        return f"{deed} by the {_request_text(why, places)}{by}"
+    request = _request_text(why, places)
+    return f"set by the API server with the {request}; {_managers_text(why)}"
 
 
-def _managed(why: Why) -> str:
+def _managers_text(why: Why) -> str:
     managers = ", ".join(why.managers) or "nobody that managed fields name"
     until = " until then" if why.value is None else ""
     return f"managers of the field{until}: {managers}"
 
 
-def _sent(why: Why, places: Mapping[str, str]) -> str:
+def _request_text(why: Why, places: Mapping[str, str]) -> str:
     """The request behind a version, with the handler if that is the author."""
     write = why.write
     assert write is not None
@@ -173,17 +174,17 @@ def _sent(why: Why, places: Mapping[str, str]) -> str:
 _REPLIES = {"Applied": "", "": ", whose reply had not come yet"}
 
 
-def _decided(attempt: Attempt) -> str:
+def _call_text(attempt: Attempt) -> str:
     retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
     reason = f", for {attempt.reason}" if attempt.reason else ""
     began = f"begun at #{attempt.step}, {clock(attempt.now.wall)}"
     return f"decided by the call of {attempt.handler} {began}{reason}{retry}"
 
 
-def _given(why: Why) -> Iterator[str]:
+def _input_lines(why: Why) -> Iterator[str]:
     """The view of the attempt, its answers, and the places of an equal value."""
     for sight in why.sights[:_SIGHTS_SHOWN]:
-        yield f"it was shown {_seen(sight)}"
+        yield f"it was shown {_sight_text(sight)}"
     more = len(why.sights) - _SIGHTS_SHOWN
     if more > 0:
         yield f"and {number_of(more, 'object')} more"
@@ -211,7 +212,7 @@ def _source(source: Source, since: int) -> str:
             return f"{held}: it is of {kind}/{place}{seen}"
 
 
-def _seen(sight: Sight) -> str:
+def _sight_text(sight: Sight) -> str:
     version = sight.version
     what = f"{version.resource.partition('.')[0]} {version.where}"
     if sight.step is None:
@@ -224,7 +225,7 @@ def _seen(sight: Sight) -> str:
     return f"{what} in version {version.version}, {age}{stale}"
 
 
-def _shown(shown: Shown) -> str:
+def _first_shown_text(shown: Shown) -> str:
     return f"first shown at #{shown.step} ({shown.by}), {clock(shown.wall)}"
 
 

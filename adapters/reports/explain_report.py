@@ -45,17 +45,17 @@ _TIMES |= {"due", "going", "at"}
 
 def as_json(story: Story) -> dict[str, Any]:
     """The story as JSON; times are RFC 3339, null if they are not known."""
-    return {"version": FORMAT_VERSION, **_timed(asdict(story))}
+    return {"version": FORMAT_VERSION, **_with_time_texts(asdict(story))}
 
 
-def _timed(value: Any) -> Any:
+def _with_time_texts(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            name: _time(each) if name in _TIMES else _timed(each)
+            name: _time(each) if name in _TIMES else _with_time_texts(each)
             for name, each in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_timed(each) for each in value]
+        return [_with_time_texts(each) for each in value]
     return value
 
 
@@ -80,8 +80,8 @@ def as_lines(story: Story, width: int = 100) -> Iterator[str]:
     yield from _section("Children", _children(story.children, story, wall))
     yield from _section("Events", _events(story.events, wall))
     yield from _section("Written by", _writers(story.writers, wall))
-    yield from _section("Recorded", _recorded(story))
-    yield from _section("Not looked at", [_cut(each) for each in story.unread])
+    yield from _section("Recorded", _recorded_lines(story))
+    yield from _section("Not looked at", [_cut_text(each) for each in story.unread])
     yield from _section("What now", _advice(story, width))
 
 
@@ -93,10 +93,10 @@ def _section(title: str, lines: Iterator[str] | Sequence[str]) -> Iterator[str]:
         yield from (f"  {each}" for each in found)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _table_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Rows as aligned columns, the last one ragged, without empty columns.
 
-    >>> [*_table([["a", "bb", "", "c"], ["aaa", "", "", "d"]])]
+    >>> [*_table_lines([["a", "bb", "", "c"], ["aaa", "", "", "d"]])]
     ['a    bb  c', 'aaa      d']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -109,11 +109,11 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def _cut(text: str, length: int = _MESSAGE_LENGTH) -> str:
+def _cut_text(text: str, length: int = _MESSAGE_LENGTH) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _aged(at: float | None, wall: float) -> str:
+def _age_text(at: float | None, wall: float) -> str:
     return "?" if at is None else ago(at, wall)
 
 
@@ -159,15 +159,15 @@ def _operator(operator: Operator, wall: float) -> Iterator[str]:
     yield f"{operator.name}: {wrote}"
     for each in operator.leases:
         lease = f"lease {each.namespace}/fnop-{operator.name}"
+        aged = _age_text(each.renewed, wall)
         if each.held:
-            yield f"{lease}: held by {each.holder}, renewed {_aged(each.renewed, wall)}"
+            yield f"{lease}: held by {each.holder}, renewed {aged}"
         elif each.holder:
-            aged = _aged(each.renewed, wall)
             yield f"{lease}: run out; {each.holder} renewed it {aged}"
         else:
             yield f"{lease}: held by nobody"
     for peer in operator.peers:
-        yield _peer(peer, wall)
+        yield _peer_text(peer, wall)
     for place in operator.places:
         if not any(each.place == place for each in operator.peers):
             yield f"peering object {place}: nobody is in it"
@@ -181,12 +181,12 @@ def _operator(operator: Operator, wall: float) -> Iterator[str]:
         yield f"other operators of fnop have written it: {', '.join(operator.others)}"
 
 
-def _peer(peer: Peering, wall: float) -> str:
+def _peer_text(peer: Peering, wall: float) -> str:
     state = "alive" if peer.alive else "not alive"
     message = f": {peer.message}" if peer.message else ""
     return (
         f"peering object {peer.place}: {peer.identity} (priority {peer.priority}"
-        f"{message}), {state}, seen {_aged(peer.seen, wall)}"
+        f"{message}), {state}, seen {_age_text(peer.seen, wall)}"
     )
 
 
@@ -196,12 +196,14 @@ def _state(story: Story, wall: float) -> Iterator[str]:
         state.place, ""
     )
     if state.problem:
-        yield f"the state {place} cannot be read: {_cut(state.problem)}"
+        yield f"the state {place} cannot be read: {_cut_text(state.problem)}"
     elif deletion is not None and deletion.own:
         yield "its deletion is under way"
     elif state.place:
         yield {
-            "yes": "as it was before a change" if state.changed else _as_it_is(state),
+            "yes": "as it was before a change"
+            if state.changed
+            else _current_state_text(state),
             "no": "not yet",
             "creating": "its creation is under way",
         }.get(state.handled, "not known")
@@ -213,10 +215,10 @@ def _state(story: Story, wall: float) -> Iterator[str]:
         rest = f" and {more} more" if more > 0 else ""
         yield f"changed since: {', '.join(names[:_CHANGES_SHOWN])}{rest}"
     rows = [[each.id, *_handler(each, wall)] for each in state.handlers]
-    yield from _table(rows) if rows else ()
+    yield from _table_lines(rows) if rows else ()
 
 
-def _as_it_is(state: State) -> str:
+def _current_state_text(state: State) -> str:
     failed = [each for each in state.handlers if each.stage == "failed"]
     if failed:
         return f"as it is now, and {number_of(len(failed), 'handler')} failed for good"
@@ -239,21 +241,21 @@ def _handler(handler: HandlerState, wall: float) -> list[str]:
         due = handler.due - wall
         stage += f" in {span(due)}" if due >= 0 else f", due {span(-due)} ago"
     attempts = number_of(handler.attempts, "attempt") if handler.attempts else ""
-    return [stage, attempts, _cut(handler.message, _BRIEF_LENGTH)]
+    return [stage, attempts, _cut_text(handler.message, _BRIEF_LENGTH)]
 
 
 def _handlers(story: Story) -> Iterator[str]:
     words = {True: "fits", False: "its filters do not fit", None: "cannot be told"}
     rows = [[each.id, each.role, words[each.fits]] for each in story.handlers or ()]
     if rows:
-        yield from _table(rows)
+        yield from _table_lines(rows)
     elif story.handlers is not None:
         yield f"none of {story.subject.resource}"
-    if (text := _requested(story.requested)) and rows:
+    if (text := _requested_text(story.requested)) and rows:
         yield f"asked of the API server: {text}"
 
 
-def _requested(requested: Requested | None) -> str:
+def _requested_text(requested: Requested | None) -> str:
     """The selectors for a kind, and the amount that they ask for; "" for all."""
     if requested is None:
         return ""
@@ -274,21 +276,21 @@ def _conditions(
         since = "?" if each.since is None else span(wall - each.since)
         # The text of the operator's own condition is shown with the handlers.
         length = _BRIEF_LENGTH if each.own else _MESSAGE_LENGTH
-        message = _cut(_beside(each.reason, each.message), length)
+        message = _cut_text(_own_message(each.reason, each.message), length)
         rows.append(
             [each.type, each.status, since, each.reason, f"{message}{stale}".strip()]
         )
-    yield from _table(rows) if rows else ()
+    yield from _table_lines(rows) if rows else ()
 
 
-def _beside(reason: str, message: str) -> str:
+def _own_message(reason: str, message: str) -> str:
     """The message, unless it only repeats the reason because it has no own text."""
     return "" if message == reason else message
 
 
 def _children(children: tuple[Child, ...], story: Story, wall: float) -> Iterator[str]:
     rows = [[_place(each, story), *_child(each, wall)] for each in children]
-    yield from _table(rows) if rows else ()
+    yield from _table_lines(rows) if rows else ()
 
 
 def _place(child: Child, story: Story) -> str:
@@ -310,7 +312,7 @@ def _child(child: Child, wall: float) -> list[str]:
         more = len(each.fields) - 3
         rest = f" and {more} more" if more > 0 else ""
         fields = ", ".join(each.fields[:3])
-        told.append(f"{each.manager} wrote {fields}{rest} {_aged(each.at, wall)}")
+        told.append(f"{each.manager} wrote {fields}{rest} {_age_text(each.at, wall)}")
     kind = "applied" if child.applied else "" if child.depth else "owned"
     age = "?" if child.created is None else span(wall - child.created)
     return [kind, age, "; ".join(told)]
@@ -325,9 +327,9 @@ def _events(events: tuple[EventTold, ...], wall: float) -> Iterator[str]:
         count = f"x{each.count}" if each.count > 1 else ""
         about = f"{each.about}: " if each.about else ""
         by = f" ({each.by})" if each.by else ""
-        text = f"{about}{_cut(_beside(each.reason, each.message))}{by}"
-        rows.append([_aged(each.at, wall), count, each.type, each.reason, text])
-    yield from _table(rows) if rows else ()
+        text = f"{about}{_cut_text(_own_message(each.reason, each.message))}{by}"
+        rows.append([_age_text(each.at, wall), count, each.type, each.reason, text])
+    yield from _table_lines(rows) if rows else ()
 
 
 def _writers(writers: tuple[Writer, ...], wall: float) -> Iterator[str]:
@@ -335,15 +337,15 @@ def _writers(writers: tuple[Writer, ...], wall: float) -> Iterator[str]:
         [
             each.manager,
             f"{each.operation} {each.subresource}".strip(),
-            _aged(each.at, wall),
+            _age_text(each.at, wall),
             number_of(each.fields, "field"),
         ]
         for each in writers[:_WRITERS_SHOWN]
     ]
-    yield from _table(rows) if rows else ()
+    yield from _table_lines(rows) if rows else ()
 
 
-def _recorded(story: Story) -> Iterator[str]:
+def _recorded_lines(story: Story) -> Iterator[str]:
     if story.recorded is None:
         return
     if not story.recorded:
@@ -353,10 +355,10 @@ def _recorded(story: Story) -> Iterator[str]:
     if more > 0:
         yield f"{number_of(more, 'earlier line')}: see -o json"
     rows = [
-        [_clock(each.at), each.who, _cut(each.what)]
+        [_clock(each.at), each.who, _cut_text(each.what)]
         for each in story.recorded[-_RECORDED_SHOWN:]
     ]
-    yield from _table(rows)
+    yield from _table_lines(rows)
 
 
 def _clock(at: float) -> str:

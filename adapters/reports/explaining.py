@@ -88,10 +88,12 @@ def with_recording(evidence: Evidence, path: str | None, damage: Damage) -> Evid
     """
     if path is None:
         return evidence
-    return replace(evidence, recorded=_recorded(evidence, path, damage))
+    return replace(evidence, recorded=_read_recorded(evidence, path, damage))
 
 
-def _recorded(evidence: Evidence, path: str, damage: Damage) -> tuple[Recorded, ...]:
+def _read_recorded(
+    evidence: Evidence, path: str, damage: Damage
+) -> tuple[Recorded, ...]:
     body = Body(dict(evidence.body))
     with Path(path).open("rb") as file:
         try:

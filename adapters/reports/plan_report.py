@@ -88,7 +88,7 @@ def _change_lines(changes: Sequence[Change], *, own: bool) -> Iterator[str]:
 def _one_change(change: Change, *, own: bool) -> Iterator[str]:
     sign = "".join(_SIGNS[each] for each in change.actions)
     yield f"{sign:>3} {change.place.label}"
-    yield f"      {_done(change)}"
+    yield f"      {_actions_text(change)}"
     for field in change.fields:
         yield f"        {field_text(field)}"
     if change.own:
@@ -97,7 +97,7 @@ def _one_change(change: Change, *, own: bool) -> Iterator[str]:
             yield f"        {field_text(field)}"
 
 
-def _done(change: Change) -> str:
+def _actions_text(change: Change) -> str:
     done = " and ".join(_DONE[each] for each in change.actions)
     by = f" by {_sources(change.sources)}" if change.sources else ""
     about = change.subject or change.place
@@ -151,7 +151,7 @@ def _event_lines(plan: Plan, number: int) -> Iterator[str]:
         if each.round == number:
             about = f" about {each.subject.label}" if each.subject else ""
             by = f" by {_sources(each.sources)}" if each.sources else ""
-            again = f"{_times(each)}{_again(each)}"
+            again = f"{_times(each)}{_rounds_clause(each)}"
             what = f"{each.type} {each.reason}{about}{by}{again}"
             yield f"  ! Event {what}: {each.message}"
 
@@ -170,7 +170,7 @@ def _call_lines(plan: Plan, number: int) -> Iterator[str]:
             else:
                 function = each.function.removeprefix(SCRIPT)
                 yield f"  ? call of {function} by {by} is not made{about}"
-            yield f"      what follows is known after call {_called(each)}"
+            yield f"      what follows is known after call {_call_name(each)}"
     for unread in plan.unread:
         if unread.round == number:
             who = _sources(unread.sources)
@@ -178,9 +178,9 @@ def _call_lines(plan: Plan, number: int) -> Iterator[str]:
             yield f"      {unread.why}"
 
 
-def _called(call: Unmade) -> str:
+def _call_name(call: Unmade) -> str:
     """
-    >>> _called(Unmade(1, "shop:price_of", False, "h", (), None))
+    >>> _call_name(Unmade(1, "shop:price_of", False, "h", (), None))
     'price_of'
     """
     return call.handler if call.is_handler else call.function.rpartition(":")[2]
@@ -191,13 +191,13 @@ def _failure_lines(plan: Plan, number: int) -> Iterator[str]:
         if each.round == number:
             about = f" for {each.subject.label}" if each.subject else ""
             tried = "; it would be tried again" if each.retried else ""
-            fails = f"fails{about}{_again(each)}{tried}"
+            fails = f"fails{about}{_rounds_clause(each)}{tried}"
             yield f"  x {_sources(each.sources)} {fails}: {each.message}"
 
 
-def _again(told: Failure | Notice) -> str:
+def _rounds_clause(told: Failure | Notice) -> str:
     """
-    >>> _again(Failure(1, "no", True, (), None, again=(2, 4)))
+    >>> _rounds_clause(Failure(1, "no", True, (), None, again=(2, 4)))
     ', again in rounds 2 and 4'
     """
     if not told.again:

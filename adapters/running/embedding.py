@@ -258,7 +258,7 @@ async def serving(
         try:
             yield running
         finally:
-            await _end(running, task)
+            await _end_run(running, task)
         await running.ended()
 
 
@@ -286,7 +286,7 @@ def _host_of(api: Api) -> str:
     return urlsplit(getattr(api, "server", "")).netloc
 
 
-async def _end(running: Running, task: asyncio.Task[Exit]) -> None:
+async def _end_run(running: Running, task: asyncio.Task[Exit]) -> None:
     """Stop the operator in order; a cancellation meanwhile cancels it."""
     if not task.done():
         running.stop("its program wants it to end")
@@ -320,7 +320,7 @@ def stopped_by_signals(running: Running) -> Iterator[None]:
         # wait. It would be handled only after the wait. So the descriptor that Python
         # writes to (signal.set_wakeup_fd) wakes the loop, if it has one.
         with suppress(NotImplementedError):
-            loop.add_signal_handler(each, _nothing)
+            loop.add_signal_handler(each, _do_nothing)
         signal.signal(each, signals.hear)
     try:
         yield
@@ -332,7 +332,7 @@ def stopped_by_signals(running: Running) -> Iterator[None]:
                 signal.signal(each, before[each])
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing: the loop is awake."""
 
 
@@ -496,9 +496,9 @@ class operator:
         await self._stack.__aexit__(kind, problem, steps)
 
     def __await__(self) -> Generator[Any, None, None]:
-        return self._until_it_ends().__await__()
+        return self._run_until_end().__await__()
 
-    async def _until_it_ends(self) -> None:
+    async def _run_until_end(self) -> None:
         async with self as running:
             await running.ended()
 

@@ -45,9 +45,9 @@ class Mistakes:
 
     def say(self, say: Say) -> None:
         """Pass a line on, or fold it."""
-        self._say(self._folded(say) if _is_mistake(say) else say)
+        self._say(self._fold_repeats(say) if _is_mistake(say) else say)
 
-    def _folded(self, say: Say) -> Say:
+    def _fold_repeats(self, say: Say) -> Say:
         uid = None if say.subject is None else say.subject.uid
         key = (say.handler, say.error)
         times = self._count(key)

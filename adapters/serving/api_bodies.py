@@ -35,7 +35,7 @@ def body_of(content_type: str, content: bytes) -> Any:
     try:
         return _checked(orjson.loads(content), content)
     except orjson.JSONDecodeError:
-        return _malformed(content)
+        return _malformed_body(content)
 
 
 def _checked(value: Any, content: bytes) -> Any:
@@ -102,14 +102,14 @@ _WORDS = {
 }
 
 
-def _malformed(content: bytes) -> MalformedBody:
+def _malformed_body(content: bytes) -> MalformedBody:
     """The error of Go's JSON decoder for a body that it cannot decode.
 
-    >>> _malformed(b'{"a": 1').message
+    >>> _malformed_body(b'{"a": 1').message
     'unexpected end of JSON input'
-    >>> _malformed(b'{"a": NaN}').message
+    >>> _malformed_body(b'{"a": NaN}').message
     "invalid character 'N' looking for beginning of value"
-    >>> _malformed(b'{"a": 1e400}').number
+    >>> _malformed_body(b'{"a": 1e400}').number
     '1e400'
     """
     excerpt, text = _excerpt(content), content.decode(errors="replace")
@@ -120,7 +120,9 @@ def _malformed(content: bytes) -> MalformedBody:
             numbers.append(number)
 
     try:
-        json.loads(text, parse_int=note, parse_float=note, parse_constant=_no_number)
+        json.loads(
+            text, parse_int=note, parse_float=note, parse_constant=_refuse_number
+        )
     except json.JSONDecodeError as problem:
         at = problem.pos
         words = _WORDS.get(problem.msg)
@@ -140,7 +142,7 @@ class _NoNumber(Exception):
     """A number for Python that is not one in JSON, such as NaN."""
 
 
-def _no_number(name: str) -> NoReturn:
+def _refuse_number(name: str) -> NoReturn:
     """Raise for NaN, Infinity or -Infinity, in the words of Go's decoder."""
     sign, _, rest = name.rpartition("-")
     where = "in numeric literal" if name[0] == "-" else _WORDS["Expecting value"]

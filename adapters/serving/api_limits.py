@@ -58,13 +58,15 @@ def stranger(headers: Mapping[bytes, bytes]) -> ApiResponse | None:
     """
     host, origin = _text(headers, b"host"), _text(headers, b"origin")
     if host is not None and not _HOST.fullmatch(host):
-        return _forbidden(f"the host {host!a}")
+        return _forbidden_response(f"the host {host!a}")
     if origin is not None:
         return (
-            None if _ORIGIN.fullmatch(origin) else _forbidden(f"a page of {origin!a}")
+            None
+            if _ORIGIN.fullmatch(origin)
+            else _forbidden_response(f"a page of {origin!a}")
         )
     if _text(headers, b"sec-fetch-site") == "cross-site":
-        return _forbidden("a page of another site")
+        return _forbidden_response("a page of another site")
     return None
 
 
@@ -73,7 +75,7 @@ def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1").strip()
 
 
-def _forbidden(whom: str) -> ApiResponse:
+def _forbidden_response(whom: str) -> ApiResponse:
     message = (
         f"without --tls the cluster answers requests to and from localhost alone, "
         f"not {whom[:200]}"

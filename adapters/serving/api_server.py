@@ -103,7 +103,7 @@ def _phrase(status: int) -> str:
 _HEADS: dict[tuple[int, str], bytes] = {}
 
 
-def _head(status: int, content_type: str) -> bytes:
+def _response_head(status: int, content_type: str) -> bytes:
     found = _HEADS.get((status, content_type))
     if found is None:
         found = _HEADS[status, content_type] = (
@@ -133,10 +133,10 @@ def encoded(
         content = _yaml(body)
     else:
         content = orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
-    head = b"%s%d\r\n" % (_head(response.status, content_type), len(content))
+    head = b"%s%d\r\n" % (_response_head(response.status, content_type), len(content))
     if response.warnings:
         for text in response.warnings:
-            head += f"Warning: 299 - {_quoted(text)}\r\n".encode()
+            head += f"Warning: 299 - {_quoted_string(text)}\r\n".encode()
     if response.retry_after_seconds is not None:
         head += b"Retry-After: %d\r\n" % max(1, round(response.retry_after_seconds))
     if closing:
@@ -150,7 +150,7 @@ def _yaml(body: Any) -> bytes:
     return dump_yaml([body]).encode()
 
 
-def _quoted(text: str) -> str:
+def _quoted_string(text: str) -> str:
     """A warning's text as an HTTP quoted string; nothing can end the header early."""
     plain = one_line(" ".join(text.split()))
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -191,7 +191,7 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(BUFFER_BYTES)
         self._certificate = transport.get_extra_info("peercert") or None
         self._parser = httptools.HttpRequestParser(self)
-        self._stay(ConnectionLimits.head)
+        self._set_deadline(ConnectionLimits.head)
         self._server.joined(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -232,7 +232,7 @@ class Connection(asyncio.Protocol):
         self._server.held += self._unread
         if self._stream is None:
             self._transport.pause_reading()
-            self._stay(ConnectionLimits.request)
+            self._set_deadline(ConnectionLimits.request)
 
     def resume_writing(self) -> None:
         self._is_paused = False
@@ -241,7 +241,7 @@ class Connection(asyncio.Protocol):
         if self._stream is not None:
             self._stream.drain()
             return
-        self._stay(
+        self._set_deadline(
             ConnectionLimits.idle if self._phase == IDLE else ConnectionLimits.request
         )
         self._catch_up()
@@ -263,7 +263,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._phase = HEAD
-        self._stay(ConnectionLimits.head)
+        self._set_deadline(ConnectionLimits.head)
 
     def on_url(self, part: bytes) -> None:
         self._target += part
@@ -280,7 +280,7 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._phase = BODY
-        self._stay(ConnectionLimits.request)
+        self._set_deadline(ConnectionLimits.request)
         if self._head_bytes > HEAD_BYTES:
             self._give_up(TOO_LONG)
         elif self._hosts > 1:
@@ -333,7 +333,7 @@ class Connection(asyncio.Protocol):
         )
         self._let_go()
         self._begin()
-        self._stay(ConnectionLimits.idle)
+        self._set_deadline(ConnectionLimits.idle)
         if self._is_paused or self._waiting or self._review is not None:
             self._waiting.append(incoming)
         elif self._stream is None and not self._transport.is_closing():
@@ -396,7 +396,7 @@ class Connection(asyncio.Protocol):
             refused = stream.open(request)
             if refused is None:
                 self._is_spoiled |= incoming.closing
-                self._begun(stream)
+                self._keep_stream(stream)
                 return
             self._stream = None
             response = refused
@@ -407,7 +407,7 @@ class Connection(asyncio.Protocol):
         else:
             self._send(incoming, response)
 
-    def _begun(self, stream: ClientStream) -> None:
+    def _keep_stream(self, stream: ClientStream) -> None:
         """Keep a stream until it ends."""
         if not stream.is_over:
             self._ends = inf
@@ -425,7 +425,7 @@ class Connection(asyncio.Protocol):
             self._review = None
             if task.cancelled() or self._transport.is_closing():
                 return
-            self._stay(ConnectionLimits.idle)
+            self._set_deadline(ConnectionLimits.idle)
             self._send(incoming, task.result())
             self._catch_up()
 
@@ -469,7 +469,7 @@ class Connection(asyncio.Protocol):
         """Refuse the connection: there are too many."""
         self._give_up(b"".join(encoded(too_many(), closing=True)))
 
-    def _stay(self, seconds: float) -> None:
+    def _set_deadline(self, seconds: float) -> None:
         """Set the deadline by which the connection has to change its state."""
         self._ends = self._server.time() + seconds
 
@@ -500,17 +500,17 @@ class Connection(asyncio.Protocol):
 
     def hurry(self) -> None:
         """Limit the time for the rest of a stream as for any answer."""
-        self._stay(ConnectionLimits.request)
+        self._set_deadline(ConnectionLimits.request)
 
     def stream_ended(self) -> None:
         """The stream is complete; the next request may come on this connection."""
         self._stream = None
-        self._stay(ConnectionLimits.idle)
+        self._set_deadline(ConnectionLimits.idle)
         if self._is_spoiled:
             self._transport.close()
         elif self._is_paused:
             self._transport.pause_reading()
-            self._stay(ConnectionLimits.request)
+            self._set_deadline(ConnectionLimits.request)
 
     @property
     def is_paused(self) -> bool:

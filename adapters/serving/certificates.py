@@ -67,12 +67,12 @@ class Authority:
             self._take(given)
             return
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = self._named(name, ())
+        self._name = self._x509_name(name, ())
         usage = self._usage(key_cert_sign=True, crl_sign=True)
         builder = self._builder(self._name, self._key).add_extension(
             x509.BasicConstraints(ca=True, path_length=0), critical=True
         )
-        self.certificate = self._signed(builder.add_extension(usage, critical=True))
+        self.certificate = self._sign(builder.add_extension(usage, critical=True))
 
     def _take(self, given: Pair) -> None:
         x509 = self._x509
@@ -109,8 +109,8 @@ class Authority:
         """
         x509 = self._x509
         names = [self._general_name(each) for each in addresses]
-        return self._issued(
-            self._named(name, ()),
+        return self._issue_pair(
+            self._x509_name(name, ()),
             x509.oid.ExtendedKeyUsageOID.SERVER_AUTH,
             x509.SubjectAlternativeName(names),
             valid,
@@ -119,9 +119,9 @@ class Authority:
     def for_client(self, user: str, groups: tuple[str, ...]) -> Pair:
         """A certificate for a user; its organizations are the user's groups."""
         usage = self._x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH
-        return self._issued(self._named(user, groups), usage, None)
+        return self._issue_pair(self._x509_name(user, groups), usage, None)
 
-    def _issued(
+    def _issue_pair(
         self,
         name: Any,
         usage: Any,
@@ -137,7 +137,7 @@ class Authority:
         )
         if names is not None:
             builder = builder.add_extension(names, False)
-        return Pair(self._signed(builder), self._pem(key))
+        return Pair(self._sign(builder), self._pem(key))
 
     def _pem(self, key: Any) -> bytes:
         serialization = self._serialization
@@ -169,12 +169,12 @@ class Authority:
             .add_extension(of_authority, False)
         )
 
-    def _signed(self, builder: Any) -> bytes:
+    def _sign(self, builder: Any) -> bytes:
         certificate = builder.sign(self._key, self._hashes.SHA256())
         found: bytes = certificate.public_bytes(self._serialization.Encoding.PEM)
         return found
 
-    def _named(self, name: str, organizations: tuple[str, ...]) -> Any:
+    def _x509_name(self, name: str, organizations: tuple[str, ...]) -> Any:
         oid, attribute = self._x509.oid.NameOID, self._x509.NameAttribute
         return self._x509.Name(
             [

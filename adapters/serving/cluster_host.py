@@ -167,12 +167,12 @@ class Host:
         try:
             return self._answered(request, moment, replies)
         except Unanswered as problem:
-            reviewed = self._reviewed(
+            reviewed = self._answer_with_reviews(
                 request, moment, replies, self._call, problem.question
             )
             return asyncio.get_running_loop().create_task(reviewed)
 
-    async def _reviewed(
+    async def _answer_with_reviews(
         self,
         request: ApiRequest,
         moment: float,
@@ -203,7 +203,7 @@ class Host:
             log.exception("%s %s was not answered", request.method, request.path)
             return internal_error()
         if events:
-            self._written(events)
+            self._handle_events(events)
         return response
 
     # -------------------------------------------------------------- watches
@@ -373,11 +373,11 @@ class Host:
         if self._wake is not None:
             self._wake.cancel()
 
-    def _written(self, events: tuple[StoredEvent, ...]) -> None:
-        self._published(events)
+    def _handle_events(self, events: tuple[StoredEvent, ...]) -> None:
+        self._publish_events(events)
         self._schedule()
 
-    def _published(self, events: tuple[StoredEvent, ...]) -> None:
+    def _publish_events(self, events: tuple[StoredEvent, ...]) -> None:
         if self._views:
             self._publish(events)
         if self.cluster.registry is not self._registry:
@@ -408,7 +408,7 @@ class Host:
             log.exception("the controllers failed")
             return
         if events:
-            self._published(events)
+            self._publish_events(events)
         else:
             self._show_logs()  # containers write without changing any object
         # A controller that is due but does nothing must not keep the loop busy.

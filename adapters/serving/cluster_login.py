@@ -81,14 +81,14 @@ class Authentication:
         self._tokens = tokens
 
     def __call__(self, given: Credentials) -> User | ApiResponse | None:
-        user = self._authenticated(given)
+        user = self._authenticate(given)
         if user is None:
             return failure(401, "Unauthorized", "Unauthorized").response
         if not given.impersonate:
             return user
         return acting_as(self._host, user, given)
 
-    def _authenticated(self, given: Credentials) -> User | None:
+    def _authenticate(self, given: Credentials) -> User | None:
         if given.certificate:
             return user_of(given.certificate)
         scheme, _, token = (given.authorization or "").strip().partition(" ")

@@ -73,7 +73,7 @@ async def serving(pages: Mapping[Endpoint, PageFunction]) -> AsyncIterator[None]
     servers = []
     try:
         for (host, port), found in by_port.items():
-            servers.append(await _started(host, port, found))
+            servers.append(await _start_server(host, port, found))
         yield
     finally:
         for server in servers:
@@ -81,7 +81,7 @@ async def serving(pages: Mapping[Endpoint, PageFunction]) -> AsyncIterator[None]
 
 
 # Callers only use `runner.cleanup()`; its type is aiohttp.web's.
-async def _started(host: str, port: int, pages: Mapping[str, PageFunction]):  # type: ignore[no-untyped-def]
+async def _start_server(host: str, port: int, pages: Mapping[str, PageFunction]):  # type: ignore[no-untyped-def]
     from aiohttp import web
 
     app = web.Application()

@@ -49,16 +49,16 @@ class Metrics:
     def collect(self) -> Iterator[Any]:
         """All families of metrics at this moment."""
         health = self._health()
-        yield from self._of_api()
-        yield from self._of_queue(health)
-        yield from self._of_handlers(health)
-        yield from self._of_streams(health)
-        yield from self._of_logs(health)
-        yield from self._of_operator(health)
+        yield from self._api_metrics()
+        yield from self._queue_metrics(health)
+        yield from self._handler_metrics(health)
+        yield from self._stream_metrics(health)
+        yield from self._log_metrics(health)
+        yield from self._operator_metrics(health)
         if self._reviews is not None:
-            yield from self._of_reviews(self._reviews)
+            yield from self._review_metrics(self._reviews)
 
-    def _of_api(self) -> Iterator[Any]:
+    def _api_metrics(self) -> Iterator[Any]:
         host, api = self._host, self._api
         yield _counters(
             "rest_client_requests",
@@ -73,11 +73,11 @@ class Metrics:
             {(host, verb): times for verb, times in api.times.items()},
         )
 
-    def _of_queue(self, health: Health) -> Iterator[Any]:
+    def _queue_metrics(self, health: Health) -> Iterator[Any]:
         name = {(self._operator,): 0.0}
         ages = [*health.requests, *(age for _, age in health.calls)]
         labels = ("name",)
-        yield from self._of_flow(health)
+        yield from self._flow_metrics(health)
         yield _gauges(
             "workqueue_unfinished_work_seconds",
             "The ages of all requests and calls under way, together.",
@@ -97,7 +97,7 @@ class Metrics:
             {key: health.oldest or 0.0 for key in name},
         )
 
-    def _of_flow(self, health: Health) -> Iterator[Any]:
+    def _flow_metrics(self, health: Health) -> Iterator[Any]:
         """One queue for all kinds, labelled by kind: there are no other controllers."""
         flow, name, labels = self._flow, self._operator, ("name", "controller")
         kinds = [kind for kind, _ in health.queues]
@@ -138,7 +138,7 @@ class Metrics:
             {(kind,): times for kind, times in flow.attempts.items()},
         )
 
-    def _of_handlers(self, health: Health) -> Iterator[Any]:
+    def _handler_metrics(self, health: Health) -> Iterator[Any]:
         attempts = self._meter.attempts
         by_kind: Counter[LabelNames] = Counter()
         for (resource, _, result), count in attempts.items():
@@ -187,7 +187,7 @@ class Metrics:
             {(handler,): times for handler, times in self._meter.calls.items()},
         )
 
-    def _of_streams(self, health: Health) -> Iterator[Any]:
+    def _stream_metrics(self, health: Health) -> Iterator[Any]:
         place = ("resource", "namespace")
         streams = {
             (each.resource, each.namespace or ""): each for each in health.streams
@@ -217,7 +217,7 @@ class Metrics:
             {(type,): count for type, count in self._meter.events.items()},
         )
 
-    def _of_logs(self, health: Health) -> Iterator[Any]:
+    def _log_metrics(self, health: Health) -> Iterator[Any]:
         if not (health.logs or self._meter.lines):
             return
         yield _gauges(
@@ -239,7 +239,7 @@ class Metrics:
             }
             yield _counters(name, words, ("handler",), by_handler)
 
-    def _of_operator(self, health: Health) -> Iterator[Any]:
+    def _operator_metrics(self, health: Health) -> Iterator[Any]:
         yield _gauges("fnop_objects", "Objects known.", (), {(): float(health.objects)})
         yield _gauges(
             "fnop_phase",
@@ -267,7 +267,7 @@ class Metrics:
                 {(self._operator,): float(health.phase == "serving")},
             )
 
-    def _of_reviews(self, reviews: MeteredReviews) -> Iterator[Any]:
+    def _review_metrics(self, reviews: MeteredReviews) -> Iterator[Any]:
         yield _counters(
             "controller_runtime_webhook_requests",
             "Reviews that the webhooks were asked for.",
@@ -293,7 +293,7 @@ def _gauges(
 ) -> Any:
     from prometheus_client.core import GaugeMetricFamily
 
-    return _filled(GaugeMetricFamily(name, help, labels=labels), values)
+    return _fill_family(GaugeMetricFamily(name, help, labels=labels), values)
 
 
 def _counters(
@@ -301,10 +301,10 @@ def _counters(
 ) -> Any:
     from prometheus_client.core import CounterMetricFamily
 
-    return _filled(CounterMetricFamily(name, help, labels=labels), values)
+    return _fill_family(CounterMetricFamily(name, help, labels=labels), values)
 
 
-def _filled(family: Any, values: Mapping[LabelNames, float]) -> Any:
+def _fill_family(family: Any, values: Mapping[LabelNames, float]) -> Any:
     for key in sorted(values):
         family.add_metric(key, values[key])
     return family

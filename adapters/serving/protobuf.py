@@ -107,15 +107,15 @@ def object_of(content: bytes) -> dict[str, Any]:
 
 
 @cache
-def _table() -> dict[str, dict[int, tuple[str, str]]]:
+def _field_table() -> dict[str, dict[int, tuple[str, str]]]:
     text = files(__package__).joinpath("protobuf_fields.json").read_bytes()
     return {
-        name: {int(number): _split(each) for number, each in fields.items()}
+        name: {int(number): _split_name(each) for number, each in fields.items()}
         for name, fields in orjson.loads(text).items()
     }
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split_name(text: str) -> tuple[str, str]:
     name, _, kind = text.partition(" ")
     return name, kind
 
@@ -126,7 +126,7 @@ def _message_name(api_version: str, kind: str) -> str:
     name = f"{package}.{version}.{kind}"
     if kind == "DeleteOptions":
         name = "meta.v1.DeleteOptions"
-    if name not in _table():
+    if name not in _field_table():
         raise NotProtobuf(f"no kind {kind} of {api_version} is known as protobuf")
     return name
 
@@ -170,7 +170,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _message(name: str, content: bytes) -> dict[str, Any]:
-    table = _table()[name]
+    table = _field_table()[name]
     found: dict[str, Any] = {}
     for number, raw in _fields(content):
         if number not in table:
@@ -209,14 +209,14 @@ def _value(kind: str, raw: Any) -> Any:
     return _message(kind, raw) if special is None else special(raw)
 
 
-def _signed(value: int) -> int:
+def _signed_integer(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {
     "s": lambda raw: raw.decode(),
     "b": lambda raw: base64.b64encode(raw).decode(),
-    "i": _signed,
+    "i": _signed_integer,
     "u": int,
     "?": bool,
     "d": lambda raw: struct.unpack("<d", raw)[0],
@@ -231,7 +231,7 @@ def _moment(raw: bytes, *, micro: bool = False) -> str | None:
     parts = dict(_fields(raw))
     if not parts:
         return None
-    moment = datetime.fromtimestamp(_signed(parts.get(1, 0)), UTC)
+    moment = datetime.fromtimestamp(_signed_integer(parts.get(1, 0)), UTC)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{parts.get(2, 0) // 1000:06d}Z" if micro else f"{text}Z"
 
@@ -240,7 +240,7 @@ def _number_or_text(raw: bytes) -> Any:
     parts = dict(_fields(raw))
     if parts.get(1, 0) == 1:
         return parts.get(3, b"").decode()
-    return _signed(parts.get(2, 0))
+    return _signed_integer(parts.get(2, 0))
 
 
 def _json(raw: bytes) -> Any:

@@ -45,7 +45,7 @@ class WebhookCaller:
 
         target = self._target(question)
         if target is None:
-            return Unreached(self._unmapped(question))
+            return Unreached(self._unmapped_service(question))
         post = f'Post "{target.shown}": '
         try:
             async with (
@@ -62,7 +62,7 @@ class WebhookCaller:
                     allow_redirects=False,
                 ) as response,
             ):
-                data = await _whole(response.content)
+                data = await _read_whole(response.content)
                 if data is None:
                     return Unreached(f"{post}its answer has over {MOST_BYTES} bytes")
                 return _reply(response.status, data)
@@ -87,7 +87,7 @@ class WebhookCaller:
         shown = f"https://{name}:{service.get('port', 443)}{path}"
         return Target(shown, f"https://127.0.0.1:{port}{path}", name)
 
-    def _unmapped(self, question: Question) -> str:
+    def _unmapped_service(self, question: Question) -> str:
         service = question.client["service"]
         named = f"{service['namespace']}/{service['name']}"
         name = f"{service['name']}.{service['namespace']}.svc"
@@ -110,7 +110,7 @@ def _trust(question: Question) -> ssl.SSLContext:
         raise ValueError(f"unable to load root certificates: {problem}") from None
 
 
-async def _whole(content: StreamReader) -> bytes | None:
+async def _read_whole(content: StreamReader) -> bytes | None:
     """A whole answer, which arrives in parts; None if it exceeds the limit."""
     data = bytearray()
     async for part in content.iter_any():

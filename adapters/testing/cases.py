@@ -163,7 +163,7 @@ def subjects_of(
     definitions = [each for each in found if each.get("kind") == _DEFINITION]
     others = [each for each in found if each.get("kind") != _DEFINITION]
     notes: list[str] = []
-    searched = _searched(definitions, looked_at)
+    searched = _files_clause(definitions, looked_at)
     try:
         own = definitions_for(program.handlers, definitions, operator)
     except DefinitionProblem as problem:
@@ -175,7 +175,7 @@ def subjects_of(
     definitions += missing
     scene = prepared(Case(program, definitions))
     run = scene.base
-    handled = _handled(program, run)
+    handled = _handled_kinds(program, run)
     for each in [e for e in others if e in beside and _kind_of(run, e) is None]:
         others.remove(each)
         name = f"{each.get('kind')} {(each.get('metadata') or {}).get('name')}"
@@ -203,14 +203,14 @@ def subjects_of(
     )
 
 
-def _searched(definitions: Sequence[Manifest], looked_at: Sequence[str]) -> str:
+def _files_clause(definitions: Sequence[Manifest], looked_at: Sequence[str]) -> str:
     """A clause that names the searched files, and the kinds in them.
 
     It is "" if no file was searched.
 
-    >>> _searched([{"metadata": {"name": "widgets.e.com"}}], ["crd.yaml", "a.yaml"])
+    >>> _files_clause([{"metadata": {"name": "widgets.e.com"}}], ["crd.yaml", "a.yaml"])
     'crd.yaml and a.yaml define widgets.e.com alone'
-    >>> _searched([], ["object.yaml"])
+    >>> _files_clause([], ["object.yaml"])
     'object.yaml defines nothing'
     """
     if not looked_at:
@@ -230,7 +230,7 @@ def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
 SERVING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.RECONCILER))
 
 
-def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
+def _handled_kinds(program: Program, run: SimulatedRun) -> list[Resource]:
     """The kinds that handlers serve, or else the kinds that they read."""
     catalogue = catalogue_of(run)
     for families in (SERVING, frozenset(Family)):
@@ -325,7 +325,7 @@ def _made_up_objects(
         # The drawn objects obey rules about several fields.
         problem = _refusal(run, made)
         if problem and "properties" in schema:
-            made = _drawn(run, spec, version, [*made]) or made
+            made = _draw_object(run, spec, version, [*made]) or made
         if problem and _refusal(run, made):
             raise CheckProblem(
                 f"no valid {made['kind']} could be made up from its schema "
@@ -333,7 +333,7 @@ def _made_up_objects(
             )
         if has_admission(scene.program) and _refusal(asked, made):
             # Its handlers may accept another one; else they show why they accept none.
-            made = _drawn(asked, spec, version, [*made]) or made
+            made = _draw_object(asked, spec, version, [*made]) or made
         notes.append(f"made up {made['kind']} x; give your own with --object")
         yield made
 
@@ -361,7 +361,7 @@ def _refusal(run: SimulatedRun, manifest: Manifest) -> str:
     return ""
 
 
-def _drawn(
+def _draw_object(
     run: SimulatedRun,
     spec: Mapping[str, Any],
     version: Mapping[str, Any],
@@ -509,16 +509,16 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
             notes.append(f"left out the script {explorer.case.name!r}: {reason}")
         else:
             kept.append(explorer)
-    notes += _denied(explorers)
-    notes += _unasked(kept)
-    notes += _unmatched(explorers)
+    notes += _denial_notes(explorers)
+    notes += _unasked_notes(kept)
+    notes += _unmatched_notes(explorers)
     made_up = [each.case.script for each in explorers if each.case.made_up]
     if made_up and not any(isinstance(each, Edit) for each in chain(*made_up)):
         notes.append(_NO_EDITS)
     return kept, notes
 
 
-def _denied(explorers: Sequence[Explorer]) -> Iterator[str]:
+def _denial_notes(explorers: Sequence[Explorer]) -> Iterator[str]:
     """A note for each handler that denies a script's actions, with the first action."""
     known: set[str] = set()
     for explorer in explorers:
@@ -541,7 +541,7 @@ def _denied(explorers: Sequence[Explorer]) -> Iterator[str]:
                     )
 
 
-def _unasked(explorers: Sequence[Explorer]) -> Iterator[str]:
+def _unasked_notes(explorers: Sequence[Explorer]) -> Iterator[str]:
     """A note for each admission handler that the scripts call too little."""
     several = [each.reference.benign.admitting for each in explorers]
     found = unasked_by(several)
@@ -558,7 +558,7 @@ def _unasked(explorers: Sequence[Explorer]) -> Iterator[str]:
         )
 
 
-def _unmatched(explorers: Sequence[Explorer]) -> Iterator[str]:
+def _unmatched_notes(explorers: Sequence[Explorer]) -> Iterator[str]:
     """A note for each entry of HISTORY that matches nothing at the scripts' ends."""
     benign = [each.reference.benign for each in explorers]
     worlds = [world for each in benign for world in (each.seen.world, each.fresh or {})]

@@ -103,7 +103,7 @@ class SimulatedCluster:
         found = _manifests(manifests)
         order = {"CustomResourceDefinition": 0, "Namespace": 1}
         done = {
-            id(each): self._applied(each)
+            id(each): self._apply_manifest(each)
             for each in sorted(found, key=lambda each: order.get(each["kind"], 2))
         }
         return [done[id(each)] for each in found]
@@ -134,7 +134,7 @@ class SimulatedCluster:
         path = path_of(self._kind(kind), namespace, name)
         _body(self.request("DELETE", path), f"{kind} {name}")
 
-    def _applied(self, manifest: Manifest) -> Manifest:
+    def _apply_manifest(self, manifest: Manifest) -> Manifest:
         registry = self.cluster.registry
         kind = kind_named(registry, manifest["apiVersion"], manifest["kind"])
         metadata = manifest["metadata"]
@@ -247,7 +247,7 @@ class Live:
                 self._server.start("127.0.0.1", 0), self._loop
             ).result()
         except BaseException:
-            self._end()
+            self._stop_loop()
             raise
         self.url = f"http://127.0.0.1:{port}"
 
@@ -263,9 +263,9 @@ class Live:
     def close(self) -> None:
         """End all connections, and the thread."""
         asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result()
-        self._end()
+        self._stop_loop()
 
-    def _end(self) -> None:
+    def _stop_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -57,7 +57,7 @@ def made_up_scripts(case: Case, subjects: Sequence[Manifest]) -> MadeUp:
         beside += [each for each in subjects if not _is_custom(catalogue, each)]
     labels = [*_selectors_in([each.get("spec") for each in subjects])]
     labels += chain.from_iterable(_labels_on(each).items() for each in beside)
-    found = [_beside(case, catalogue, each, labels) for each in beside]
+    found = [_unserved_subject(case, catalogue, each, labels) for each in beside]
     pods = [each for each in (*case.given, *subjects) if each.get("kind") == "Pod"]
     return scripts_for(case, made, found, [*_logs_of(case.program, pods)])
 
@@ -140,7 +140,7 @@ def with_another_namespace(case: Case) -> Case:
     return case._replace(given=(*case.given, {**manifest, "metadata": meta}))
 
 
-def _where(catalogue: Catalogue, manifest: Manifest) -> str:
+def _alias_of(catalogue: Catalogue, manifest: Manifest) -> str:
     """The name of an object as kind/name. Raises `LookupError`."""
     resource = catalogue.of_manifest(manifest)
     if resource is None:
@@ -163,7 +163,7 @@ def _handlers_of(program: Program, resource: Resource | None) -> list[Handler]:
 
 def _subject(case: Case, catalogue: Catalogue, manifest: Manifest) -> Subject:
     """An object with its changes, which matter if handlers see them."""
-    where = _where(catalogue, manifest)
+    where = _alias_of(catalogue, manifest)
     handlers = _handlers_of(case.program, catalogue.of_manifest(manifest))
     changes: tuple[Change, ...] = ()
     if any(e.rule.compares or e.rule.family in _SEEING for e in handlers):
@@ -177,7 +177,7 @@ def _subject(case: Case, catalogue: Catalogue, manifest: Manifest) -> Subject:
     return Subject(manifest, where, changes)
 
 
-def _beside(
+def _unserved_subject(
     case: Case,
     catalogue: Catalogue,
     manifest: Manifest,
@@ -192,7 +192,7 @@ def _beside(
         if key not in known:
             there, back = (at(("metadata", "labels", key), e) for e in (value, None))
             found.append(Change(Sort.SET, f"metadata.labels.{key}", there, back))
-    where, name = _where(catalogue, manifest), manifest["metadata"].get("name")
+    where, name = _alias_of(catalogue, manifest), manifest["metadata"].get("name")
     stays = manifest not in case.given or name == case.namespace
     changes = tuple(filter(_is_of_users, found))
     return Subject(manifest, where, changes, stays, bool(handlers))

@@ -37,7 +37,7 @@ def models_for(calls: Mapping[Any, Model] | None) -> Models:
 
 def _by_all_names(calls: Mapping[Any, Model]) -> dict[str, Model]:
     given = {_name_of(function): model for function, model in calls.items()}
-    twins = {_twin(name): model for name, model in given.items()}
+    twins = {_other_name(name): model for name, model in given.items()}
     return twins | given
 
 
@@ -47,7 +47,7 @@ def _name_of(function: str | Callable[..., Any]) -> str:
     return f"{function.__module__}:{function.__qualname__}"
 
 
-def _twin(name: str) -> str:
+def _other_name(name: str) -> str:
     """The name of the same function if its file is loaded in the other way."""
     module, colon, function = name.partition(":")
     stem = module.rpartition(".")[2]
@@ -173,7 +173,7 @@ class Models(dict[str, Model]):
 
     def with_defaults(self, models: Mapping[str, Model]) -> Models:
         """The same, with further models for functions that none of these answers."""
-        defaults = {_bare(name): model for name, model in models.items()}
+        defaults = {_bare_name(name): model for name, model in models.items()}
         found = Models({})
         found.update(self)
         found.others = {**defaults, **self.others}
@@ -182,7 +182,7 @@ class Models(dict[str, Model]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """The model of a function, which is remembered as one that has answered."""
-        bare = _bare(name)
+        bare = _bare_name(name)
         found = super().get(name)
         if found is not None:
             self._answered.add(name)
@@ -201,7 +201,7 @@ class Models(dict[str, Model]):
         >>> "shop:charge" in calls, "shop:refund" in calls
         (True, False)
         """
-        return super().__contains__(name) or _bare(str(name)) in self.others
+        return super().__contains__(name) or _bare_name(str(name)) in self.others
 
     @property
     def unused(self) -> str:
@@ -215,7 +215,7 @@ class Models(dict[str, Model]):
         names = [
             each
             for each in self._given
-            if self._answered.isdisjoint((each, _twin(each)))
+            if self._answered.isdisjoint((each, _other_name(each)))
         ]
         if not names:
             return ""
@@ -226,18 +226,18 @@ class Models(dict[str, Model]):
     def _hint(self, name: str) -> str:
         """The function that was probably meant, among those without an answer."""
         wanted = {
-            _shown(each) if ":" in name else _bare(each): None
+            _user_name(each) if ":" in name else _bare_name(each): None
             for each, is_answered in self._asked.items()
             if not is_answered
         }
-        near = get_close_matches(_shown(name), wanted, 1)
+        near = get_close_matches(_user_name(name), wanted, 1)
         return f" (did you mean {near[0]}?)" if near else ""
 
 
-def _bare(name: str) -> str:
+def _bare_name(name: str) -> str:
     return name.partition(":")[2].rpartition(".")[2]
 
 
-def _shown(name: str) -> str:
+def _user_name(name: str) -> str:
     """A name as a user writes it: by the file's stem."""
     return name.removeprefix(SCRIPT)

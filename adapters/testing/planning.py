@@ -193,7 +193,7 @@ class Plan(Sequence[Any]):
         merged: dict[str, Any] = {}
         for each in self.effects:
             if isinstance(each, Patch) and each.target is None and each.merge:
-                merged = _united(merged, each.merge)
+                merged = _merge_patches(merged, each.merge)
         return merged
 
 
@@ -271,21 +271,21 @@ def plan_of(
     _check_indices(found, known, found.signature.wants)
     if body is None:
         _check_needs_none(found)
-    handled = None if body is None else Body(_completed(body, resource))
+    handled = None if body is None else Body(_with_object_fields(body, resource))
     drive = _Drive(
         _situation(
             found,
             handled,
             Now(moment, 0.0),
             reason or type or _reason_of(found),
-            None if old is None else Body(_completed(old, resource)),
+            None if old is None else Body(_with_object_fields(old, resource)),
             retry,
             moment if started is None else _moment(started),
             memo or {},
             known,
             resource,
             _settings(settings, guard),
-            _keeping(found, children or {}, handled),
+            _given_children(found, children or {}, handled),
         )._replace(line=_line(found, line, moment), container=container),
         answers,
     )
@@ -306,7 +306,9 @@ def _line(handler: Handler, text: str | None, now: float) -> LogLine | None:
     return LogLine(handler.id, round(now * NANOS), text)
 
 
-def _keeping(handler: Handler, given: Children, handled: Body | None) -> Keeping | None:
+def _given_children(
+    handler: Handler, given: Children, handled: Body | None
+) -> Keeping | None:
     """The children for a reconcile handler; other handlers get None."""
     words = [word for word, _ in handler.owns]
     for word in given:
@@ -368,7 +370,7 @@ def matches(
     for each in found.filters.callbacks:
         _check_indices(found, known, each.wants)
     found = replace(found, owner=None)
-    seen, moment = Body(_completed(body, resource)), Now(_moment(now), 0.0)
+    seen, moment = Body(_with_object_fields(body, resource)), Now(_moment(now), 0.0)
     given = read_only(dict(memo or {}))
     if found.role not in CHANGES:
         situation = Situation(
@@ -381,15 +383,15 @@ def matches(
             memo=given,
             indices=known,
         )
-        with _guarding(settings):
+        with _guard_calls(settings):
             if found.log is not None:
-                return _reads(situation, line, container)
+                return _wants_log_line(situation, line, container)
             return sees(found, situation)
     kind = kind_of(resource, [found], settings)
     at = Circumstances(kind, settings, moment, "", stopping=False, indices=known)
-    before = None if old is None else Body(_completed(old, resource))
-    stored = Stored(None if before is None else _seen(before, found, settings))
-    with _guarding(settings):
+    before = None if old is None else Body(_with_object_fields(old, resource))
+    stored = Stored(None if before is None else _seen_body(before, found, settings))
+    with _guard_calls(settings):
         return passes(
             at,
             ObjectRecord(seen, stored, memo=given),
@@ -399,7 +401,7 @@ def matches(
         )
 
 
-def _reads(situation: Situation, line: str | None, container: str) -> bool:
+def _wants_log_line(situation: Situation, line: str | None, container: str) -> bool:
     """Whether a handler of logs reads a pod, and wants a line of it."""
     handler, log = situation.handler, situation.handler.log
     assert log is not None
@@ -441,7 +443,7 @@ def _settings(given: Settings | None, guard: bool) -> Settings:
 
 
 @contextmanager
-def _guarding(settings: Settings) -> Iterator[None]:
+def _guard_calls(settings: Settings) -> Iterator[None]:
     """Forbid the author's code to act on the world, and report violations."""
     if not settings.guard:
         yield
@@ -458,7 +460,7 @@ def _moment(value: datetime | float) -> float:
     return value.timestamp() if isinstance(value, datetime) else float(value)
 
 
-def _completed(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
+def _with_object_fields(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
     """The object with the fields that every object of a cluster has."""
     found: dict[str, Any] = thaw_json(dict(body))
     meta = {"name": "object", "uid": "uid-of-object"}
@@ -468,11 +470,11 @@ def _completed(body: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
     return {**head, **found, "metadata": {**meta, **(found.get("metadata") or {})}}
 
 
-def _identified(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _with_identity(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """A handled object that is given again, with its identity filled in.
 
     >>> pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {}}}
-    >>> _identified({"spec": {}}, pod)
+    >>> _with_identity({"spec": {}}, pod)
     {'kind': 'Pod', 'spec': {}, 'metadata': {'name': 'p'}}
     """
     found: dict[str, Any] = thaw_json(dict(given))
@@ -560,7 +562,7 @@ def _situation(
 ) -> Situation:
     before = None
     if old is not None and handler.role in CHANGES:
-        before = _seen(old, handler, settings)
+        before = _seen_body(old, handler, settings)
     return Situation(
         handler,
         settings,
@@ -577,7 +579,7 @@ def _situation(
     )
 
 
-def _seen(old: Body, handler: Handler, settings: Settings) -> Seen:
+def _seen_body(old: Body, handler: Handler, settings: Settings) -> Seen:
     kind = kind_of(_RESOURCE, [], settings)
     scopes = (handler.field, ())
     return see(old, replace(kind.observation, scopes=scopes, kept=scopes))
@@ -589,7 +591,7 @@ Answering = Callable[[Any], Any]
 _NONE_GIVEN = object()
 
 
-def _answering(answers: Answers) -> Answering:
+def _answer_function(answers: Answers) -> Answering:
     """The answers as one function, which returns `_NONE_GIVEN` if it has no answer."""
     if isinstance(answers, Mapping):
         return lambda effect: answers.get(effect, _NONE_GIVEN)
@@ -621,7 +623,7 @@ def _outcome(effect: Effect, answer: Any) -> Outcome:
     """The outcome of an effect with this answer."""
     match answer:
         case BaseException():
-            return _raised(answer)
+            return _outcome_of_error(answer)
         case None if isinstance(effect, Get):
             return Missing("there is no such object")
         case False if isinstance(effect, Delete):
@@ -636,7 +638,7 @@ def _outcome(effect: Effect, answer: Any) -> Outcome:
             return Answer(answer)
 
 
-def _raised(error: BaseException) -> Outcome:
+def _outcome_of_error(error: BaseException) -> Outcome:
     match error:
         case Refused(status=status, reason=reason):
             return outcomes.Refused(status, text_of(error), reason)
@@ -685,7 +687,7 @@ class _AwaitedFlag(_AnsweredFlag):
 # --------------------------------------------------------------------- drive
 
 
-def _endless(name: str) -> str:
+def _endless_message(name: str) -> str:
     return (
         f"{name} has asked for {ASKED_MAX} effects and goes on; a test of a daemon "
         "gives an exception as the last answer, such as fnop.Cancelled"
@@ -697,7 +699,7 @@ class _Drive:
 
     def __init__(self, situation: Situation, answers: Answers) -> None:
         self.situation = situation
-        self.answering = _answering(answers)
+        self.answering = _answer_function(answers)
         self.answers = answers
         self.journal: tuple[JournalEntry, ...] = ()
         self.asked: list[Effect] = []
@@ -711,7 +713,7 @@ class _Drive:
         live = LiveCache()
         key = ("plan",)
         for _ in range(ASKED_MAX):
-            with interruptible(), _guarding(self.situation.settings):
+            with interruptible(), _guard_calls(self.situation.settings):
                 found = driving.advance(self.situation, self.journal, live, key)
             self.lines += found.lines
             if found.asks is None:
@@ -730,7 +732,7 @@ class _Drive:
             entry = JournalEntry(digest_of(found.asks), outcome, wall, self.stopped)
             self.journal = (*self.journal, entry)
         live.clear()
-        raise AssertionError(_endless(self.situation.handler.id))
+        raise AssertionError(_endless_message(self.situation.handler.id))
 
     def _answer(self, effect: Effect) -> Outcome:
         match effect:
@@ -746,30 +748,30 @@ class _Drive:
             case _:
                 return self._answer_of_world(effect)
 
-    def _called(self, call: Call) -> Outcome:
+    def _call_handler(self, call: Call) -> Outcome:
         """Run an impure handler; the waiting of a daemon gets answers, too."""
         handler = self.situation.handler
         is_awaited = inspect.iscoroutinefunction(handler.fn)
         stopped = (_AwaitedFlag if is_awaited else _AnsweredFlag)(self.answering)
         outcome = called(handler.fn, call, self.lines.append, stopped)
         if stopped.asked > ASKED_MAX:
-            raise AssertionError(_endless(handler.id))
+            raise AssertionError(_endless_message(handler.id))
         return outcome
 
     def _answer_of_world(self, effect: Effect) -> Outcome:
         if isinstance(effect, Call) and effect.as_handler:
             self.asked.pop()
-            return self._called(effect)
+            return self._call_handler(effect)
         given = self.answering(effect)
         if given is not _NONE_GIVEN:
-            return self._given(effect, given)
+            return self._outcome_of_answer(effect, given)
         match effect:
             case Sleep():
                 return Applied(self.body)
             case Wait():
                 return Answer(bool(self.stopped))
             case Patch():
-                return self._patched(effect)
+                return self._patch_object(effect)
             case Create(manifest=manifest) | Apply(manifest=manifest):
                 return Applied(thaw_json(manifest))
             case Adopt(child=child):
@@ -779,31 +781,31 @@ class _Drive:
             case Execute(children=children):
                 return Answer({name: {"finished": "success"} for name in children})
             case _:
-                raise AssertionError(self._unanswered(effect))
+                raise AssertionError(self._unanswered_message(effect))
 
-    def _given(self, effect: Effect, given: Any) -> Outcome:
+    def _outcome_of_answer(self, effect: Effect, given: Any) -> Outcome:
         """The outcome of an answer; a sleep shows the handled object after it."""
         if not isinstance(effect, Sleep) or not isinstance(given, Mapping):
             return _outcome(effect, given)
         if self.body is not None:
-            self.body = _identified(given, self.body)
+            self.body = _with_identity(given, self.body)
         return Applied(thaw_json(dict(given)) if self.body is None else self.body)
 
-    def _patched(self, effect: Patch) -> Outcome:
+    def _patch_object(self, effect: Patch) -> Outcome:
         """The object after a patch; for another object, the parts that are known."""
         is_own = effect.target is None
-        before = self.body if is_own else self._unread(effect.target)
+        before = self.body if is_own else self._address_fields(effect.target)
         try:
             after = operated(effect.json, applied(effect.merge or {}, before))
         except OperationFailed as problem:
             if not is_own:  # its fields are not known
-                raise AssertionError(self._unanswered(effect)) from None
+                raise AssertionError(self._unanswered_message(effect)) from None
             return outcomes.Refused(422, str(problem), "Invalid")
         if is_own:
             self.body = after
         return Applied(thaw_json(after))
 
-    def _unread(self, target: Target | None) -> dict[str, Any]:
+    def _address_fields(self, target: Target | None) -> dict[str, Any]:
         """The fields of an object that its address contains."""
         assert target is not None
         own = self.situation.body
@@ -811,7 +813,7 @@ class _Drive:
         metadata = {"name": target.name, "namespace": namespace, "uid": target.uid}
         return {"metadata": {key: value for key, value in metadata.items() if value}}
 
-    def _unanswered(self, effect: Effect) -> str:
+    def _unanswered_message(self, effect: Effect) -> str:
         text = f"{self.situation.handler.id} awaits {effect!r}, and no answer is given"
         if isinstance(self.answers, Mapping) and self.answers:
             return f"{text} for it, but for {', '.join(map(repr, self.answers))}"
@@ -909,10 +911,10 @@ def _own_id(part: Handler) -> str:
     return part.id.removeprefix(f"{part.parent}/")
 
 
-def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_patches(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Two merge patches as one: the second is applied after the first."""
     found = dict(one)
     for key, value in other.items():
         deeper = isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
-        found[key] = _united(found[key], value) if deeper else thaw_json(value)
+        found[key] = _merge_patches(found[key], value) if deeper else thaw_json(value)
     return found

@@ -133,14 +133,14 @@ def _text(schema: Schema) -> str:
     if "pattern" in schema:
         texts: Iterator[str] = chain([found] if found else [], _like(schema["pattern"]))
         for text in texts:
-            if least <= len(text) <= most and _fits(text, schema["pattern"]):
+            if least <= len(text) <= most and _matches_pattern(text, schema["pattern"]):
                 return text
     if found is not None:
         return found
     return "x" * int(max(least, min(1, most)))
 
 
-def _fits(text: str, pattern: str) -> bool:
+def _matches_pattern(text: str, pattern: str) -> bool:
     try:
         return compiled(pattern).search(text) is not None
     except BadPattern:
@@ -174,10 +174,10 @@ def texts_like(pattern: str, flags: int = 0) -> Iterator[str]:
     except (ImportError, ValueError, re.error):
         return
     for times in (1, 0, *range(2, _REPEATED_MAX)):
-        yield "".join(_written(parts, times))
+        yield "".join(_write_parts(parts, times))
 
 
-def _written(parts: Sequence[Any], times: int) -> Iterator[str]:
+def _write_parts(parts: Sequence[Any], times: int) -> Iterator[str]:
     for operation, value in parts:
         match str(operation):
             case "LITERAL":
@@ -191,11 +191,11 @@ def _written(parts: Sequence[Any], times: int) -> Iterator[str]:
             case "MAX_REPEAT" | "MIN_REPEAT":
                 least, most, inner = value
                 for _ in range(max(least, min(times, most))):
-                    yield from _written(inner, times)
+                    yield from _write_parts(inner, times)
             case "SUBPATTERN":
-                yield from _written(value[-1], times)
+                yield from _write_parts(value[-1], times)
             case "BRANCH":
-                yield from _written(value[1][0], times)
+                yield from _write_parts(value[1][0], times)
             case _:  # a position, such as the beginning
                 pass
 

@@ -305,7 +305,7 @@ class Simulation:
         simulation has no `faults`, if one of them has not occurred, and for an action
         that the cluster refuses without faults as well.
         """
-        trial = self._faulty()
+        trial = self._required_trial()
         if trial.journal.refusals:  # by a fault, or whatever happens?
             case = self._case._replace(script=trial.scene.script)
             for each in benign_run(case).trial.journal.refusals:
@@ -355,7 +355,7 @@ class Simulation:
         for an unknown name.
         """
         names = names_of(properties)
-        trial = self._faulty()
+        trial = self._required_trial()
         if trial.phase is not Phase.DONE:
             self.heal()
         explorer = Explorer(self._case._replace(script=trial.scene.script))
@@ -372,7 +372,7 @@ class Simulation:
             raise AssertionError("\n  ".join(lines))
         return self
 
-    def _faulty(self) -> Trial:
+    def _required_trial(self) -> Trial:
         if self._trial is None:
             raise AssertionError("the simulation has no faults: give it faults=[...]")
         return self._trial
@@ -561,9 +561,9 @@ def handlers_of(operator: Operator) -> tuple[Handler, ...]:
     if isinstance(operator, Registry):
         return operator.handlers
     if isinstance(operator, (str, Path)):
-        return _declared(handlers_of_file(operator), str(operator))
+        return _check_declared(handlers_of_file(operator), str(operator))
     if isinstance(operator, ModuleType):
-        return _of_module(operator)
+        return _handlers_of_module(operator)
     found: list[Handler] = []
     for each in iter(operator):
         found += (each,) if isinstance(each, Handler) else handlers_of(each)
@@ -582,20 +582,20 @@ def modules_of(operator: Operator) -> list[ModuleType]:
     return [found for each in several for found in modules_of(each)]
 
 
-def _of_module(module: ModuleType) -> tuple[Handler, ...]:
+def _handlers_of_module(module: ModuleType) -> tuple[Handler, ...]:
     """The handlers that a module or package has declared, without others."""
     if module.__name__.startswith(SCRIPT) and module.__file__:
-        return _declared(handlers_of_file(module.__file__), module.__file__)
+        return _check_declared(handlers_of_file(module.__file__), module.__file__)
     inside = f"{module.__name__}."
     found = tuple(
         each
         for each in default_registry.handlers
         if f"{each.declared.__module__}.".startswith(inside)
     )
-    return _declared(found, module.__name__)
+    return _check_declared(found, module.__name__)
 
 
-def _declared(handlers: tuple[Handler, ...], where: str) -> tuple[Handler, ...]:
+def _check_declared(handlers: tuple[Handler, ...], where: str) -> tuple[Handler, ...]:
     if not handlers:
         raise AssertionError(f"{where} declares no handlers")
     return handlers

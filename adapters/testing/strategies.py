@@ -106,7 +106,11 @@ def manifests(
     # Rules about the whole object also see its names, so they are evaluated at the end.
     for keyword in ("x-kubernetes-preserve-unknown-fields", _RULES):
         kept.pop(keyword, None)
-    names = name if isinstance(name, SearchStrategy) else st.just(name or _called(spec))
+    names = (
+        name
+        if isinstance(name, SearchStrategy)
+        else st.just(name or _name_of_kind(spec))
+    )
     meta: dict[str, SearchStrategy[Any]] = {"name": names}
     if spec["scope"] == "Namespaced":
         meta["namespace"] = st.just(namespace)
@@ -116,11 +120,11 @@ def manifests(
     }
     whole = st.builds(
         lambda found, metadata: {**head, "metadata": metadata, **found},
-        _drawn(kept, 0),
+        _values_of_part(kept, 0),
         st.fixed_dictionaries(meta),
     )
     faults = _faults_of(compile_root(schema))
-    return whole.map(lambda found: _mended(found, faults)).filter(_is_taken(faults))
+    return whole.map(lambda found: _mend_value(found, faults)).filter(_is_taken(faults))
 
 
 def smallest(
@@ -155,7 +159,7 @@ def smallest(
     return min(taken, key=lambda found: len(orjson.dumps(found)), default=None)
 
 
-def _called(spec: Schema) -> str:
+def _name_of_kind(spec: Schema) -> str:
     return str(spec["names"]["kind"]).lower()
 
 
@@ -188,8 +192,8 @@ def values_of_schema(schema: Schema) -> SearchStrategy[Json]:
     >>> find(values_of_schema(three), lambda value: True)
     3
     """
-    faults = _faults_of(_compiled(schema))
-    return _drawn(schema, 0).filter(_is_taken(faults))
+    faults = _faults_of(_compile_part(schema))
+    return _values_of_part(schema, 0).filter(_is_taken(faults))
 
 
 # ------------------------------------------------------------------ validation
@@ -208,7 +212,7 @@ _ASKED = frozenset(
 Faults = Callable[[Json], int]
 
 
-def _compiled(schema: Schema) -> Compiled | None:
+def _compile_part(schema: Schema) -> Compiled | None:
     """A part of a schema with its rules, as the server has the whole."""
     found = compile_schema(dict(schema))
     if found is None:
@@ -227,7 +231,9 @@ def _is_taken(faults: Faults) -> Callable[[Json], bool]:
     return lambda value: not faults(value)
 
 
-def _tried(values: SearchStrategy[Json], faults: Faults) -> SearchStrategy[Json]:
+def _values_without_faults(
+    values: SearchStrategy[Json], faults: Faults
+) -> SearchStrategy[Json]:
     """The values without faults, even if they are few."""
 
     @st.composite
@@ -241,7 +247,7 @@ def _tried(values: SearchStrategy[Json], faults: Faults) -> SearchStrategy[Json]
     return tried()
 
 
-def _mended(value: Json, faults: Faults) -> Json:
+def _mend_value(value: Json, faults: Faults) -> Json:
     """The value without parts that increase the number of its faults.
 
     Nothing is drawn for this: most faults come from parts that must not occur together.
@@ -252,7 +258,7 @@ def _mended(value: Json, faults: Faults) -> Json:
     for path in [*_paths(value)][::-1][:MENDING_MAX]:
         if not left:
             break
-        other = _lacking(value, path)
+        other = _without_part(value, path)
         fewer = faults(other)
         if fewer < left:
             value, left = other, fewer
@@ -270,27 +276,27 @@ def _paths(value: Json) -> Iterator[tuple[Any, ...]]:
         yield from ((key, *path) for path in _paths(part))
 
 
-def _lacking(value: Json, path: tuple[Any, ...]) -> Json:
+def _without_part(value: Json, path: tuple[Any, ...]) -> Json:
     key, *rest = path
     other = value.copy()
     if rest:
-        other[key] = _lacking(value[key], tuple(rest))
+        other[key] = _without_part(value[key], tuple(rest))
     else:
         del other[key]
     return other
 
 
-def _drawn(schema: Schema, depth: int) -> SearchStrategy[Json]:
+def _values_of_part(schema: Schema, depth: int) -> SearchStrategy[Json]:
     """Values that one part of a schema accepts."""
     if _ASKED.isdisjoint(schema):
-        values = _typed(schema, depth, None)
+        values = _values_of_type(schema, depth, None)
     else:
-        faults = _faults_of(_compiled(schema))
-        values = _of_alternatives(schema, depth, faults)
+        faults = _faults_of(_compile_part(schema))
+        values = _values_of_choices(schema, depth, faults)
         if schema.get("type") in ("object", "array"):
             values = values.filter(_is_taken(faults))
         else:
-            values = _tried(values, faults)
+            values = _values_without_faults(values, faults)
     if schema.get("nullable") and None in schema.get("enum", (None,)):
         return st.none() | values
     return values
@@ -301,52 +307,56 @@ def _drawn(schema: Schema, depth: int) -> SearchStrategy[Json]:
 _COMBINED = ("allOf", "anyOf", "oneOf")
 
 
-def _of_alternatives(
+def _values_of_choices(
     schema: Schema, depth: int, faults: Faults | None
 ) -> SearchStrategy[Json]:
     """Values by their type, and by one of several further conditions."""
     plain = {k: v for k, v in schema.items() if k not in _COMBINED}
     alternatives = [plain]
     for part in schema.get("allOf") or ():
-        alternatives = _united(alternatives, [part], ())
+        alternatives = _combined_schemas(alternatives, [part], ())
     for keyword in ("anyOf", "oneOf"):
         parts = schema.get(keyword) or ()
         # Integers and strings in one are drawn as such anyway.
         if not all(set(part) <= {"type"} for part in parts):
             others = parts if keyword == "oneOf" else ()
-            alternatives = _united(alternatives, parts, others)
+            alternatives = _combined_schemas(alternatives, parts, others)
     denied = schema.get("not") or {}
     found = [_without(each, denied.get("anyOf") or [denied]) for each in alternatives]
-    return st.one_of([_typed(each, depth, faults) for each in found])
+    return st.one_of([_values_of_type(each, depth, faults) for each in found])
 
 
-def _united(
+def _combined_schemas(
     wholes: Iterable[dict[str, Any]], parts: Iterable[Schema], others: Iterable[Schema]
 ) -> list[dict[str, Any]]:
     """Each of the schemas with each condition, and without the others' conditions."""
     return [
-        _without(_merged(whole, part), [each for each in others if each is not part])
+        _without(
+            _merge_schemas(whole, part), [each for each in others if each is not part]
+        )
         for whole in wholes
         for part in parts
     ]
 
 
-def _merged(one: Schema, other: Schema) -> dict[str, Any]:
+def _merge_schemas(one: Schema, other: Schema) -> dict[str, Any]:
     """A schema whose values fulfil both, as far as one schema can express that."""
     found = dict(one)
     for keyword, value in other.items():
         had = found.get(keyword)
-        found[keyword] = value if had is None else _both(keyword, had, value)
+        found[keyword] = value if had is None else _merge_keyword(keyword, had, value)
     return found
 
 
-def _both(keyword: str, one: Any, other: Any) -> Any:
+def _merge_keyword(keyword: str, one: Any, other: Any) -> Any:
     match keyword:
         case "properties":
-            common = {name: _merged(one.get(name, {}), other[name]) for name in other}
+            common = {
+                name: _merge_schemas(one.get(name, {}), other[name]) for name in other
+            }
             return {**one, **common}
         case "items" | "additionalProperties" if isinstance(one, Mapping):
-            return _merged(one, other) if isinstance(other, Mapping) else one
+            return _merge_schemas(one, other) if isinstance(other, Mapping) else one
         case "required":
             return [*one, *(each for each in other if each not in one)]
         case "allOf":
@@ -375,15 +385,17 @@ def _without(schema: dict[str, Any], others: Iterable[Schema]) -> dict[str, Any]
 # ---------------------------------------------------------------------- types
 
 
-def _typed(schema: Schema, depth: int, faults: Faults | None) -> SearchStrategy[Json]:
+def _values_of_type(
+    schema: Schema, depth: int, faults: Faults | None
+) -> SearchStrategy[Json]:
     if not set(_COMBINED).isdisjoint(schema):
-        return _of_alternatives(schema, depth, faults)
+        return _values_of_choices(schema, depth, faults)
     if "enum" in schema:
         return st.sampled_from(schema["enum"]) if schema["enum"] else st.nothing()
     if schema.get("x-kubernetes-int-or-string") and "type" not in schema:
         return _integers(schema) | _strings(schema)
     if schema.get("x-kubernetes-embedded-resource"):
-        return _embedded(schema, depth, faults)
+        return _embedded_objects(schema, depth, faults)
     match schema.get("type"):
         case "object":
             return _objects(schema, depth, faults)
@@ -391,7 +403,7 @@ def _typed(schema: Schema, depth: int, faults: Faults | None) -> SearchStrategy[
             items = _arrays(schema, depth)
             if faults is None:
                 return items
-            return items.map(lambda found: _mended(found, faults))
+            return items.map(lambda found: _mend_value(found, faults))
         case "integer":
             return _integers(schema)
         case "number":
@@ -411,13 +423,19 @@ def _objects(
     others = schema.get("additionalProperties")
     if not others and schema.get("x-kubernetes-preserve-unknown-fields"):
         others = True
-    values = _drawn(others, depth + 1) if isinstance(others, Mapping) else _SOMETHING
-    fields = {name: _drawn(part, depth + 1) for name, part in properties.items()}
+    values = (
+        _values_of_part(others, depth + 1)
+        if isinstance(others, Mapping)
+        else _SOMETHING
+    )
+    fields = {
+        name: _values_of_part(part, depth + 1) for name, part in properties.items()
+    }
     required = list(schema.get("required") or ())
     fields |= {name: values for name in required if name not in fields and others}
     choices = {name: fields[name] for name in fields if name not in required}
-    chosen = _some([*choices], max(3, FIELDS_MAX - depth))
-    more = _more(schema, values, properties, depth) if others else st.just({})
+    chosen = _some_names([*choices], max(3, FIELDS_MAX - depth))
+    more = _further_fields(schema, values, properties, depth) if others else st.just({})
 
     @st.composite
     def objects(draw: DrawFn) -> dict[str, Json]:
@@ -426,12 +444,12 @@ def _objects(
         found = {**draw(more), **known}
         if faults is None:
             return found
-        return _completed(_mended(found, faults), faults, choices, draw)
+        return _add_optional(_mend_value(found, faults), faults, choices, draw)
 
     return objects()
 
 
-def _some(names: list[str], most: int) -> SearchStrategy[set[str]]:
+def _some_names(names: list[str], most: int) -> SearchStrategy[set[str]]:
     """Some of the names: about half of the few, and half of `most` among many.
 
     They are decided one after the other, so that shrinking can remove each.
@@ -445,7 +463,7 @@ def _some(names: list[str], most: int) -> SearchStrategy[set[str]]:
     )
 
 
-def _more(
+def _further_fields(
     schema: Schema,
     values: SearchStrategy[Json],
     properties: Mapping[str, Schema],
@@ -459,7 +477,7 @@ def _more(
     )
 
 
-def _completed(
+def _add_optional(
     found: dict[str, Json],
     faults: Faults,
     optional: Mapping[str, SearchStrategy[Json]],
@@ -476,7 +494,7 @@ def _completed(
     return found
 
 
-def _embedded(
+def _embedded_objects(
     schema: Schema, depth: int, faults: Faults | None
 ) -> SearchStrategy[dict[str, Json]]:
     given: Mapping[str, Schema] = schema.get("properties") or {}
@@ -511,7 +529,7 @@ def _arrays(schema: Schema, depth: int) -> SearchStrategy[list[Json]]:
 
     kind = schema.get("x-kubernetes-list-type")
     unique = identity if kind in ("set", "map") or schema.get("uniqueItems") else None
-    drawn = _drawn(items, depth + 1)
+    drawn = _values_of_part(items, depth + 1)
     return st.lists(drawn, min_size=least, max_size=size, unique_by=unique)
 
 

@@ -158,22 +158,22 @@ class Files:
                 raise
             self._complaints.say(f"{problem}; the previous certificate stays in use")
         else:
-            self._complaints.say(self._doubt(now))
+            self._complaints.say(self._refusal_reason(now))
         self._forget(now)
-        return self._served(now)
+        return self._served_pair(now)
 
     def publish(self, authorities: Sequence[str], now: float) -> None:
         for id, each in self._known.items():
             [authority] = published((each.authority,), authorities, now)
             self._known[id] = each._replace(authority=authority)
 
-    def _doubt(self, now: float) -> str:
+    def _refusal_reason(self, now: float) -> str:
         """The reason why an API server will refuse the newest certificate; or ""."""
         file, bundle = fspath(self._certificate), self._bundle
-        if self._newest.authority.ends <= now:
+        if self._newest_generation.authority.ends <= now:
             return f"the certificate in {file} has expired; renew it"
         where = "cadata=" if isinstance(bundle, bytes) else fspath(bundle)
-        ends = end_of_trust(self._newest.served)
+        ends = end_of_trust(self._newest_generation.served)
         if ends is None:
             return (
                 f"no authority in {where} has signed the certificate in {file}: the "
@@ -184,7 +184,7 @@ class Files:
         return ""
 
     @property
-    def _newest(self) -> Generation:
+    def _newest_generation(self) -> Generation:
         return self._known[next(reversed(self._known))]
 
     def _read_twice(self, now: float) -> Generation:
@@ -201,8 +201,8 @@ class Files:
             path, bundle = bundle, content_of(bundle)
             if not _BLOCK.search(bundle):
                 raise ValueError(f"{fspath(path)} has no certificate in PEM")
-        if self._known and self._newest.served[:2] == (pair, bundle):
-            return self._newest
+        if self._known and self._newest_generation.served[:2] == (pair, bundle):
+            return self._newest_generation
         id = hashlib.sha256(bundle).hexdigest()
         served = Served(pair, bundle, (id,), password=self._password)
         try:
@@ -216,7 +216,7 @@ class Files:
 
     def _learn(self, found: Generation) -> None:
         """Make a generation the newest; a published bundle is remembered."""
-        if self._known and self._newest == found:
+        if self._known and self._newest_generation == found:
             return
         before = self._known.pop(found.authority.id, None)
         if before is not None:
@@ -231,10 +231,10 @@ class Files:
             if self._known[id].authority.ends <= now:
                 del self._known[id]
 
-    def _served(self, now: float) -> Served:
+    def _served_pair(self, now: float) -> Served:
         known = self._known.values()
         chosen = signer_of((each.authority for each in known), now, self.overlap)
-        found = self._newest if chosen is None else self._known[chosen.id]
+        found = self._newest_generation if chosen is None else self._known[chosen.id]
         bundle = b"\n".join(each.served.bundle for each in known)
         return found.served._replace(bundle=bundle, authorities=tuple(self._known))
 
@@ -348,21 +348,21 @@ class Own:
     async def at(self, now: float) -> Served:
         await self._share(now)
         for _ in range(TRIES):
-            if self._due(now).new_authority:
+            if self._due_steps(now).new_authority:
                 await self._found(now)
             if trusted(self._authorities, now):
                 break
         else:
             raise ConnectionError("other replicas store authorities all the time")
-        signer = self._due(now).signer
+        signer = self._due_steps(now).signer
         if signer is not None:
             self._issue(signer, now)
-        return self._served(now)
+        return self._served_pair(now)
 
     def publish(self, authorities: Sequence[str], now: float) -> None:
         self._authorities = published(self._authorities, authorities, now)
 
-    def _due(self, now: float) -> Due:
+    def _due_steps(self, now: float) -> Due:
         leaf = None if self._leaf is None else self._leaf[0]
         names = frozenset(self._names)
         return due(self._authorities, leaf, names, now, self._lifetimes)
@@ -374,12 +374,12 @@ class Own:
         """
         if self._store is None:
             return
-        known = self._valid(now)
+        known = self._valid_pairs(now)
         try:
             self._stored = await self._store.read()
             self._take([*self._stored.pairs, *known])
             if not {*known} <= {*self._stored.pairs}:
-                await self._store.write(self._valid(now), self._stored)
+                await self._store.write(self._valid_pairs(now), self._stored)
         except (OSError, ValueError) as problem:
             if not known:
                 raise
@@ -390,7 +390,7 @@ class Own:
     async def _found(self, now: float) -> None:
         """Make an authority, and store it; if others were faster, take theirs."""
         signer = Signer(now, self._lifetimes.authority, "fnop webhooks")
-        pairs = [*self._valid(now), signer.pair]
+        pairs = [*self._valid_pairs(now), signer.pair]
         if self._store is None:
             self._take(pairs)
             return
@@ -403,7 +403,7 @@ class Own:
         else:
             await self._share(now)
 
-    def _valid(self, now: float) -> list[Pair]:
+    def _valid_pairs(self, now: float) -> list[Pair]:
         return [self._signers[each.id].pair for each in trusted(self._authorities, now)]
 
     def _take(self, pairs: Iterable[Pair]) -> None:
@@ -428,7 +428,7 @@ class Own:
         )
         self._leaf = Leaf(authority, *valid, frozenset(self._names)), pair
 
-    def _served(self, now: float) -> Served:
+    def _served_pair(self, now: float) -> Served:
         assert self._leaf is not None, "there is an authority to sign one"
         ids = tuple(each.id for each in trusted(self._authorities, now))
         bundle = b"".join(self._signers[id].certificate for id in ids)
@@ -482,11 +482,11 @@ def context_with(served: Served, context: ssl.SSLContext) -> ssl.SSLContext:
     pair = served.pair
     try:
         with file_with(pair.certificate + b"\n" + pair.key) as path:
-            context.load_cert_chain(path, password=served.password or _no_password)
+            context.load_cert_chain(path, password=served.password or _refuse_password)
     except ssl.SSLError as problem:
         raise ValueError((problem.reason or text_of(problem)).lower()) from None
     return context
 
 
-def _no_password() -> str:
+def _refuse_password() -> str:
     raise ValueError("the key has a password: give password=")

@@ -250,7 +250,7 @@ class Listener:
         for each in sockets:
             server = await loop.create_server(made, sock=each, backlog=BACKLOG)
             self._servers.append(server)
-        self._ring()
+        self._check_timeouts()
 
     def greet(self, greeting: Greeting) -> None:
         """Begin the handshake of a connection."""
@@ -312,9 +312,9 @@ class Listener:
         if self._servers:
             self._server.pre_shutdown()
             await self._server.shutdown(self.limits.farewell_seconds)
-        await self._parted()
+        await self._wait_until_closed()
 
-    async def _parted(self) -> None:
+    async def _wait_until_closed(self) -> None:
         """Wait until the connections are closed, and abort those that do not close.
 
         TLS sends a closing alert, and waits for the client's.
@@ -352,7 +352,7 @@ class Listener:
         if least is not None:
             least.abort()
 
-    def _ring(self) -> None:
+    def _check_timeouts(self) -> None:
         """Look for connections whose time is over, and repeat that after a while."""
         now = self.time()
         for each in [*self.connections]:
@@ -360,7 +360,7 @@ class Listener:
         limits = self.limits
         often = min(limits.head_seconds, limits.body_seconds, limits.idle_seconds) / 4
         loop = asyncio.get_running_loop()
-        self._look = loop.call_later(min(1.0, often), self._ring)
+        self._look = loop.call_later(min(1.0, often), self._check_timeouts)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol

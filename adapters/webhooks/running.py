@@ -178,7 +178,7 @@ class Webhooks:
         self._server = getattr(api, "server", "https://localhost")
         runner.account = await account_by(api) or getattr(api, "account", "")
         serving = asyncio.create_task(
-            self._serve(settings.admission_server, _answering(review, self))
+            self._serve(settings.admission_server, _answer_function(review, self))
         )
         try:
             await self._keep(settings, api, runner.account)
@@ -244,7 +244,7 @@ class Webhooks:
         while True:
             try:
                 async for client in _clients_of(server, answer):
-                    tries, self._client = 0, _plain(client)
+                    tries, self._client = 0, _plain_client(client)
                     self._tell("server")
                     self._taken.clear()
                     self._wake.set()
@@ -352,10 +352,10 @@ class Webhooks:
         if client is None:
             return True
         if (url := client.get("url")) and is_local(url) and not is_local(self._server):
-            return self._not_registered(_out_of_reach(self._server, url))
+            return self._hold_registration(_out_of_reach(self._server, url))
         distrust = getattr(settings.admission_server, "distrust", None)
         if distrust is not None and (why := distrust(client)):
-            return self._not_registered(_distrusted(client, why))
+            return self._hold_registration(_distrust_message(client, why))
         catalogue = self._around.state().survey.catalogue
         about = about._replace(client=client)
         wanted = configurations_of(self._groups, catalogue, about)
@@ -375,7 +375,7 @@ class Webhooks:
             self._taken.set()
         return not kept.failed
 
-    def _not_registered(self, problem: str) -> bool:
+    def _hold_registration(self, problem: str) -> bool:
         """Register nothing before a problem is solved; existing registrations stay."""
         self.unready = (problem,)
         self._tell("keeping", problem)
@@ -418,7 +418,7 @@ def _out_of_reach(server: str, url: str) -> str:
     )
 
 
-def _distrusted(client: Mapping[str, Any], why: str) -> str:
+def _distrust_message(client: Mapping[str, Any], why: str) -> str:
     return (
         f"the webhooks are not registered, as the API server would refuse their "
         f"certificate at {place_of(client)}: {why}"
@@ -431,7 +431,7 @@ async def _is_served(client: Mapping[str, Any]) -> bool:
     return await is_served(client)
 
 
-def _answering(review: Reviewing, webhooks: Webhooks) -> WebhookFn:
+def _answer_function(review: Reviewing, webhooks: Webhooks) -> WebhookFn:
     from fnop.adapters.webhooks.answering import answering
 
     function = answering(review)
@@ -464,7 +464,7 @@ async def _clients_of(server: Callable[..., Any], answer: Any) -> AsyncIterator[
             yield client
 
 
-def _plain(client: Any) -> dict[str, Any]:
+def _plain_client(client: Any) -> dict[str, Any]:
     """A client configuration without None values. Raises `ValueError`."""
     found = _without_none(client) if isinstance(client, Mapping) else {}
     service = found.get("service")

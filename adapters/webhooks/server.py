@@ -174,7 +174,7 @@ class _Serving:
         self._server = server
         self._fn = fn
         self._prefix = f"/{(server.path or '').strip('/')}".rstrip("/")
-        addr = _reachable(server.addr)
+        addr = _reachable_address(server.addr)
         self._host = server.host or server.DEFAULT_HOST or addr
         self._names = named_hosts((self._host, addr, *server.extra_sans))
         self._certificates = _certificates_of(server, self._names)
@@ -407,7 +407,7 @@ class _Serving:
             raise Refusal(405, "an AdmissionReview is sent by POST")
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise Refusal(415, "an AdmissionReview is sent as JSON, without encoding")
-        review = _parsed(await self._listener.body_of(request))
+        review = _parse_body(await self._listener.body_of(request))
         ASKED.set(asked)
         headers, transport = request.headers, request.transport
         peer = transport.get_extra_info("peercert") if transport else None
@@ -445,7 +445,7 @@ class _Serving:
 _TOO_DEEP = "the review is nested too deeply: it may have some hundred levels"
 
 
-def _parsed(body: bytes) -> Any:
+def _parse_body(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as problem:
@@ -473,10 +473,10 @@ def _certificates_of(
     )
 
 
-def _reachable(addr: str | None) -> str:
+def _reachable_address(addr: str | None) -> str:
     """The address at which a wildcard address is reached.
 
-    >>> [*map(_reachable, (None, "0.0.0.0", "::", "10.0.0.1"))]
+    >>> [*map(_reachable_address, (None, "0.0.0.0", "::", "10.0.0.1"))]
     ['localhost', '127.0.0.1', '::1', '10.0.0.1']
     """
     if not addr:
@@ -508,7 +508,7 @@ def _sockets_at(addr: str | None, port: int | None) -> list[socket.socket]:
     """
     try:
         if not addr:
-            return [_anywhere(port or 0)]
+            return [_socket_anywhere(port or 0)]
         found: list[socket.socket] = []
         for family, *_, place in socket.getaddrinfo(
             addr, port or 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -528,7 +528,7 @@ def _sockets_at(addr: str | None, port: int | None) -> list[socket.socket]:
         raise OSError(f"webhooks cannot be served at {where}: {why}") from None
 
 
-def _anywhere(port: int) -> socket.socket:
+def _socket_anywhere(port: int) -> socket.socket:
     if socket.has_dualstack_ipv6():
         return socket.create_server(
             ("::", port), family=socket.AF_INET6, dualstack_ipv6=True

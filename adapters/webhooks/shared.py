@@ -50,7 +50,7 @@ class SharedSecret:
 
     async def read(self) -> Stored:
         path = path_of(SECRETS, self._namespace, self._name)
-        response = await self._sent(ApiRequest("GET", path))
+        response = await self._send_request(ApiRequest("GET", path))
         if response.status == 404:
             return Stored()
         self._expect(response, "read", 200)
@@ -77,14 +77,14 @@ class SharedSecret:
             change = {"metadata": {"resourceVersion": before.version}, "data": data}
             path = path_of(SECRETS, self._namespace, self._name)
             request = ApiRequest("PATCH", path, (), change, MERGE_PATCH)
-        response = await self._sent(request)
+        response = await self._send_request(request)
         # another client, such as a replica, was faster
         if response.status in (404, 409):
             return False
         self._expect(response, "written", 200, 201)
         return True
 
-    async def _sent(self, request: ApiRequest) -> ApiResponse:
+    async def _send_request(self, request: ApiRequest) -> ApiResponse:
         try:
             return await self._api.send(request)
         except Unreachable as problem:

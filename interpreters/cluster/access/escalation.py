@@ -59,13 +59,13 @@ def check_escalation(cluster: Cluster, call: Call, new: Any) -> None:
 def _is_housekeeping(cluster: Cluster, call: Call, new: Object) -> bool:
     """Whether a write changes finalizers and owners only, as the collector does."""
     old = lookup(cluster, call.kind.resource, call.key)
-    return old is not None and same(_essence(old), _essence(new))
+    return old is not None and same(_without_volatile(old), _without_volatile(new))
 
 
 VOLATILE = ("finalizers", "ownerReferences", "managedFields", "resourceVersion")
 
 
-def _essence(obj: Object) -> Object:
+def _without_volatile(obj: Object) -> Object:
     metadata = {k: v for k, v in obj["metadata"].items() if k not in VOLATILE}
     return {**obj, "metadata": metadata}
 
@@ -76,9 +76,9 @@ def _check_role(cluster: Cluster, call: Call, user: User, role: Object) -> None:
         return
     namespace = call.route.namespace or ""
     _confirm(cluster, call, user, rules_of(role), role, namespace)
-    if role.get("aggregationRule") and _lacking(cluster, user, EVERYTHING, ""):
+    if role.get("aggregationRule") and _missing_rules(cluster, user, EVERYTHING, ""):
         why = "must have cluster-admin privileges to use the aggregationRule"
-        raise forbidden_by(_written(call, role), why)
+        raise forbidden_by(_attributes_of(call, role), why)
 
 
 def _check_binding(cluster: Cluster, call: Call, user: User, binding: Object) -> None:
@@ -97,7 +97,7 @@ def _check_binding(cluster: Cluster, call: Call, user: User, binding: Object) ->
     _confirm(cluster, call, user, rules, binding, namespace)
 
 
-def _written(call: Call, obj: Object) -> Attributes:
+def _attributes_of(call: Call, obj: Object) -> Attributes:
     name = obj["metadata"].get("name", "")
     return Attributes("", call.kind.group, call.kind.plural, name=name)
 
@@ -111,21 +111,21 @@ def _confirm(
     namespace: str,
 ) -> None:
     """ConfirmNoEscalation: the writer has every right that the rules give."""
-    lacking = _lacking(cluster, user, rules, namespace)
+    lacking = _missing_rules(cluster, user, rules, namespace)
     if not lacking:
         return
-    lines = sorted({_described(rule) for rule in compacted(lacking)})
+    lines = sorted({_rule_text(rule) for rule in compacted(lacking)})
     why = (
-        f"user {quoted(user.name)} (groups={_listed(user.groups)}) is attempting to "
+        f"user {quoted(user.name)} (groups={_list_text(user.groups)}) is attempting to "
         "grant RBAC permissions not currently held:\n" + "\n".join(lines)
     )
     missing = missing_roles(grants_of(cluster, user, namespace), plural=True)
     if missing:
         why += f"; resolution errors: [{missing}]"
-    raise forbidden_by(_written(call, obj), why)
+    raise forbidden_by(_attributes_of(call, obj), why)
 
 
-def _lacking(
+def _missing_rules(
     cluster: Cluster, user: User, rules: Iterable[Rule], namespace: str
 ) -> list[Rule]:
     grants = grants_of(cluster, user, namespace)
@@ -142,12 +142,12 @@ def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
     return [
         single
         for rule in wanted
-        for single in _singles(rule)
+        for single in _split_rule(rule)
         if not any(_covers(own, single) for own in owned)
     ]
 
 
-def _singles(rule: Rule) -> Iterator[Rule]:
+def _split_rule(rule: Rule) -> Iterator[Rule]:
     """A rule as rules of one verb for one thing each (BreakdownRule)."""
     names: list[tuple[str, ...]] = [(name,) for name in rule.names] or [()]
     for group, resource, verb in product(rule.groups, rule.resources, rule.verbs):
@@ -187,7 +187,7 @@ def compacted(rules: Iterable[Rule]) -> list[Rule]:
     return list(found.values())
 
 
-def _described(rule: Rule) -> str:
+def _rule_text(rule: Rule) -> str:
     parts = (
         ("APIGroups", rule.groups),
         ("Resources", rule.resources),
@@ -195,10 +195,10 @@ def _described(rule: Rule) -> str:
         ("ResourceNames", rule.names),
         ("Verbs", rule.verbs),
     )
-    shown = (f"{name}:{_listed(values)}" for name, values in parts if values)
+    shown = (f"{name}:{_list_text(values)}" for name, values in parts if values)
     return f"{{{', '.join(shown)}}}"
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _list_text(texts: Iterable[str]) -> str:
     """Go's %q of a list of strings."""
     return f"[{' '.join(map(quoted, texts))}]"

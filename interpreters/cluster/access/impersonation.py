@@ -54,7 +54,7 @@ def impersonated(
     groups = [value for name, value in given if name == GROUP and value]
     name, uid = wanted.get(USER, ""), wanted.get(UID, "")
     if not name:
-        return _nameless(given) if groups or uid or extra else user
+        return _no_user_error(given) if groups or uid or extra else user
     asked = [_user_attributes(name), *map(_group_attributes, groups)]
     asked += [
         Attributes("impersonate", AUTHENTICATION, "userextras", key, name=value)
@@ -63,14 +63,14 @@ def impersonated(
     ]
     if uid:
         asked.append(Attributes("impersonate", AUTHENTICATION, "uids", name=uid))
-    refused = _refused(cluster, user, asked)
+    refused = _find_refusal(cluster, user, asked)
     if refused is not None:
         return refused
     extras = tuple((key, tuple(values)) for key, values in extra.items())
     return User(name, _groups(name, groups), uid, extras)
 
 
-def _nameless(given: list[tuple[str, str]]) -> ApiResponse:
+def _no_user_error(given: list[tuple[str, str]]) -> ApiResponse:
     """The answer, in plain text, to a group or extra without a user."""
     what = ", ".join(f"{name}: {value}" for name, value in given)
     return ApiResponse(
@@ -90,7 +90,7 @@ def _group_attributes(group: str) -> Attributes:
     return Attributes("impersonate", "", "groups", name=group)
 
 
-def _refused(
+def _find_refusal(
     cluster: Cluster, user: User | None, asked: list[Attributes]
 ) -> ApiResponse | None:
     if user is None:

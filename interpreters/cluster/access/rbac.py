@@ -218,7 +218,7 @@ def _subject(subject: dict[str, Any], namespace: str) -> tuple[str, str] | None:
     return user, f"{kind} {quoted(f'{name}/{where}')}"
 
 
-def _indexed(
+def _add_to_indices(
     bindings: Iterable[tuple[Key, Object]], indices: dict[str, _Index]
 ) -> None:
     for (namespace, name), binding in bindings:
@@ -240,8 +240,8 @@ class _Policy:
         self.sources = sources
         # By namespace; "" is the whole cluster.
         self.indices: dict[str, _Index] = {}
-        _indexed(sources.cluster_bindings.items(), self.indices)
-        _indexed(sources.bindings.items(), self.indices)
+        _add_to_indices(sources.cluster_bindings.items(), self.indices)
+        _add_to_indices(sources.bindings.items(), self.indices)
         # Answers already given: only a cache, never a state.
         self._grants: dict[tuple[User, str], tuple[Grant, ...]] = {}
         self._matches: dict[Any, tuple[tuple[frozenset[str], str], ...]] = {}
@@ -252,13 +252,13 @@ class _Policy:
         if found is None:
             if len(self._grants) > REMEMBERED:
                 self._grants.clear()
-            found = tuple(self._granted(user, ""))
+            found = tuple(self._iter_grants(user, ""))
             if namespace:
-                found += tuple(self._granted(user, namespace))
+                found += tuple(self._iter_grants(user, namespace))
             self._grants[user, namespace] = found
         return found
 
-    def _granted(self, user: User, namespace: str) -> Iterator[Grant]:
+    def _iter_grants(self, user: User, namespace: str) -> Iterator[Grant]:
         index = self.indices.get(namespace, {})
         subjects = [f"User/{user.name}", *(f"Group/{group}" for group in user.groups)]
         bound = sorted(b for subject in subjects for b in index.get(subject, ()))
@@ -298,14 +298,14 @@ class _Policy:
         if matches is None:
             if len(self._matches) > REMEMBERED:
                 self._matches.clear()
-            matches = self._matches[asked] = tuple(self._matching(user, wanted))
+            matches = self._matches[asked] = tuple(self._matching_rules(user, wanted))
         for names, why in matches:
             if not names or wanted.name in names:
                 return Decision(True, f"RBAC: allowed by {why}")
         missing = missing_roles(self.grants(user, wanted.namespace))
         return Decision(False, f"RBAC: {missing}" if missing else "")
 
-    def _matching(
+    def _matching_rules(
         self, user: User, wanted: Attributes
     ) -> Iterator[tuple[frozenset[str], str]]:
         verb, combined = wanted.verb, wanted.combined

@@ -45,7 +45,7 @@ def answer_review(cluster: Cluster, call: Call) -> ApiResponse:
         raise unknown_resource()
     if call.request.method != "POST":
         raise method_not_allowed()
-    review = _placed(call, decoded(call.kind, call.request.body))
+    review = _review_in_namespace(call, decoded(call.kind, call.request.body))
     fields = checked(call.kind.kind, call.kind.version, review)
     review = {**review, "spec": fields.get("spec", {})}
     if "spec" not in STRUCTS[call.kind.kind]:
@@ -54,7 +54,7 @@ def answer_review(cluster: Cluster, call: Call) -> ApiResponse:
     return ApiResponse(201, {**review, "status": status})
 
 
-def _placed(call: Call, review: Object) -> Object:
+def _review_in_namespace(call: Call, review: Object) -> Object:
     """The review in the namespace of the request, if the request has one."""
     if not call.route.namespace:
         return review
@@ -75,7 +75,7 @@ def _spec(review: Object) -> dict[str, Any]:
     return spec
 
 
-def _asking(call: Call) -> User:
+def _user_of(call: Call) -> User:
     return call.request.user or ADMIN
 
 
@@ -85,7 +85,7 @@ def _asking(call: Call) -> User:
 def _own_access(cluster: Cluster, call: Call, review: Object) -> Object:
     spec = _spec(review)
     _check([*_metadata_faults(review), *_attribute_faults(spec)])
-    return _access(cluster, _asking(call), spec)
+    return _access_status(cluster, _user_of(call), spec)
 
 
 def _others_access(cluster: Cluster, call: Call, review: Object) -> Object:
@@ -93,7 +93,7 @@ def _others_access(cluster: Cluster, call: Call, review: Object) -> Object:
     _check(
         [*_metadata_faults(review), *_attribute_faults(spec), *_subject_faults(spec)]
     )
-    return _access(cluster, _named_user(spec), spec)
+    return _access_status(cluster, _named_user(spec), spec)
 
 
 def _local_access(cluster: Cluster, call: Call, review: Object) -> Object:
@@ -101,7 +101,7 @@ def _local_access(cluster: Cluster, call: Call, review: Object) -> Object:
     faults = [*_attribute_faults(spec), *_subject_faults(spec)]
     faults += _local_faults(spec, namespace)
     _check(faults)
-    return _access(cluster, _named_user(spec), spec)
+    return _access_status(cluster, _named_user(spec), spec)
 
 
 def _local_faults(spec: dict[str, Any], namespace: str) -> Iterator[Fault]:
@@ -113,16 +113,18 @@ def _local_faults(spec: dict[str, Any], namespace: str) -> Iterator[Fault]:
         )
     if other is not None:
         yield _fault(
-            "nonResourceAttributes", _shown(other), "disallowed on this kind of request"
+            "nonResourceAttributes",
+            _attributes_text(other),
+            "disallowed on this kind of request",
         )
 
 
 def _check(faults: list[Fault]) -> None:
     if faults:
-        raise _nameless(invalid(GROUP, "", "", faults))
+        raise _without_kind(invalid(GROUP, "", "", faults))
 
 
-def _nameless(refusal: Refusal) -> Refusal:
+def _without_kind(refusal: Refusal) -> Refusal:
     # These registries do not name the kind of the invalid object.
     del refusal.response.body["details"]["kind"]
     return refusal
@@ -139,7 +141,7 @@ def _attribute_faults(spec: dict[str, Any]) -> Iterator[Fault]:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and other is not None:
         why = "cannot be specified in combination with resourceAttributes"
-        yield _fault("nonResourceAttributes", _shown(other), why)
+        yield _fault("nonResourceAttributes", _attributes_text(other), why)
     if resource is None and other is None:
         why = (
             "exactly one of nonResourceAttributes or resourceAttributes must be "
@@ -157,7 +159,7 @@ def _fault(field: str, value: str, why: str) -> Fault:
     return Fault(f"spec.{field}", "FieldValueInvalid", f"Invalid value: {value}: {why}")
 
 
-def _shown(attributes: dict[str, Any]) -> str:
+def _attributes_text(attributes: dict[str, Any]) -> str:
     path, verb = (quoted(str(attributes.get(name, ""))) for name in ("path", "verb"))
     return f"authorization.NonResourceAttributes{{Path:{path}, Verb:{verb}}}"
 
@@ -172,7 +174,7 @@ def _named_user(spec: dict[str, Any]) -> User:
     )
 
 
-def _access(cluster: Cluster, user: User, spec: dict[str, Any]) -> Object:
+def _access_status(cluster: Cluster, user: User, spec: dict[str, Any]) -> Object:
     decision = decide(cluster, user, _attributes(spec))
     return _status(decision)
 
@@ -198,7 +200,7 @@ def _own_rules(cluster: Cluster, call: Call, review: Object) -> Object:
     namespace = _spec(review).get("namespace")
     if not namespace:
         raise bad_request("no namespace on request")
-    user = _asking(call)
+    user = _user_of(call)
     grants = grants_of(cluster, user, namespace)
     rules = [rule for grant in grants for rule in grant.rules]
     status: Object = {
@@ -244,8 +246,8 @@ def _token(cluster: Cluster, call: Call, review: Object) -> Object:
     return {"authenticated": True, "user": _user_info(found), "audiences": accepted}
 
 
-def _self(cluster: Cluster, call: Call, review: Object) -> Object:
-    return {"userInfo": _user_info(_asking(call))}
+def _user_review(cluster: Cluster, call: Call, review: Object) -> Object:
+    return {"userInfo": _user_info(_user_of(call))}
 
 
 def _user_info(user: User) -> Object:
@@ -263,6 +265,6 @@ ANSWERS: dict[str, Callable[[Cluster, Call, Object], Object]] = {
     "SelfSubjectAccessReview": _own_access,
     "SelfSubjectRulesReview": _own_rules,
     "SubjectAccessReview": _others_access,
-    "SelfSubjectReview": _self,
+    "SelfSubjectReview": _user_review,
     "TokenReview": _token,
 }

@@ -63,7 +63,7 @@ def answer_token(cluster: Cluster, call: Call) -> ApiResponse:
         "kubernetes.io": {
             "namespace": call.key[0],
             **bound,
-            "serviceaccount": _named(account),
+            "serviceaccount": _name_and_uid(account),
         },
         "nbf": issued,
         "sub": f"system:serviceaccount:{call.key[0]}:{call.key[1]}",
@@ -108,7 +108,7 @@ def _spec(body: Any) -> dict[str, Any]:
     return {**spec, "audiences": audiences, "expirationSeconds": seconds}
 
 
-def _named(obj: Object) -> dict[str, str]:
+def _name_and_uid(obj: Object) -> dict[str, str]:
     return {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
 
 
@@ -141,10 +141,10 @@ def _bound(
             f"the UID in the bound object reference ({uid}) does not match the UID in "
             "record. The object might have been deleted and then recreated",
         )
-    return {kind.lower(): _named(obj)}
+    return {kind.lower(): _name_and_uid(obj)}
 
 
-def _encoded(value: Any) -> str:
+def _base64_json(value: Any) -> str:
     return urlsafe_b64encode(orjson.dumps(value)).decode().rstrip("=")
 
 
@@ -155,7 +155,7 @@ def _digest(cluster: Cluster, text: str) -> str:
 
 
 def _token(cluster: Cluster, claims: dict[str, Any]) -> str:
-    text = f"{_encoded({'alg': 'SIMULATED', 'typ': 'JWT'})}.{_encoded(claims)}"
+    text = f"{_base64_json({'alg': 'SIMULATED', 'typ': 'JWT'})}.{_base64_json(claims)}"
     return f"{text}.{_digest(cluster, text)}"
 
 
@@ -177,8 +177,10 @@ def checked_token(
     claims = _claims(cluster, token)
     if claims is None:
         return "invalid bearer token"
-    problem = _outlived(claims, now) or _misdirected(claims, audiences or (ISSUER,))
-    problem = problem or _orphaned(cluster, claims["kubernetes.io"], now)
+    problem = _time_problem(claims, now) or _audience_problem(
+        claims, audiences or (ISSUER,)
+    )
+    problem = problem or _owner_problem(cluster, claims["kubernetes.io"], now)
     if problem:
         return f"[invalid bearer token, {problem}]"
     return _user(claims)
@@ -196,7 +198,7 @@ def _claims(cluster: Cluster, token: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _outlived(claims: dict[str, Any], now: float) -> str:
+def _time_problem(claims: dict[str, Any], now: float) -> str:
     if now >= claims["exp"]:
         return "service account token has expired"
     if now < claims["nbf"] - LEEWAY_SECONDS:
@@ -204,14 +206,14 @@ def _outlived(claims: dict[str, Any], now: float) -> str:
     return ""
 
 
-def _misdirected(claims: dict[str, Any], audiences: tuple[str, ...]) -> str:
+def _audience_problem(claims: dict[str, Any], audiences: tuple[str, ...]) -> str:
     if set(audiences) & set(claims["aud"]):
         return ""
     made, wanted = (" ".join(map(quoted, each)) for each in (claims["aud"], audiences))
     return f"token audiences [{made}] is invalid for the target audiences [{wanted}]"
 
 
-def _orphaned(cluster: Cluster, private: dict[str, Any], now: float) -> str:
+def _owner_problem(cluster: Cluster, private: dict[str, Any], now: float) -> str:
     """The reason to refuse a token whose account or object is gone, or ""."""
     namespace, account = private["namespace"], private["serviceaccount"]
     found = lookup(cluster, SERVICE_ACCOUNTS, (namespace, account["name"]))

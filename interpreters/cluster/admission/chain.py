@@ -89,7 +89,9 @@ class Reviewers:
                 kind = self._kind(webhook, write)
                 if kind is None or (again and number not in due):
                     continue
-                after = self._changed(webhook, kind, write, read, again=again)
+                after = self._object_after_webhook(
+                    webhook, kind, write, read, again=again
+                )
                 if not same(after, write.object):
                     is_changed = True
                     due |= called
@@ -186,7 +188,7 @@ class Reviewers:
             raise verdict.denial
         return verdict
 
-    def _changed(
+    def _object_after_webhook(
         self, webhook: Webhook, kind: Kind, write: Write, read: Read, *, again: bool
     ) -> Object | None:
         """The new object after the patch of one webhook."""

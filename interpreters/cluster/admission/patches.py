@@ -23,7 +23,7 @@ def patched_by(webhook: str, patch: bytes, obj: Object | None) -> Any:
     Raises `Refusal` with 500: a patch that does not apply is an error of the webhook,
     which no failure policy ignores.
     """
-    operations = _decoded(patch)
+    operations = _decode_patch(patch)
     if not operations:
         return None
     if obj is None:
@@ -33,16 +33,16 @@ def patched_by(webhook: str, patch: bytes, obj: Object | None) -> Any:
         )
     result: Any = orjson.loads(orjson.dumps(obj))
     for operation in operations:
-        if problem := _unreadable(operation):
+        if problem := _operation_problem(operation):
             raise internal(problem)
         try:
-            result = one_by_one(result, [_complete(operation)])
+            result = one_by_one(result, [_with_value(operation)])
         except UNAPPLICABLE:
-            raise internal(_why(operation, result)) from None
+            raise internal(_failure_message(operation, result)) from None
     return result
 
 
-def _decoded(patch: bytes) -> list[dict[str, Any]]:
+def _decode_patch(patch: bytes) -> list[dict[str, Any]]:
     try:
         found = orjson.loads(patch)
     except orjson.JSONDecodeError as error:
@@ -61,7 +61,7 @@ def _decoded(patch: bytes) -> list[dict[str, Any]]:
     return list(found)
 
 
-def _unreadable(operation: dict[str, Any]) -> str:
+def _operation_problem(operation: dict[str, Any]) -> str:
     op = operation.get("op")
     if op not in OPERATIONS:
         return f"Unexpected kind: {op or 'unknown'}"
@@ -72,12 +72,12 @@ def _unreadable(operation: dict[str, Any]) -> str:
     return ""
 
 
-def _complete(operation: dict[str, Any]) -> dict[str, Any]:
+def _with_value(operation: dict[str, Any]) -> dict[str, Any]:
     """The operation; if it has no value, it gets the null that Go reads."""
     return {"value": None, **operation}
 
 
-def _why(operation: dict[str, Any], obj: Any) -> str:
+def _failure_message(operation: dict[str, Any], obj: Any) -> str:
     """The words of evanphx/json-patch for an operation that does not apply."""
     op, path = operation["op"], operation["path"]
     is_from = op in ("copy", "move")

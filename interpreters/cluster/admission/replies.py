@@ -33,18 +33,18 @@ class Replies:
 
     def learn(self, question: Question, reply: Reply) -> None:
         """Keep the reply to a question."""
-        self.known[_essence(question)] = question.review["request"]["uid"], reply
+        self.known[_question_key(question)] = question.review["request"]["uid"], reply
 
     def __call__(self, question: Question) -> Reply:
         """The reply to a question, with the question's own uid."""
-        found = self.known.get(_essence(question))
+        found = self.known.get(_question_key(question))
         if found is None:
             raise Unanswered(question)
         uid, reply = found
-        return _to(question.review["request"]["uid"], uid, reply)
+        return _reply_for_uid(question.review["request"]["uid"], uid, reply)
 
 
-def _essence(question: Question) -> bytes:
+def _question_key(question: Question) -> bytes:
     request = {**question.review["request"], "uid": ""}
     if request["operation"] == "CREATE":
         metadata = {**request["object"]["metadata"], "uid": ""}
@@ -61,7 +61,7 @@ def _essence(question: Question) -> bytes:
     return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
 
 
-def _to(uid: str, asked: str, reply: Reply) -> Reply:
+def _reply_for_uid(uid: str, asked: str, reply: Reply) -> Reply:
     """A reply to the asked uid, rewritten for another uid."""
     body: Any = reply.body if isinstance(reply, Reviewed) else None
     response = body.get("response") if isinstance(body, dict) else None

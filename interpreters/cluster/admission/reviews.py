@@ -52,10 +52,10 @@ def request_of(
     form = write.form
     asked = _resource(write.kind)
     result = {
-        "kind": (form or _form(kind))._asdict(),
+        "kind": (form or _form_of(kind))._asdict(),
         "resource": _resource(kind),
         "subResource": write.subresource,
-        "requestKind": (form or _form(write.kind))._asdict(),
+        "requestKind": (form or _form_of(write.kind))._asdict(),
         "requestResource": asked,
         "requestSubResource": write.subresource,
         "name": write.name,
@@ -72,7 +72,7 @@ def request_of(
     return {k: v for k, v in result.items() if v or k not in empty}
 
 
-def _form(kind: Kind) -> Form:
+def _form_of(kind: Kind) -> Form:
     return Form(kind.group, kind.version, kind.kind)
 
 
@@ -107,9 +107,9 @@ def verdict_of(
     """The meaning of a reply to a review; raises `Uncalled` if it is invalid."""
     if isinstance(reply, Unreached):
         raise Uncalled(f"failed to call webhook: {reply.message}")
-    body = _decoded(review, reply.body)
+    body = _decode_review(review, reply.body)
     try:
-        response = _verified(review, body, mutating=mutating)
+        response = _verify_response(review, body, mutating=mutating)
     except Uncalled as problem:
         raise Uncalled(f"received invalid webhook response: {problem}") from None
     patch = b""
@@ -131,7 +131,7 @@ GO_TYPE = (
 SCHEME = 'in scheme "k8s.io/apiserver/pkg/util/webhook/client.go:74"'
 
 
-def _decoded(review: Mapping[str, Any], body: Any) -> dict[str, Any]:
+def _decode_review(review: Mapping[str, Any], body: Any) -> dict[str, Any]:
     """A body as an AdmissionReview; null is a review without fields."""
     before = "failed to call webhook: "
     if body == "":
@@ -158,7 +158,7 @@ def _decoded(review: Mapping[str, Any], body: Any) -> dict[str, Any]:
             for each in (version, review["apiVersion"])
         )
         raise Uncalled(f"{before}converting {given} to {wanted}: unknown conversion")
-    if problem := _misfit(body.get("response")):
+    if problem := _wrong_type_in(body.get("response")):
         raise Uncalled(f"{before}json: cannot unmarshal {problem}")
     return body
 
@@ -175,7 +175,7 @@ FIELDS: dict[str, type] = {
 NAMES = {str: "string", bool: "bool", dict: "v1.Status", list: "[]string"}
 
 
-def _misfit(response: Any) -> str:
+def _wrong_type_in(response: Any) -> str:
     """The field of a response with a wrong type; "" if there is none."""
     at = "Go struct field AdmissionReview.response"
     if response is None:
@@ -215,7 +215,7 @@ def _misfit_patch(response: Mapping[str, Any]) -> str:
     return ""
 
 
-def _verified(
+def _verify_response(
     review: Mapping[str, Any], body: dict[str, Any], *, mutating: bool
 ) -> dict[str, Any]:
     """The response of an AdmissionReview (VerifyAdmissionResponse)."""

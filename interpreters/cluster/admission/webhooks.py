@@ -106,12 +106,12 @@ def webhooks(
     """
     more = beside(cluster, resource)
     if not more:
-        return _registered(cluster, resource)
-    both = (*_registered(cluster, resource), *more)
+        return _registered_webhooks(cluster, resource)
+    both = (*_registered_webhooks(cluster, resource), *more)
     return tuple(sorted(both, key=lambda each: each.configuration.name))
 
 
-def _registered(cluster: Cluster, resource: Resource) -> Webhooks:
+def _registered_webhooks(cluster: Cluster, resource: Resource) -> Webhooks:
     found = shelf(cluster, resource)
     if not found:
         return ()
@@ -119,11 +119,11 @@ def _registered(cluster: Cluster, resource: Resource) -> Webhooks:
     if known is None:
         if len(_compiled) >= MOST_COMPILED:
             _compiled.clear()
-        known = _compiled[id(found)] = found, tuple(_each(found))
+        known = _compiled[id(found)] = found, tuple(_iter_webhooks(found))
     return known[1]
 
 
-def _each(found: Map[Key, Object]) -> Iterator[Webhook]:
+def _iter_webhooks(found: Map[Key, Object]) -> Iterator[Webhook]:
     for (_, name), obj in sorted(found.items()):
         for spec in obj.get("webhooks") or ():
             client = MappingProxyType(spec.get("clientConfig") or {})
@@ -143,7 +143,7 @@ def kind_for(cluster: Cluster, webhook: Webhook, write: Write) -> Kind | None:
         return None  # a webhook could make it impossible to repair its configuration
     if not _selects_object(webhook, write):
         return None
-    found = _matched(cluster.registry, webhook, write)
+    found = _matched_kind(cluster.registry, webhook, write)
     if found is None or not _selects_namespace(cluster, webhook, write):
         return None
     return found
@@ -176,9 +176,9 @@ def _selects_namespace(cluster: Cluster, webhook: Webhook, write: Write) -> bool
     return matches(selector, namespace["metadata"].get("labels") or {})
 
 
-def _matched(registry: Registry, webhook: Webhook, write: Write) -> Kind | None:
+def _matched_kind(registry: Registry, webhook: Webhook, write: Write) -> Kind | None:
     rules = webhook.spec.get("rules") or ()
-    if any(_meets(rule, write, write.kind) for rule in rules):
+    if any(_rule_matches(rule, write, write.kind) for rule in rules):
         return write.kind
     if webhook.spec.get("matchPolicy") == "Exact":
         return None
@@ -186,7 +186,7 @@ def _matched(registry: Registry, webhook: Webhook, write: Write) -> Kind | None:
     others = _equivalents(registry, write.kind)
     for rule in rules:
         for other in others:
-            if _meets(rule, write, other):
+            if _rule_matches(rule, write, other):
                 return other
     return None
 
@@ -200,7 +200,7 @@ def _equivalents(registry: Registry, kind: Kind) -> list[Kind]:
     ]
 
 
-def _meets(rule: Mapping[str, Any], write: Write, kind: Kind) -> bool:
+def _rule_matches(rule: Mapping[str, Any], write: Write, kind: Kind) -> bool:
     """Whether a rule matches a write as if it were of that kind (rules.Matcher)."""
     return (
         _is_in_scope(rule.get("scope", "*"), write)

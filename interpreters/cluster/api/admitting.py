@@ -79,7 +79,7 @@ def mutated(
         return result
     if call.kind.schema is not None:
         result = call.kind.schema.filled(result)
-    return _managed(call, result, new)
+    return _with_valid_managers(call, result, new)
 
 
 def _with_status(kind: Kind, new: Object) -> Object:
@@ -204,7 +204,7 @@ def _object(own: Kind, kind: Kind, body: Any) -> Object:
         # apiVersion.
         body = {**body, "apiVersion": kind.api_version}
         if body.get("kind") != kind.kind:
-            raise _of_other_kind(kind, body)
+            raise _wrong_kind_error(kind, body)
     try:
         obj = decoded(kind, body)
     except Refusal as refusal:
@@ -219,7 +219,7 @@ def _object(own: Kind, kind: Kind, body: Any) -> Object:
     return served(kind, defaulted(kind, to_storage(kind, obj)))
 
 
-def _of_other_kind(kind: Kind, body: dict[str, Any]) -> Refusal:
+def _wrong_kind_error(kind: Kind, body: dict[str, Any]) -> Refusal:
     given = body.get("kind") or ""
     name = (body.get("metadata") or {}).get("name", "")
     message = f'Invalid value: "{given}": must be {kind.kind}'
@@ -233,7 +233,7 @@ INVALID_ENTRIES = (
 )
 
 
-def _managed(call: Call, new: Object, before: Object) -> Object:
+def _with_valid_managers(call: Call, new: Object, before: Object) -> Object:
     """The object with the managed fields from `before` webhooks if theirs are invalid.
 
     Changes by webhooks have no manager: fields are attributed before admission.

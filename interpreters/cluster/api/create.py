@@ -76,7 +76,7 @@ def create(cluster: Cluster, call: Call) -> Answer:
     """POST on a collection."""
     kind, route = call.kind, call.route
     if route.subresource:
-        raise _not_creatable(kind)
+        raise _not_creatable_error(kind)
     if kind.namespaced and not route.namespace:
         raise no_such_path() if kind.custom else method_not_allowed()
     if route.name and not kind.custom:
@@ -109,7 +109,7 @@ def created(
     # Its name is not generated yet.
     called = given.get("name") or given.get("generateName", "")
     _admit(cluster, kind, namespace, called)
-    obj = _born(cluster, call, obj, namespace, track)
+    obj = _admitted_object(cluster, call, obj, namespace, track)
     name = obj["metadata"].get("name", "")
     known = [*known, *_name_faults(kind, obj["metadata"])]
     faults = [*known, *object_faults(kind, obj, None, call.warnings, known)]
@@ -144,7 +144,7 @@ def _check_unversioned(call: Call, obj: Object) -> None:
         raise internal(message, bare=True)
 
 
-def _not_creatable(kind: Kind) -> Exception:
+def _not_creatable_error(kind: Kind) -> Exception:
     if not kind.custom:
         return method_not_allowed()
     return failure(
@@ -165,19 +165,19 @@ def check_namespace(call: Call, obj: Object) -> None:
         )
 
 
-def _born(
+def _admitted_object(
     cluster: Cluster, call: Call, obj: Object, namespace: str, track: Track
 ) -> Object:
     """A new object with the fields that the server and admission webhooks set."""
     kind = call.kind
-    sent, obj = obj, _attributed(cluster, call, obj, namespace, track)
+    sent, obj = obj, _with_creator_fields(cluster, call, obj, namespace, track)
     if is_mutated(cluster, call):
-        seen = _unborn(kind, obj, sent)
+        seen = _view_for_webhooks(kind, obj, sent)
         changed = mutated(cluster, call, seen)
         if changed is not seen:
             check_namespace(call, changed)
             entries = changed["metadata"].get("managedFields", ())
-            obj = _attributed(
+            obj = _with_creator_fields(
                 cluster,
                 call,
                 changed,
@@ -189,7 +189,7 @@ def _born(
     return _with_fresh_status(kind, obj)
 
 
-def _attributed(
+def _with_creator_fields(
     cluster: Cluster, call: Call, obj: Object, namespace: str, track: Track
 ) -> Object:
     """A new object with its identity, its defaults, and the fields of its creator."""
@@ -211,7 +211,7 @@ def _attributed(
             "uid"
         ]  # the only kind whose objects name themselves
     if "name" not in metadata and "generateName" in metadata:
-        metadata["name"] = _generated(
+        metadata["name"] = _generate_name(
             cluster, kind, namespace, metadata["generateName"]
         )
     obj = {
@@ -227,7 +227,7 @@ def _attributed(
         obj = asked_by(call.request.user, obj)
     if not kind.custom:
         obj = defaulted(kind, to_storage(kind, obj))
-    seen = served(kind, _unadmitted(kind, obj, sent))
+    seen = served(kind, _without_late_defaults(kind, obj, sent))
     entries = track(seen)["metadata"].get("managedFields")
     return with_entries(obj, entries or ())
 
@@ -236,7 +236,7 @@ def _attributed(
 LATE = (NAMESPACES, SIGNING)
 
 
-def _unborn(kind: Kind, obj: Object, sent: Object) -> Object:
+def _view_for_webhooks(kind: Kind, obj: Object, sent: Object) -> Object:
     """A new object as mutating webhooks see it, in the version of the request.
 
     It has defaults, but neither a uid nor a generated name. It has the status that was
@@ -251,7 +251,7 @@ def _unborn(kind: Kind, obj: Object, sent: Object) -> Object:
             metadata[name] = given[name]
     obj = {**obj, "metadata": metadata}
     if kind.resource in LATE:
-        obj = _unadmitted(kind, obj, sent)
+        obj = _without_late_defaults(kind, obj, sent)
     return served(kind, obj)
 
 
@@ -275,7 +275,7 @@ ADMITTED: dict[Resource, frozenset[str]] = {
 }
 
 
-def _unadmitted(kind: Kind, obj: Object, sent: Object) -> Object:
+def _without_late_defaults(kind: Kind, obj: Object, sent: Object) -> Object:
     names = ADMITTED.get(kind.resource)
     if names is None or "spec" not in obj:
         return obj
@@ -306,7 +306,7 @@ def _with_fresh_status(kind: Kind, obj: Object) -> Object:
     return {**obj, "status": fresh_status(kind, obj)}
 
 
-def _generated(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:
+def _generate_name(cluster: Cluster, kind: Kind, namespace: str, base: str) -> str:
     # names.SimpleNameGenerator: 58 letters of the base, and 5 generated ones. Since
     # 1.30 the server tries up to eight names before it gives up.
     names = (base[:58] + name_suffix(cluster, attempt) for attempt in range(8))

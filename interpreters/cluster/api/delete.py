@@ -83,24 +83,24 @@ def delete(cluster: Cluster, call: Call) -> Answer:
     after, left, events = deleted(cluster, kind, call.key, options, call.now, check)
     if options.dry_run:
         after, events = cluster, ()
-        left = left and _at_version_of(obj, left)
+        left = left and _with_version_of(obj, left)
     if left is not None:
         return after, ApiResponse(200, served(kind, left)), events
-    return after, _farewell(kind, obj), events
+    return after, _deletion_response(kind, obj), events
 
 
 # Asks, in a cluster, whether an object may be deleted; raises `Refusal` if not.
 Check = Callable[[Cluster, Object], None]
 
 
-def _unchecked(cluster: Cluster, obj: Object) -> None:
+def _allow_deletion(cluster: Cluster, obj: Object) -> None:
     """Allow any deletion: for controllers, and for callers without webhooks."""
 
 
 def _check(cluster: Cluster, call: Call, obj: Object) -> Check:
     if not is_reviewed(cluster, call):
-        return _unchecked
-    given = _given(call)
+        return _allow_deletion
+    given = _sent_options(call)
     if call.kind.resource in (NAMESPACES, CRDS):
         # Their registries delete only the object that was found.
         found, conditions = {"uid": obj["metadata"]["uid"]}, given.get("preconditions")
@@ -109,13 +109,13 @@ def _check(cluster: Cluster, call: Call, obj: Object) -> Check:
     return lambda cluster, obj: check_deletion(cluster, call, obj, given)
 
 
-def _at_version_of(obj: Object, marked: Object) -> Object:
+def _with_version_of(obj: Object, marked: Object) -> Object:
     """The marked object of a dry run at its stored version, because none was stored."""
     version = obj["metadata"]["resourceVersion"]
     return {**marked, "metadata": {**marked["metadata"], "resourceVersion": version}}
 
 
-def _farewell(kind: Kind, obj: Object) -> ApiResponse:
+def _deletion_response(kind: Kind, obj: Object) -> ApiResponse:
     if kind.resource in RETURNS_OBJECT:
         return ApiResponse(200, obj)
     details = {"name": obj["metadata"]["name"]}
@@ -147,7 +147,7 @@ def _options(call: Call) -> Options:
     So `?dryRun=All` with a body without `dryRun` really deletes: DeleteResource reads
     the query only in the place of an empty body.
     """
-    raw = _given(call)
+    raw = _sent_options(call)
     policy, orphan, dry = (
         raw.get(name) for name in ("propagationPolicy", "orphanDependents", "dryRun")
     )
@@ -172,7 +172,7 @@ def _options(call: Call) -> Options:
     )
 
 
-def _given(call: Call) -> dict[str, Any]:
+def _sent_options(call: Call) -> dict[str, Any]:
     """The DeleteOptions as they were sent, without their type."""
     body = call.request.body
     if body is None:
@@ -297,7 +297,7 @@ def deleted(
     key: Key,
     options: Options,
     now: float,
-    check: Check = _unchecked,
+    check: Check = _allow_deletion,
 ) -> tuple[Cluster, Object | None, tuple[StoredEvent, ...]]:
     """Delete an object, or mark it; the marked object is the second result."""
     obj = lookup(cluster, kind.resource, key)
@@ -312,7 +312,9 @@ def deleted(
         return cluster, None, events
     # The object is written in the version of the request, and loses the fields that
     # this version lacks.
-    raw = to_storage(kind, _marked(kind, served(kind, obj), finalizers, 0, now))
+    raw = to_storage(
+        kind, _with_deletion_mark(kind, served(kind, obj), finalizers, 0, now)
+    )
     if same(raw, written(cluster, kind.resource, key, obj)):
         return cluster, obj, ()
     marked = as_read(kind, raw)
@@ -337,7 +339,7 @@ def _pod_deleted(
     pod = shelf(cluster, PODS)[key]
     finalizers = _finalizers(kind, pod, options.policy)
     grace = _grace(pod, options)
-    marked = _marked(kind, pod, finalizers, grace, now)
+    marked = _with_deletion_mark(kind, pod, finalizers, grace, now)
     events: tuple[StoredEvent, ...] = ()
     if not same(marked, pod):
         check(cluster, pod)
@@ -387,7 +389,7 @@ def _grace(pod: Object, options: Options) -> int:
     return min(grace, running)
 
 
-def _marked(
+def _with_deletion_mark(
     kind: Kind, obj: Object, finalizers: list[str], grace: int, now: float
 ) -> Object:
     metadata = {**obj["metadata"]}

@@ -59,17 +59,17 @@ def discover(registry: Registry, request: ApiRequest, release: str) -> ApiRespon
     if request.path.strip("/") == "version" and request.method == "GET":
         return _version(release, request.accept)
     if request.method != "GET" or not request.path.startswith("/api"):
-        return _discovered(registry, request)
+        return _discovery_response(registry, request)
     known: dict[tuple[str, str], ApiResponse] = registry.memo.setdefault("pages", {})
     key = request.path, request.accept
     if key not in known:
         if len(known) >= MOST_DOCUMENTS:
             known.clear()
-        known[key] = _discovered(registry, request)
+        known[key] = _discovery_response(registry, request)
     return known[key]
 
 
-def _discovered(registry: Registry, request: ApiRequest) -> ApiResponse:
+def _discovery_response(registry: Registry, request: ApiRequest) -> ApiResponse:
     parts = request.path.strip("/").split("/")
     if parts[0] in CHECKS:
         return _health(registry, parts, dict(reversed(request.query)))
@@ -78,7 +78,7 @@ def _discovered(registry: Registry, request: ApiRequest) -> ApiResponse:
         if document is not None:
             return document
     if parts[0] not in ("api", "apis", "version", ""):
-        raise _no_path(registry)
+        raise _path_not_found(registry)
     if request.method != "GET":
         raise method_not_allowed()
     match parts:
@@ -87,11 +87,11 @@ def _discovered(registry: Registry, request: ApiRequest) -> ApiResponse:
         case ["api"] | ["apis"]:
             return _root(registry, parts[0], request.accept)
         case ["api", version]:
-            return _listed(registry, "", version, request.accept)
+            return _resource_list(registry, "", version, request.accept)
         case ["apis", group]:
             return _group(registry, group, request.accept)
         case ["apis", group, version]:
-            return _listed(registry, group, version, request.accept)
+            return _resource_list(registry, group, version, request.accept)
         case _:
             is_builtin = parts[0] == "api" or parts[1] in RANKS
             raise unknown_resource() if is_builtin else no_such_path()
@@ -175,7 +175,7 @@ def _health(
     root, checks = parts[0], CHECKS[parts[0]]
     if len(parts) > 1:
         if "/".join(parts[1:]) not in checks:
-            raise _no_path(registry)
+            raise _path_not_found(registry)
         return ApiResponse(200, "ok")
     if "verbose" not in query:
         return ApiResponse(200, "ok")
@@ -203,7 +203,7 @@ def _paths(registry: Registry) -> list[str]:
     return sorted(found)
 
 
-def _no_path(registry: Registry) -> Exception:
+def _path_not_found(registry: Registry) -> Exception:
     """404 with the index of paths."""
     refusal = no_such_path()
     refusal.response = ApiResponse(404, {"paths": _paths(registry)})
@@ -259,7 +259,7 @@ def _root(registry: Registry, root: str, accept: str) -> ApiResponse:
     if form is None:
         raise not_acceptable(OFFERED)
     if form:
-        return _aggregated(registry, root, form)
+        return _aggregated_discovery(registry, root, form)
     if root == "api":
         body = {"kind": "APIVersions", "versions": ["v1"]}
         return ApiResponse(200, {**body, "serverAddressByClientCIDRs": ADDRESSES})
@@ -302,7 +302,9 @@ def _at_version(registry: Registry, group: str, version: str) -> list[Kind]:
     ]
 
 
-def _listed(registry: Registry, group: str, version: str, accept: str) -> ApiResponse:
+def _resource_list(
+    registry: Registry, group: str, version: str, accept: str
+) -> ApiResponse:
     kinds = _at_version(registry, group, version)
     if not kinds:
         is_builtin = not group or group in RANKS
@@ -389,7 +391,7 @@ def _subresources(
 # ------------------------------------------------------------------ aggregated
 
 
-def _aggregated(registry: Registry, root: str, form: str) -> ApiResponse:
+def _aggregated_discovery(registry: Registry, root: str, form: str) -> ApiResponse:
     groups: dict[str, list[str]] = {"": ["v1"]}
     if root == "apis":
         groups = _versions(registry)
@@ -422,7 +424,7 @@ def _aggregated(registry: Registry, root: str, form: str) -> ApiResponse:
 def _aggregated_entry(kind: Kind) -> Entry:
     entry: Entry = {
         "resource": kind.plural,
-        "responseKind": _named(kind.group, kind.version, kind.kind),
+        "responseKind": _group_version_kind(kind.group, kind.version, kind.kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": _verbs(kind),
@@ -434,7 +436,7 @@ def _aggregated_entry(kind: Kind) -> Entry:
     parts = [
         {
             "subresource": name,
-            "responseKind": _named(group, version, of),
+            "responseKind": _group_version_kind(group, version, of),
             "verbs": list(verbs),
         }
         for name, group, version, of, verbs in _subresources(kind)
@@ -444,5 +446,5 @@ def _aggregated_entry(kind: Kind) -> Entry:
     return entry
 
 
-def _named(group: str, version: str, kind: str) -> dict[str, str]:
+def _group_version_kind(group: str, version: str, kind: str) -> dict[str, str]:
     return {"group": group, "version": version, "kind": kind}

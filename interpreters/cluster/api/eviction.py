@@ -50,7 +50,7 @@ def answer_eviction(cluster: Cluster, call: Call) -> Answer:
         raise not_found("", "pods", call.route.name or "")
     options = _options(eviction)
     budget = None if _is_unprotected(pod) else _budget(cluster, call, pod)
-    spent = None if budget is None else _spent(budget, pod, call.now)
+    spent = None if budget is None else _budget_after_eviction(budget, pod, call.now)
     if call.dry_run or options.dry_run:
         return cluster, ApiResponse(201, SUCCESS), ()
     events: tuple[StoredEvent, ...] = ()
@@ -110,7 +110,7 @@ def _budget(cluster: Cluster, call: Call, pod: Object) -> Object | None:
     return found[0] if found else None
 
 
-def _spent(budget: Object, pod: Object, now: float) -> Object | None:
+def _budget_after_eviction(budget: Object, pod: Object, now: float) -> Object | None:
     """The budget after this disruption; None if the disruption is free."""
     metadata, status = budget["metadata"], budget.get("status") or {}
     if _costs_nothing(budget, pod):

@@ -158,7 +158,9 @@ def logged(
         )
     if text and not text.endswith("\n"):
         text += "\n"
-    return _written(cluster, pod, container, status.get("restartCount", 0), text, now)
+    return _append_to_log(
+        cluster, pod, container, status.get("restartCount", 0), text, now
+    )
 
 
 def _writer(pod: Object, wanted: str | None) -> str:
@@ -204,10 +206,12 @@ def annotated(
     if log is not None and text == before:
         return cluster
     added = text.removeprefix(before)
-    return _written(cluster, pod, container, restarts, added, now, annotation=text)
+    return _append_to_log(
+        cluster, pod, container, restarts, added, now, annotation=text
+    )
 
 
-def _written(
+def _append_to_log(
     cluster: Cluster,
     pod: Object,
     container: str,
@@ -248,7 +252,7 @@ class Options(NamedTuple):
     limit: int | None
 
 
-def _given(request: ApiRequest) -> dict[str, str]:
+def _options_of(request: ApiRequest) -> dict[str, str]:
     """The options of a request; the first value of a name counts."""
     return dict(reversed(request.query))
 
@@ -259,7 +263,7 @@ def _is_true(given: dict[str, str], name: str) -> bool:
 
 def _options(call: Call, release: str) -> Options:
     """Read the options; raises a refusal for invalid ones (ValidatePodLogOptions)."""
-    given = _given(call.request)
+    given = _options_of(call.request)
     seconds = _integer(given, "sinceSeconds")
     moment = _time(given.get("sinceTime"))
     tail, limit = _integer(given, "tailLines"), _integer(given, "limitBytes")
@@ -339,7 +343,7 @@ def answer_log(cluster: Cluster, call: Call) -> Answer:
     """Answer GET `pods/NAME/log` with the lines so far, even with `follow`."""
     if call.request.method != "GET":
         raise method_not_allowed()
-    found = _opened(cluster, call, needs_status=False)
+    found = _open_reader(cluster, call, needs_status=False)
     if found is None:
         return cluster, ApiResponse(204, ""), ()
     text, _, _ = log_more(cluster, found)
@@ -355,7 +359,7 @@ def is_log_follow(request: ApiRequest) -> bool:
     """
     return (
         request.method == "GET"
-        and _is_true(_given(request), "follow")
+        and _is_true(_options_of(request), "follow")
         and is_log(request.path)
     )
 
@@ -387,13 +391,15 @@ def log_followed(
             raise method_not_allowed()
         if request.accept != JSON:
             form_of(call.kind, request.accept)
-        found = _opened(cluster, call, needs_status=True)
+        found = _open_reader(cluster, call, needs_status=True)
     except Refusal as refusal:
         return refusal.response
     return ApiResponse(204, "") if found is None else found
 
 
-def _opened(cluster: Cluster, call: Call, *, needs_status: bool) -> LogFollowed | None:
+def _open_reader(
+    cluster: Cluster, call: Call, *, needs_status: bool
+) -> LogFollowed | None:
     """A reader at its first line; None if there is no kubelet to ask."""
     options = _options(call, cluster.release)
     pod = lookup(cluster, PODS, call.key)
@@ -408,14 +414,14 @@ def _opened(cluster: Cluster, call: Call, *, needs_status: bool) -> LogFollowed 
     if not given or needs_status:
         if not (pod.get("spec") or {}).get("nodeName"):
             return None
-        restarts = _instance_read(pod, container, is_previous=options.is_previous)
+        restarts = _instance_to_read(pod, container, is_previous=options.is_previous)
         reader = reader._replace(restarts=restarts)
     lines = given or _lines_since(cluster, reader)
     if options.tail is not None:
         lines = _tail(lines, options.tail)
     if given:
         return reader._replace(given=lines)
-    return reader._replace(next=_end(cluster, reader) - len(lines))
+    return reader._replace(next=_end_of_log(cluster, reader) - len(lines))
 
 
 def _given_lines(pod: Object, container: str) -> tuple[Line, ...]:
@@ -425,7 +431,7 @@ def _given_lines(pod: Object, container: str) -> tuple[Line, ...]:
     return tuple(extended(Log(0), _annotation(pod, container) or "", now).lines)
 
 
-def _instance_read(pod: Object, container: str, *, is_previous: bool) -> int:
+def _instance_to_read(pod: Object, container: str, *, is_previous: bool) -> int:
     """The restart count of the instance that kubelet reads, or its refusal.
 
     If a container waits for its restart, the status counts one restart less.
@@ -491,28 +497,28 @@ def log_more(cluster: Cluster, followed: LogFollowed) -> tuple[str, LogFollowed,
     lines = followed.given + _lines_since(cluster, followed)
     text = ""
     if lines:
-        text, followed = _shown(followed, lines)
-        followed = followed._replace(next=_end(cluster, followed), given=())
+        text, followed = _format_lines(followed, lines)
+        followed = followed._replace(next=_end_of_log(cluster, followed), given=())
     is_over = followed.left == 0 or not _is_running(cluster, followed)
     return text, followed, is_over
 
 
 def _lines_since(cluster: Cluster, reader: LogFollowed) -> tuple[Line, ...]:
     """The lines that a reader has not shown yet, without dropped lines."""
-    log = _log_read(cluster, reader)
+    log = _log_of_reader(cluster, reader)
     if log is None:
         return ()
     lines, start = log.lines, max(reader.next - log.dropped, 0)
     return tuple(lines[index] for index in range(start, len(lines)))
 
 
-def _end(cluster: Cluster, reader: LogFollowed) -> int:
+def _end_of_log(cluster: Cluster, reader: LogFollowed) -> int:
     """The number of the line that is written next."""
-    log = _log_read(cluster, reader)
+    log = _log_of_reader(cluster, reader)
     return 0 if log is None else log.dropped + len(log.lines)
 
 
-def _log_read(cluster: Cluster, reader: LogFollowed) -> Log | None:
+def _log_of_reader(cluster: Cluster, reader: LogFollowed) -> Log | None:
     return instance(_logs_of(cluster, reader.uid, reader.container), reader.restarts)
 
 
@@ -526,7 +532,9 @@ def _is_running(cluster: Cluster, reader: LogFollowed) -> bool:
     return is_same and "running" in _state(status)
 
 
-def _shown(reader: LogFollowed, lines: Iterable[Line]) -> tuple[str, LogFollowed]:
+def _format_lines(
+    reader: LogFollowed, lines: Iterable[Line]
+) -> tuple[str, LogFollowed]:
     """The text of lines in the requested form (logWriter.write in kubelet)."""
     since, left, is_inside = reader.since, reader.left, reader.is_inside
     shown = []

@@ -82,10 +82,10 @@ def selected(cluster: Cluster, call: Call) -> list[tuple[Key, Object]]:
     """The stored objects that a collection request selects, by key."""
     selection = selection_of(call.kind, call.query)
     objects = shelf(cluster, call.kind.resource)
-    return _selected(call.route.namespace, selection, objects)
+    return _select_objects(call.route.namespace, selection, objects)
 
 
-def _selected(
+def _select_objects(
     namespace: str | None, selection: Selection, objects: Map[Key, Object]
 ) -> list[tuple[Key, Object]]:
     items: Iterable[tuple[Key, Object]] = objects.items()
@@ -107,7 +107,7 @@ def _name(item: tuple[Key, Object]) -> str:
     return item[0][1]
 
 
-def _at(cluster: Cluster, kind: Kind, version: int) -> Map[Key, Object] | None:
+def _objects_at(cluster: Cluster, kind: Kind, version: int) -> Map[Key, Object] | None:
     """The objects of a kind at a version; None if the history is too short."""
     resource = kind.resource
     later = events_after(cluster, version)
@@ -156,7 +156,7 @@ def list_objects(cluster: Cluster, call: Call) -> ApiResponse:
     """GET of a collection, as a whole or in pages."""
     selection = selection_by(call, _list_faults)
     page = _page(cluster, call)
-    found = _selected(call.route.namespace, selection, page.objects)
+    found = _select_objects(call.route.namespace, selection, page.objects)
     if page.after:
         prefix = "" if call.route.namespace is None else f"{call.route.namespace}/"
         start = prefix + page.after
@@ -166,7 +166,7 @@ def list_objects(cluster: Cluster, call: Call) -> ApiResponse:
     left = len(found) - len(shown)
     is_full = 0 < page.limit == len(shown)
     if left or (is_full and _may_go_on(call, page, selection, shown[-1])):
-        metadata["continue"] = _token(_next(call, shown[-1][0]), page.version)
+        metadata["continue"] = _token(_next_key(call, shown[-1][0]), page.version)
         if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
             # The number of remaining items is known only if no selector is used.
             metadata["remainingItemCount"] = left
@@ -216,7 +216,7 @@ def _page(cluster: Cluster, call: Call) -> Page:
             raise bad_request(
                 "specifying resource version is not allowed when using continue"
             )
-        return _continued(cluster, call, token, limit)
+        return _continue_page(cluster, call, token, limit)
     if version in ("", "0"):
         return present._replace(limit=limit)
     number = whole_number(version)
@@ -228,22 +228,22 @@ def _page(cluster: Cluster, call: Call) -> Page:
     # A limit without a match asks for the exact version, as before matches existed.
     if match == NOT_OLDER or not (match or limit):
         return present._replace(limit=limit)
-    objects = _at(cluster, call.kind, number)
+    objects = _objects_at(cluster, call.kind, number)
     if objects is None:
         raise expired("The resourceVersion for the provided list is too old.")
     return Page(number, objects, limit=limit)
 
 
-def _continued(cluster: Cluster, call: Call, token: str, limit: int) -> Page:
+def _continue_page(cluster: Cluster, call: Call, token: str, limit: int) -> Page:
     """A later page, at the version that the first one showed."""
-    start, version = _parsed(token)
+    start, version = _parse_token(token)
     if version < 0:
         # A token that asks to go on at the present version, regardless of changes.
         objects = shelf(cluster, call.kind.resource)
         return Page(cluster.version, objects, start, limit)
     if version > cluster.version:
         raise too_large(version, cluster.version)
-    kept = _at(cluster, call.kind, version)
+    kept = _objects_at(cluster, call.kind, version)
     if kept is None:
         refusal = expired(OLD_TOKEN)
         refusal.response.body["metadata"]["continue"] = _token(f"/{start}", -1)
@@ -261,7 +261,7 @@ OLD_TOKEN = (
 )
 
 
-def _untyped(obj: Object) -> Object:
+def _without_type(obj: Object) -> Object:
     """An item of a built-in list, without apiVersion and kind."""
     item = obj.copy()
     item.pop("apiVersion", None)
@@ -276,7 +276,7 @@ def list_body(cluster: Cluster, kind: Kind, objects: list[Object]) -> dict[str, 
     if kind.custom:
         metadata["continue"] = ""
     else:
-        items = [_untyped(item) for item in items]
+        items = [_without_type(item) for item in items]
     return {
         "apiVersion": kind.api_version,
         "kind": kind.list_kind,
@@ -351,13 +351,17 @@ def _list_faults(query: Mapping[str, str]) -> list[Fault]:
     version = query.get("resourceVersion")
     if match:
         if not version:
-            faults.append(_forbidden("is forbidden unless resourceVersion is provided"))
+            faults.append(
+                _forbidden_match("is forbidden unless resourceVersion is provided")
+            )
         if query.get("continue"):
-            faults.append(_forbidden("is forbidden when continue is provided"))
+            faults.append(_forbidden_match("is forbidden when continue is provided"))
         if match not in (EXACT, NOT_OLDER):
-            faults.append(_unsupported(match, EXACT, NOT_OLDER, ""))
+            faults.append(_unsupported_match(match, EXACT, NOT_OLDER, ""))
         if match == EXACT and version == "0":
-            faults.append(_forbidden('"exact" is forbidden for resourceVersion "0"'))
+            faults.append(
+                _forbidden_match('"exact" is forbidden for resourceVersion "0"')
+            )
     if "sendInitialEvents" in query:
         text = "Forbidden: sendInitialEvents is forbidden for list"
         faults.append(Fault("sendInitialEvents", "FieldValueForbidden", text))
@@ -375,14 +379,14 @@ def watch_faults(query: Mapping[str, str]) -> list[Fault]:
     if match:
         if not is_asked:
             faults.append(
-                _forbidden(
+                _forbidden_match(
                     "is forbidden for watch unless sendInitialEvents is provided"
                 )
             )
         if match != NOT_OLDER:
-            faults.append(_unsupported(match, NOT_OLDER))
+            faults.append(_unsupported_match(match, NOT_OLDER))
     if query.get("continue"):
-        faults.append(_forbidden("is forbidden when continue is provided"))
+        faults.append(_forbidden_match("is forbidden when continue is provided"))
     return faults
 
 
@@ -390,11 +394,11 @@ def _match_fault(message: str, reason: str = "FieldValueForbidden") -> Fault:
     return Fault("resourceVersionMatch", reason, message)
 
 
-def _forbidden(why: str) -> Fault:
+def _forbidden_match(why: str) -> Fault:
     return _match_fault(f"Forbidden: resourceVersionMatch {why}")
 
 
-def _unsupported(match: str, *known: str) -> Fault:
+def _unsupported_match(match: str, *known: str) -> Fault:
     values = ", ".join(map(quoted, known))
     return _match_fault(
         f"Unsupported value: {quoted(match)}: supported values: {values}",
@@ -423,7 +427,7 @@ def too_large(version: int, current: int) -> Refusal:
 # ---------------------------------------------------------------------- tokens
 
 
-def _next(call: Call, last: Key) -> str:
+def _next_key(call: Call, last: Key) -> str:
     """The first key after `last`, in the form of continue tokens."""
     place = last[1] if call.route.namespace is not None else "/".join(last)
     return f"/{place.lstrip('/')}\0"
@@ -438,10 +442,10 @@ class Unusable(Exception):
     """A continue token cannot be read; the message says why."""
 
 
-def _parsed(token: str) -> tuple[str, int]:
+def _parse_token(token: str) -> tuple[str, int]:
     """The key at which a page begins, and the version of its list."""
     try:
-        return _start(_decoded(token))
+        return _start_of_page(_decode_token(token))
     except Unusable as problem:
         text = f"invalid continue token: continue key is not valid: {problem}"
         raise bad_request(text) from None
@@ -450,7 +454,7 @@ def _parsed(token: str) -> tuple[str, int]:
 BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
-def _decoded(token: str) -> dict[str, Any]:
+def _decode_token(token: str) -> dict[str, Any]:
     strange = next((i for i, letter in enumerate(token) if letter not in BASE64), None)
     if strange is None and len(token) % 4 == 1:
         strange = len(token) - 1
@@ -494,7 +498,7 @@ def _json_type(value: Any) -> str:
     return "number"
 
 
-def _start(found: dict[str, Any]) -> tuple[str, int]:
+def _start_of_page(found: dict[str, Any]) -> tuple[str, int]:
     version, start = found.get("rv") or 0, found.get("start") or ""
     form = found.get("v") or ""
     for name, value, type_, go in (

@@ -92,28 +92,30 @@ def answer_scale(cluster: Cluster, call: Call) -> Answer:
     """GET, PUT and PATCH of `/scale`."""
     kind, method = call.kind, call.request.method
     if method not in ("GET", "PUT", "PATCH"):
-        raise _unsupported(kind, method)
+        raise _unsupported_method(kind, method)
     if method == "PUT":
         check_options(call, "UpdateOptions")
-        wanted = _decoded(kind, call.request.body, _undecodable)
+        wanted = _decode_scale(kind, call.request.body, _undecodable_scale)
         check_identity(call, wanted)
     old = plain(cluster, kind, call.key)
     if old is None:
-        raise _absent(kind, call.route.name or "")
+        raise _scale_not_found(kind, call.route.name or "")
     live = served(kind, old)
     if method == "GET":
-        return cluster, ApiResponse(200, _shown(kind, live)), ()
+        return cluster, ApiResponse(200, _read_scale(kind, live)), ()
     if method == "PATCH" and is_apply(call):
-        return _applied(cluster, call, old, live)
+        return _apply_scale(cluster, call, old, live)
     if method == "PUT":
         check_uid(call, wanted, old["metadata"]["uid"])
     else:
-        wanted = _patched(call, live)
+        wanted = _patched_scale(call, live)
     who = (writer_of(call).manager or "unknown", "Update", "", "scale")
-    return _scaled(cluster, call, old, wanted, _entries_after(kind, live, wanted, who))
+    return _set_replicas(
+        cluster, call, old, wanted, _entries_after(kind, live, wanted, who)
+    )
 
 
-def _unsupported(kind: Kind, method: str) -> Refusal:
+def _unsupported_method(kind: Kind, method: str) -> Refusal:
     if not kind.custom:
         return method_not_allowed()
     verb = {"POST": "create", "DELETE": "delete"}.get(method, method)
@@ -126,7 +128,7 @@ def _unsupported(kind: Kind, method: str) -> Refusal:
     )
 
 
-def _absent(kind: Kind, name: str) -> Refusal:
+def _scale_not_found(kind: Kind, name: str) -> Refusal:
     """404 in the words of the kind's registry."""
     if kind.custom:
         return not_found(kind.group, kind.plural, name)
@@ -136,7 +138,7 @@ def _absent(kind: Kind, name: str) -> Refusal:
 # --------------------------------------------------------------------- writing
 
 
-def _scaled(
+def _set_replicas(
     cluster: Cluster, call: Call, old: Object, wanted: Object, entries: list[Entry]
 ) -> Answer:
     """The object with the replicas and the resourceVersion of a Scale."""
@@ -153,7 +155,7 @@ def _scaled(
     version = wanted["metadata"].get("resourceVersion")
     if version:
         metadata["resourceVersion"] = version
-    new = _with({**live, "metadata": metadata}, _rule(kind).spec, replicas)
+    new = _with_value_at({**live, "metadata": metadata}, _rule(kind).spec, replicas)
     main = replace(call, route=call.route._replace(subresource=None))
     cluster, response, events = replaced(
         cluster,
@@ -177,7 +179,7 @@ def _admission(cluster: Cluster, call: Call) -> Admission:
     return Admission(lambda new, old: new, check)
 
 
-def _patched(call: Call, live: Object) -> Object:
+def _patched_scale(call: Call, live: Object) -> Object:
     """The Scale after a patch."""
     kind = call.kind
     current = _scale_of(kind, live)
@@ -186,7 +188,7 @@ def _patched(call: Call, live: Object) -> Object:
     body = patched(kind, call.request)(current)
     check_options(call, "PatchOptions")
     shown = orjson.dumps(body).decode()
-    found = _decoded(kind, body, lambda kind, why: unfit_patch(shown, why))
+    found = _decode_scale(kind, body, lambda kind, why: unfit_patch(shown, why))
     if _replicas(found) == UNSET:
         path = ".".join(("", *_rule(kind).spec))
         raise bad_request(f'the spec replicas field "{path}" cannot be empty')
@@ -198,11 +200,11 @@ def _replicas(scale: Object) -> int:
     return number
 
 
-def _with(obj: Any, path: tuple[str, ...], value: Any) -> Any:
+def _with_value_at(obj: Any, path: tuple[str, ...], value: Any) -> Any:
     if not path:
         return value
     inner = obj if isinstance(obj, dict) else {}
-    return {**inner, path[0]: _with(inner.get(path[0]), path[1:], value)}
+    return {**inner, path[0]: _with_value_at(inner.get(path[0]), path[1:], value)}
 
 
 # -------------------------------------------------------------------- decoding
@@ -210,7 +212,7 @@ def _with(obj: Any, path: tuple[str, ...], value: Any) -> Any:
 Refuse = Callable[[Kind, str], Refusal]
 
 
-def _undecodable(kind: Kind, why: str) -> Refusal:
+def _undecodable_scale(kind: Kind, why: str) -> Refusal:
     if kind.custom:
         # Its server looks for a type that it could convert, and does not find one.
         return bad_request(
@@ -220,7 +222,7 @@ def _undecodable(kind: Kind, why: str) -> Refusal:
     return bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')
 
 
-def _decoded(kind: Kind, body: Any, refuse: Refuse) -> Object:
+def _decode_scale(kind: Kind, body: Any, refuse: Refuse) -> Object:
     """A body as a Scale, with the fields that are used."""
     if not isinstance(body, dict):
         raise refuse(kind, "json: cannot unmarshal into Go value of type v1.Scale")
@@ -320,7 +322,7 @@ def _entries_after(
     return _entries_of(kind, entries, managers)
 
 
-def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
+def _apply_scale(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
     """Apply a Scale."""
     kind = call.kind
     check_options(call, "PatchOptions", applies=True)
@@ -329,7 +331,9 @@ def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
     entries = _entries(live)
     managers = _managers(kind, entries)
     if kind.custom and not managers:
-        raise _inconvertible("failed to create manager for existing fields: ", "live")
+        raise _conversion_error(
+            "failed to create manager for existing fields: ", "live"
+        )
     _check_shape(config)
     present = number_at(live, _rule(kind).spec)
     wanted = (config.get("spec") or {}).get("replicas")
@@ -349,7 +353,7 @@ def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
     shown = _scale_of(kind, live)["metadata"]
     is_other = any(shown.get(name) != value for name, value in metadata.items())
     if kind.custom and (is_lost or is_other):
-        raise _inconvertible("", "new", metadata.get("name"))
+        raise _conversion_error("", "new", metadata.get("name"))
     replicas = present if wanted is None else wanted
     scale = {
         **_scale_of(kind, live),
@@ -357,7 +361,7 @@ def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
         "spec": {"replicas": replicas} if replicas else {},
     }
     kept = _entries_of(kind, entries, managers)
-    return _scaled(cluster, call, old, scale, kept)
+    return _set_replicas(cluster, call, old, scale, kept)
 
 
 def _check_shape(config: Object) -> None:
@@ -370,7 +374,7 @@ def _check_shape(config: Object) -> None:
         )
 
 
-def _inconvertible(before: str, which: str, name: str | None = "") -> Refusal:
+def _conversion_error(before: str, which: str, name: str | None = "") -> Refusal:
     """The error of custom kinds, whose converter does not know Scale."""
     return internal(
         f"{before}failed to convert {which} object (/{name}; autoscaling/v1, "
@@ -388,7 +392,7 @@ def _rule(kind: Kind) -> Scale:
     return kind.scale
 
 
-def _shown(kind: Kind, live: Object) -> Object:
+def _read_scale(kind: Kind, live: Object) -> Object:
     """The Scale of an object, for GET."""
     try:
         found = _scale_of(kind, live)

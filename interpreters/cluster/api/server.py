@@ -111,24 +111,24 @@ def answer(
         return cluster, refusal.response, ()
     try:
         plain = request.accept == JSON
-        outcome = (_answered if plain else _negotiated)(cluster, call)
+        outcome = (_answered if plain else _answer_in_form)(cluster, call)
         if outcome[2]:
             check_stored(cluster, outcome[0], outcome[2])
     except Refusal as refusal:
         outcome = cluster, refusal.response, ()
     if call.warnings or call.kind.deprecation:
-        return _warned(call, outcome)
+        return _with_warnings(call, outcome)
     return outcome
 
 
-def _warned(call: Call, outcome: Answer) -> Answer:
+def _with_warnings(call: Call, outcome: Answer) -> Answer:
     """The answer with its warnings, each text once, and limited in number."""
     cluster, response, events = outcome
     texts = dict.fromkeys(filter(None, (call.kind.deprecation, *call.warnings)))
     return cluster, replace(response, warnings=bounded(tuple(texts))), events
 
 
-def _watched_over(cluster: Cluster, call: Call) -> Answer:
+def _answer_checked_call(cluster: Cluster, call: Call) -> Answer:
     """Answer, and refuse what only the body or the result shows to be forbidden.
 
     The state is a value: if a write turns out to be forbidden, its result is dropped.
@@ -143,7 +143,7 @@ def _watched_over(cluster: Cluster, call: Call) -> Answer:
     return outcome
 
 
-def _negotiated(cluster: Cluster, call: Call) -> Answer:
+def _answer_in_form(cluster: Cluster, call: Call) -> Answer:
     """Answer in the form that the Accept header asks for."""
     form = form_of(call.kind, call.request.accept)
     cluster, response, events = _answered(cluster, call)
@@ -160,7 +160,7 @@ def _answered(cluster: Cluster, call: Call) -> Answer:
         check_readable(cluster, call)
     if call.request.user is None or not cluster.rbac:
         return _dispatch(cluster, call)
-    return _watched_over(cluster, call)
+    return _answer_checked_call(cluster, call)
 
 
 def _answer_to_post(cluster: Cluster, call: Call) -> Answer:

@@ -56,7 +56,7 @@ class Subresource(NamedTuple):
     version: str = ""
 
 
-def _present(cluster: Cluster, call: Call) -> Object:
+def _get_object(cluster: Cluster, call: Call) -> Object:
     obj = lookup(cluster, call.kind.resource, call.key)
     if obj is None:
         raise not_found(call.kind.group, call.kind.plural, call.route.name or "")
@@ -86,7 +86,7 @@ def _bind(cluster: Cluster, call: Call) -> Answer:
     if metadata.get("name") != name:
         raise bad_request("name in URL does not match name in Binding object")
     _check_target(target)
-    pod = _present(cluster, call)
+    pod = _get_object(cluster, call)
     node = (pod.get("spec") or {}).get("nodeName")
     why = ""
     if "deletionTimestamp" in pod["metadata"]:
@@ -98,7 +98,7 @@ def _bind(cluster: Cluster, call: Call) -> Answer:
     done = ApiResponse(201, _success(201))
     if call.dry_run:
         return cluster, done, ()
-    bound = _assigned(pod, metadata.get("annotations", {}), target["name"], call.now)
+    bound = _pod_on_node(pod, metadata.get("annotations", {}), target["name"], call.now)
     cluster, events = stored(cluster, call.kind, call.key, bound, pod, call.now)
     return cluster, done, events
 
@@ -134,7 +134,7 @@ def _check_target(target: dict[str, Any]) -> None:
         raise internal(text, bare=True)
 
 
-def _assigned(
+def _pod_on_node(
     pod: Object, annotations: dict[str, str], node: str, now: float
 ) -> Object:
     metadata, status = pod["metadata"], pod.get("status") or {}
@@ -169,7 +169,7 @@ def _finalize(cluster: Cluster, call: Call) -> Answer:
             f"the name of the object ({new['metadata'].get('name', '')}) does not "
             f"match the name on the URL ({name})"
         )
-    old = _present(cluster, call)
+    old = _get_object(cluster, call)
     new = mutated(cluster, call, new, served(kind, old))
     _check_version(call, new, old)
     finalizers = (new.get("spec") or {}).get("finalizers") or []
@@ -191,7 +191,7 @@ def _finalize(cluster: Cluster, call: Call) -> Answer:
     ]
     if faults:
         raise invalid("", "Namespace", name, faults)
-    new = _finalized(new, old, finalizers)
+    new = _namespace_finalized(new, old, finalizers)
     check_write(cluster, call, served(kind, new), served(kind, old))
     if call.dry_run:
         return cluster, ApiResponse(200, served(kind, new)), ()
@@ -207,7 +207,7 @@ def _finalize(cluster: Cluster, call: Call) -> Answer:
 FREE = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
-def _finalized(new: Object, old: Object, finalizers: list[str]) -> Object:
+def _namespace_finalized(new: Object, old: Object, finalizers: list[str]) -> Object:
     metadata = {k: v for k, v in old["metadata"].items() if k not in FREE}
     metadata |= {k: v for k, v in new["metadata"].items() if k in FREE}
     name = metadata["name"]
@@ -225,7 +225,7 @@ def _shown_or_changed(change: Change) -> Callable[[Cluster, Call], Answer]:
 
     def answer(cluster: Cluster, call: Call) -> Answer:
         _check_method(call, "GET", "PUT", "PATCH")
-        old, body = _present(cluster, call), call.request.body
+        old, body = _get_object(cluster, call), call.request.body
         shown = served(call.kind, old)
         if call.request.method == "GET":
             return cluster, ApiResponse(200, shown), ()
@@ -238,7 +238,7 @@ def _shown_or_changed(change: Change) -> Callable[[Cluster, Call], Answer]:
     return answer
 
 
-def _saved(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
+def _store_object(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
     """Store an object, unless this is a dry run, and answer with it."""
     check_write(cluster, call, served(call.kind, new), served(call.kind, old))
     if call.dry_run:
@@ -250,7 +250,7 @@ def _saved(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
 # -------------------------------------------------------- ephemeral containers
 
 
-def _ephemeral(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
+def _add_ephemeral(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
     """Add ephemeral containers to a pod; none can be removed."""
     field = "ephemeralContainers"
     wanted = (new.get("spec") or {}).get(field) or []
@@ -278,7 +278,7 @@ def _ephemeral(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer
     }
     filled = [{**defaults, **each} for each in wanted]
     pod = {**old, "spec": {**old.get("spec", {}), field: filled}}
-    return _saved(cluster, call, old, pod)
+    return _store_object(cluster, call, old, pod)
 
 
 # -------------------------------------------------------------------- approval
@@ -300,7 +300,7 @@ def _approve(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
     result = {**old, "status": status}
     if same(result, old):
         return cluster, ApiResponse(200, served(kind, result)), ()
-    return _saved(cluster, call, old, result)
+    return _store_object(cluster, call, old, result)
 
 
 def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
@@ -316,7 +316,7 @@ NO_CONTAINERS = "the simulated cluster runs no containers: there is nothing to {
 def _stream(cluster: Cluster, call: Call) -> Answer:
     """Refuse exec, attach and port-forward: there are no processes."""
     _check_method(call, "GET", "POST")
-    pod = _present(cluster, call)
+    pod = _get_object(cluster, call)
     what = call.route.subresource or ""
     if what != "portforward":
         container_of(pod, call.query.get("container", ""))
@@ -328,15 +328,15 @@ def _stream(cluster: Cluster, call: Call) -> Answer:
 
 def _proxy(cluster: Cluster, call: Call) -> Answer:
     """Refuse to proxy to pods, services and nodes: nothing listens there."""
-    obj = lookup(cluster, call.kind.resource, _proxied(call))
+    obj = lookup(cluster, call.kind.resource, _proxied_key(call))
     if obj is None:
-        raise not_found("", call.kind.plural, _proxied(call)[1])
+        raise not_found("", call.kind.plural, _proxied_key(call)[1])
     if call.kind.resource == PODS and not (obj.get("status") or {}).get("podIP"):
         raise bad_request("address not allowed")
     raise failure(503, "ServiceUnavailable", NO_CONTAINERS.format("proxy to"))
 
 
-def _proxied(call: Call) -> tuple[str, str]:
+def _proxied_key(call: Call) -> tuple[str, str]:
     """The parts of a proxied name, such as https:name:443."""
     namespace, name = call.key
     parts = name.split(":")
@@ -356,7 +356,7 @@ SUBRESOURCES: dict[tuple[Resource, str], Subresource] = {
     (PODS, "attach"): Subresource("PodAttachOptions", STREAM, _stream),
     (PODS, "binding"): Subresource("Binding", ("create",), _bind),
     (PODS, "ephemeralcontainers"): Subresource(
-        "Pod", CHANGED, _shown_or_changed(_ephemeral)
+        "Pod", CHANGED, _shown_or_changed(_add_ephemeral)
     ),
     (PODS, "eviction"): Subresource(
         "Eviction", ("create",), answer_eviction, "policy", "v1"

@@ -131,7 +131,7 @@ def backlog(
         return refusal.response
 
 
-def _call(cluster: Cluster, request: ApiRequest, now: float) -> Call:
+def _call_of_request(cluster: Cluster, request: ApiRequest, now: float) -> Call:
     path = _address(request.path).path
     addressed = request if path == request.path else replace(request, path=path)
     call = call_of(cluster.registry, addressed, now)
@@ -145,7 +145,7 @@ def _call(cluster: Cluster, request: ApiRequest, now: float) -> Call:
 def _backlog(
     cluster: Cluster, request: ApiRequest, now: float
 ) -> ApiResponse | tuple[StoredEvent, ...]:
-    call = _call(cluster, request, now)
+    call = _call_of_request(cluster, request, now)
     form = form_of(call.kind, request.accept, is_watch=True)
     if call.route.name is not None and not _address(request.path).always:
         return shaped(call, form, get(cluster, call))
@@ -156,7 +156,7 @@ def _backlog(
     if number is None:
         raise internal(unparsed_version(version), bare=True)
     try:
-        found = _opened(cluster, call, selection, number)
+        found = _first_events(cluster, call, selection, number)
     except Refusal as refusal:
         body = refusal.response.body
         found = [StoredEvent("ERROR", call.kind.resource, None, body, cluster.version)]
@@ -179,7 +179,7 @@ def _check_name(call: Call) -> None:
         raise bad_request("fieldSelector metadata.name doesn't match requested name")
 
 
-def _opened(
+def _first_events(
     cluster: Cluster, call: Call, selection: Selection, version: int
 ) -> list[StoredEvent]:
     """The first events of a stream; a `Refusal` becomes its only event."""
@@ -191,7 +191,9 @@ def _opened(
         raise too_large(version, cluster.version)
     if version == 0 or wants_state:
         found = (
-            [] if initial is not None and not wants_state else _present(cluster, call)
+            []
+            if initial is not None and not wants_state
+            else _present_as_events(cluster, call)
         )
         if wants_state and _allows_bookmarks(call.query):
             found.append(_bookmark(cluster, call, {INITIAL_EVENTS_END: "true"}))
@@ -203,11 +205,11 @@ def _opened(
     view = _view(call.request.path, call.request.query)
     assert view is not None  # it has been checked
     view = view._replace(selection=selection, name=call.route.name, since=0)
-    seen = (_seen(view, event, cluster.registry) for event in missed)
+    seen = (_event_in_view(view, event, cluster.registry) for event in missed)
     return [event for event in seen if event is not None]
 
 
-def _present(cluster: Cluster, call: Call) -> list[StoredEvent]:
+def _present_as_events(cluster: Cluster, call: Call) -> list[StoredEvent]:
     return [
         StoredEvent(
             "ADDED",
@@ -240,7 +242,7 @@ def bookmark(
     if not _allows_bookmarks(_options(request)):
         return None
     try:
-        call = _call(cluster, request, now)
+        call = _call_of_request(cluster, request, now)
         form = form_of(call.kind, request.accept, is_watch=True)
         event = _bookmark(cluster, call, {})
         return presented_event(call, form, event, headed=False)
@@ -275,7 +277,7 @@ def is_served(
 
 def _kind(cluster: Cluster, request: ApiRequest) -> Kind | None:
     try:
-        return _call(cluster, request, 0.0).kind
+        return _call_of_request(cluster, request, 0.0).kind
     except Refusal:
         return None
 
@@ -325,7 +327,7 @@ def seen_by(
     moves it out is a deletion.
     """
     view = _view(request.path, request.query)
-    return None if view is None else _seen(view, event, registry)
+    return None if view is None else _event_in_view(view, event, registry)
 
 
 def selects(request: ApiRequest, event: StoredEvent, registry: Registry) -> bool:
@@ -349,14 +351,16 @@ def presented(
     if request.accept == JSON:
         return event
     try:
-        call = _call(cluster, request, now)
+        call = _call_of_request(cluster, request, now)
         form = form_of(call.kind, request.accept, is_watch=True)
         return presented_event(call, form, event, headed=headed)
     except Refusal:
         return None  # the kind is gone
 
 
-def _seen(view: View, event: StoredEvent, registry: Registry) -> StoredEvent | None:
+def _event_in_view(
+    view: View, event: StoredEvent, registry: Registry
+) -> StoredEvent | None:
     resource, path, namespace, name, selection, since = view
     if event.resource != resource:
         return None
@@ -375,7 +379,7 @@ def _seen(view: View, event: StoredEvent, registry: Registry) -> StoredEvent | N
         kind = "DELETED" if not is_in else "MODIFIED" if was_in else "ADDED"
         if not is_in and event.previous is not None:
             # The object is shown as it was last selected, at the version of the change.
-            obj = _at_version(event.previous, event.version)
+            obj = _with_version(event.previous, event.version)
     asked = registry.by_path.get(path)
     obj = obj if asked is None else served(asked, obj)
     if kind == event.type and obj is event.object:
@@ -383,5 +387,5 @@ def _seen(view: View, event: StoredEvent, registry: Registry) -> StoredEvent | N
     return replace(event, type=kind, object=obj)
 
 
-def _at_version(obj: Object, version: int) -> Object:
+def _with_version(obj: Object, version: int) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(version)}}

@@ -94,7 +94,7 @@ def update(cluster: Cluster, call: Call) -> Answer:
     """PUT on an object or one of its subresources."""
     kind = call.kind
     if not call.route.name:
-        raise _unnamed(kind)
+        raise _missing_name_error(kind)
     check_options(call, "UpdateOptions")
     body = call.request.body
     new = decoded(kind, body)
@@ -116,7 +116,7 @@ def update(cluster: Cluster, call: Call) -> Answer:
     return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
 
 
-def _unnamed(kind: Kind) -> Exception:
+def _missing_name_error(kind: Kind) -> Exception:
     return bad_request("name must be provided") if kind.custom else method_not_allowed()
 
 
@@ -124,7 +124,7 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     """PATCH on an object or one of its subresources."""
     kind, name = call.kind, call.route.name
     if not name:
-        raise _unnamed(kind)
+        raise _missing_name_error(kind)
     if is_apply(call):
         return _apply(cluster, call)
     apply_patch = patched(kind, call.request)
@@ -149,10 +149,10 @@ def _decoded_result(kind: Kind, body: Any, live: Object) -> Object:
     except Refusal as refusal:
         if refusal.response.status != 400:
             raise
-        raise _unfit(kind, body, refusal.response.body["message"]) from None
+        raise _undecodable_body(kind, body, refusal.response.body["message"]) from None
 
 
-def _unfit(kind: Kind, body: Any, message: str) -> Refusal:
+def _undecodable_body(kind: Kind, body: Any, message: str) -> Refusal:
     text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS).decode()
     _, found, why = message.partition("json: ")
     if found:
@@ -193,13 +193,13 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
     live = None if old is None else served(kind, old)
     result = applied(applying, live, config)
     nulls = _null_faults(call, result)
-    new = _converted(kind, result)
+    new = _decode_result(kind, result)
     entries = (result.get("metadata") or {}).get("managedFields", ())
     check_identity(call, new)
     if old is not None:
         # An apply without changes adds no defaults of this version.
         is_same = live is not None and not changes(live, result)
-        track = _keeping(entries)
+        track = _keep_entries(entries)
         old = plain(cluster, kind, call.key) or old
         return replaced(cluster, call, new, old, track, nulls, filled=is_same)
     uid = new["metadata"].get("uid")
@@ -210,7 +210,7 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
         )
         raise conflict(kind.group, kind.plural, call.route.name or "", why)
     new["metadata"].pop("resourceVersion", None)
-    return created(cluster, call, new, _keeping(entries), nulls)
+    return created(cluster, call, new, _keep_entries(entries), nulls)
 
 
 def _null_faults(call: Call, result: Object) -> list[Fault]:
@@ -226,7 +226,7 @@ def _null_faults(call: Call, result: Object) -> list[Fault]:
     return [*map(in_status, null_faults(status, result["status"]))]
 
 
-def _converted(kind: Kind, result: Object) -> Object:
+def _decode_result(kind: Kind, result: Object) -> Object:
     """The result of an apply as an object; 500 if it does not fit its type."""
     try:
         return decoded(kind, result)
@@ -242,7 +242,7 @@ def _converted(kind: Kind, result: Object) -> Object:
         ) from None
 
 
-def _keeping(entries: list[Entry]) -> Track:
+def _keep_entries(entries: list[Entry]) -> Track:
     """A function that sets the managed fields which an apply has computed."""
     return lambda new: with_entries(new, entries)
 
@@ -331,11 +331,11 @@ def replaced(
         # Stored objects are filled already, by the schema of their own version.
         new = kind.schema.filled(new, old if kind.storage else None)
     # Changes are attributed before webhooks and the strategy make further changes.
-    new = track(new if kind.custom else _filled(kind, new))
-    new = _readmitted(call, admission, new, served(kind, old))
+    new = track(new if kind.custom else _with_defaults(kind, new))
+    new = _mutate_again(call, admission, new, served(kind, old))
     _check_version(kind, new, old)
-    asked = _prepared(call, new, old, cluster.variant)
-    new = _untimed(to_storage(kind, asked), old)
+    asked = _prepare_update(call, new, old, cluster.variant)
+    new = _without_time_changes(to_storage(kind, asked), old)
     if call.route.subresource == "status":
         found = _status_faults(call, new, old, known)
     else:
@@ -363,7 +363,9 @@ def replaced(
     return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
-def _readmitted(call: Call, admission: Admission, new: Object, live: Object) -> Object:
+def _mutate_again(
+    call: Call, admission: Admission, new: Object, live: Object
+) -> Object:
     """The new object after mutating webhooks, which see it before it is compared."""
     changed = admission.mutated(new, live)
     if changed is not new:
@@ -371,17 +373,17 @@ def _readmitted(call: Call, admission: Admission, new: Object, live: Object) -> 
     return changed
 
 
-def _prepared(call: Call, new: Object, old: Object, variant: int) -> Object:
+def _prepare_update(call: Call, new: Object, old: Object, variant: int) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
     live = served(kind, old)
     if call.route.subresource == "status":
         new = _status_only(kind, new, live)
     elif kind.status:
-        new = _status_kept(new, live)
+        new = _with_old_status(new, live)
     if kind.resource == SIGNING:
         new = unchanged(new, old)
-    new = {**new, "metadata": _carried(new["metadata"], old["metadata"])}
+    new = {**new, "metadata": _carry_metadata(new["metadata"], old["metadata"])}
     if not kind.custom and not call.route.subresource:
         stays = kept(kind, to_storage(kind, new), old)
         new = served(kind, allocated(kind, stays, variant))
@@ -394,12 +396,12 @@ def _prepared(call: Call, new: Object, old: Object, variant: int) -> Object:
     return new
 
 
-def _filled(kind: Kind, new: Object) -> Object:
+def _with_defaults(kind: Kind, new: Object) -> Object:
     """A built-in object with its defaults, in the version of the request."""
     return served(kind, defaulted(kind, to_storage(kind, new)))
 
 
-def _untimed(new: Object, old: Object) -> Object:
+def _without_time_changes(new: Object, old: Object) -> Object:
     """The new object; with the old entries if only their times would change.
 
     A write that would only change the time of managed fields changes nothing
@@ -411,13 +413,13 @@ def _untimed(new: Object, old: Object) -> Object:
         return new
     if [each.get("time") for each in after] == [each.get("time") for each in before]:
         return new
-    if [*map(_timeless, after)] != [*map(_timeless, before)]:
+    if [*map(_without_time, after)] != [*map(_without_time, before)]:
         return new
     calm = with_entries(new, before)
     return calm if same(calm, old) else new
 
 
-def _timeless(entry: Entry) -> Entry:
+def _without_time(entry: Entry) -> Entry:
     return {**entry, "time": ""}
 
 
@@ -447,7 +449,7 @@ def _status_only(kind: Kind, new: Object, old: Object) -> Object:
     return {**result, "metadata": metadata}
 
 
-def _status_kept(new: Object, old: Object) -> Object:
+def _with_old_status(new: Object, old: Object) -> Object:
     """Keep the old status: if `/status` exists, only that endpoint writes it."""
     if new.get("status") is old.get("status"):
         return new
@@ -459,7 +461,7 @@ def _status_kept(new: Object, old: Object) -> Object:
     return result
 
 
-def _carried(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
+def _carry_metadata(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     """New metadata with the server's fields from the old."""
     metadata = {
         **new,

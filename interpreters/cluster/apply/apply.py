@@ -125,7 +125,7 @@ def applied(applying: Applying, live: Object | None, config: Object) -> Object:
     """
     _check(applying, config)
     try:
-        result = _negotiated(applying, live, config)
+        result = _apply_for_kubectl(applying, live, config)
     except Conflicting as met:
         raise conflicting(met.conflicts) from None
     except Inconvertible as fault:
@@ -151,7 +151,7 @@ def _check_live(applying: Applying, live: Object) -> None:
     """Refuse a live object that does not fit the present type."""
     if is_typable(applying.kind, live):
         return
-    faults = shape_faults(_bare(live), applying.shape, repeats=True)
+    faults = shape_faults(_without_managers(live), applying.shape, repeats=True)
     where, text = _place_text(live), fault_text(faults)
     if live["metadata"].get("managedFields"):
         why = f"failed to create typed live object ({where}): {text}"
@@ -210,10 +210,12 @@ def _place_text(obj: Object) -> str:
 # -------------------------------------------------------------------- merging
 
 
-def _negotiated(applying: Applying, live: Object | None, config: Object) -> Object:
+def _apply_for_kubectl(
+    applying: Applying, live: Object | None, config: Object
+) -> Object:
     """Apply; kubectl overrides fields that client-side `kubectl apply` has written."""
     try:
-        return _merged(applying, live, config)
+        return _merge_config(applying, live, config)
     except Conflicting as conflicting:
         if applying.writer.manager != "kubectl" or live is None:
             raise
@@ -223,10 +225,10 @@ def _negotiated(applying: Applying, live: Object | None, config: Object) -> Obje
         rest = [one for one in conflicting.conflicts if not has(mine, one[1])]
         if rest:
             raise Conflicting(rest) from None
-        return _merged(replace(applying, force=True), live, config)
+        return _merge_config(replace(applying, force=True), live, config)
 
 
-def _merged(applying: Applying, live: Object | None, config: Object) -> Object:
+def _merge_config(applying: Applying, live: Object | None, config: Object) -> Object:
     kind, writer = applying.kind, applying.writer
     if live is not None:
         _check_live(applying, live)
@@ -238,11 +240,11 @@ def _merged(applying: Applying, live: Object | None, config: Object) -> Object:
     new: Object = merged(base, config, applying.shape)
     if last is not None:
         managed = [*others, entry_of(applying.who, kind.api_version, fields, None)]
-        new = _pruned(applying, new, managed, last) or {}
+        new = _prune_dropped_fields(applying, new, managed, last) or {}
     kept = _kept(applying, base, new, others)
     mine = stripped(fields)
     time = last.get("time") if last is not None else None
-    if live is None or not equal(_bare(base), _bare(new)):
+    if live is None or not equal(_without_managers(base), _without_managers(new)):
         time = timestamp(writer.now)
     if mine:
         kept.append(entry_of(applying.who, kind.api_version, mine, time))
@@ -251,10 +253,10 @@ def _merged(applying: Applying, live: Object | None, config: Object) -> Object:
 
 def changes(live: Object, result: Object) -> bool:
     """Whether an apply has changed the object, apart from managed fields."""
-    return not equal(_bare(live), _bare(result))
+    return not equal(_without_managers(live), _without_managers(result))
 
 
-def _bare(obj: Object) -> Object:
+def _without_managers(obj: Object) -> Object:
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return obj
@@ -300,7 +302,7 @@ def _kept(
 # ------------------------------------------------------- fields no longer applied
 
 
-def _pruned(
+def _prune_dropped_fields(
     applying: Applying, obj: Object, managed: Sequence[Entry], last: Entry
 ) -> Any:
     """Remove the fields that the applier has dropped and no other manager has."""

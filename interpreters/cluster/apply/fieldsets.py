@@ -97,10 +97,10 @@ def difference(one: Tree, other: Tree) -> Tree:
     """
     if not one or not other:
         return one
-    return _left(one, other) or EMPTY
+    return _subtract_node(one, other) or EMPTY
 
 
-def _left(mine: Tree, node: Tree) -> Tree | None:
+def _subtract_node(mine: Tree, node: Tree) -> Tree | None:
     """A node without the members of another; None if nothing is left."""
     if not mine:
         return None if is_member(node) else mine
@@ -115,7 +115,7 @@ def _left(mine: Tree, node: Tree) -> Tree | None:
         ours = mine.get(key)
         if ours is None:
             continue
-        new = None if key == "." else _left(ours, theirs)
+        new = None if key == "." else _subtract_node(ours, theirs)
         if new is ours:
             continue
         if result is None:
@@ -124,10 +124,10 @@ def _left(mine: Tree, node: Tree) -> Tree | None:
             del result[key]
         else:
             result[key] = new
-    return mine if result is None else _closed(result)
+    return mine if result is None else _normalized_node(result)
 
 
-def _closed(node: Tree) -> Tree | None:
+def _normalized_node(node: Tree) -> Tree | None:
     """A node from which members were removed, in its written form."""
     if len(node) == 1 and "." in node:
         return MEMBER
@@ -150,7 +150,7 @@ def pruned(one: Tree, other: Tree) -> Tree:
             continue
         if result is None:
             result = dict(one)
-        new = _closed(new) if new else None
+        new = _normalized_node(new) if new else None
         if new is None:
             del result[key]
         else:
@@ -168,13 +168,13 @@ def intersection(one: Tree, other: Tree) -> Tree:
     for key, ours in one.items():
         theirs = other.get(key)
         if theirs is not None and key != ".":
-            common = _common(ours, theirs)
+            common = _common_node(ours, theirs)
             if common is not None:
                 result[key] = common
     return result
 
 
-def _common(ours: Tree, theirs: Tree) -> Tree | None:
+def _common_node(ours: Tree, theirs: Tree) -> Tree | None:
     if ours is theirs:
         return ours
     children = intersection(ours, theirs)
@@ -202,7 +202,7 @@ def named(tree: Tree, shape: Shape | None) -> Tree:
     """
     result = {}
     for key, node in tree.items():
-        below = _below(shape, key)
+        below = _shape_below(shape, key)
         if node and key != ".":
             node = named(node, below)
             is_field = shape is not None and key[:2] == "f:" and key[2:] in shape.fields
@@ -212,7 +212,7 @@ def named(tree: Tree, shape: Shape | None) -> Tree:
     return result
 
 
-def _below(shape: Shape | None, key: str) -> Shape | None:
+def _shape_below(shape: Shape | None, key: str) -> Shape | None:
     if shape is None:
         return None
     if key[:2] == "f:":
@@ -307,13 +307,13 @@ def element_text(key: str) -> str:
         return f".{rest}"
     if kind == "k:":
         fields = sorted(orjson.loads(rest).items())
-        return f"[{','.join(f'{name}={_shown(value)}' for name, value in fields)}]"
+        return f"[{','.join(f'{name}={_value_text(value)}' for name, value in fields)}]"
     if kind == "v:":
-        return f"[={_shown(orjson.loads(rest))}]"
+        return f"[={_value_text(orjson.loads(rest))}]"
     return f"[{rest}]"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else orjson.dumps(value).decode()
 
 
@@ -325,11 +325,11 @@ def interned(tree: Tree) -> Tree:
 
     Thousands of similar objects have the same few sets.
     """
-    return _interned(orjson.dumps(tree, option=orjson.OPT_SORT_KEYS))
+    return _cached_tree(orjson.dumps(tree, option=orjson.OPT_SORT_KEYS))
 
 
 @lru_cache(maxsize=4096)
-def _interned(text: bytes) -> Tree:
+def _cached_tree(text: bytes) -> Tree:
     tree: Tree = orjson.loads(text)
     return tree
 
@@ -343,10 +343,10 @@ def canonical(raw: Any) -> Tree:
     >>> canonical({"f:a": {".": {}}, "x:b": {}})
     {'f:a': {}}
     """
-    return {key: node for key, node in _canonical(raw).items() if key != "."}
+    return {key: node for key, node in _canonical_tree(raw).items() if key != "."}
 
 
-def _canonical(raw: Any) -> Tree:
+def _canonical_tree(raw: Any) -> Tree:
     if not isinstance(raw, dict):
         raise ValueError("not a set of fields")
     result: Tree = {}
@@ -358,7 +358,7 @@ def _canonical(raw: Any) -> Tree:
             raise ValueError(f"missing colon: {key}")
         if key[:2] not in KINDS:
             continue  # perhaps a later version knows it
-        result[_canonical_key(key)] = _canonical(below)
+        result[_canonical_key(key)] = _canonical_tree(below)
     return MEMBER if set(result) == {"."} else result
 
 

@@ -229,7 +229,7 @@ def versioned(kind: Kind, obj: Object, other: Kind, what: str) -> Object:
         return served(other, to_storage(kind, obj))
     found = renamed(other, obj)
     # Nothing is pruned on the way: a field that the other version lacks has no type.
-    why = next(shape_faults(_bare(found), shape_of(other)), None)
+    why = next(shape_faults(_without_managers(found), shape_of(other)), None)
     if why is not None:
         raise Inconvertible(f"{what}: {why}")
     return found
@@ -257,7 +257,7 @@ def compared_objects(
 ) -> Comparison:
     """The difference of two objects in the fields that can be managed."""
     if old.get("metadata") is not new.get("metadata"):
-        old, new = _bare(old), _bare(new)
+        old, new = _without_managers(old), _without_managers(new)
     changed, removed = compared(old, new, shape_of(kind))
     ignored = resets(kind, subresource)
     return Comparison(
@@ -265,7 +265,7 @@ def compared_objects(
     )
 
 
-def _bare(obj: Object) -> Object:
+def _without_managers(obj: Object) -> Object:
     """The object without managedFields, which are not managed themselves."""
     metadata = obj.get("metadata")
     if not metadata or "managedFields" not in metadata:
@@ -322,7 +322,7 @@ def is_typable(kind: Kind, obj: Object) -> bool:
         below = shape.of(name)
         if below is not None and not fits(value, below):
             return False
-        _kept_in(known, value)
+        _remember_value(known, value)
     return True
 
 
@@ -353,7 +353,7 @@ def after_update(
     """The entries after a writer changed `old` to `new` (Updater.Update)."""
     entries = under_schema(registry, kind, entries)
     differs = compared_objects(kind, old, new, writer.subresource)
-    found = _always(differs)
+    found = _same_for_all(differs)
     if any(entry["apiVersion"] != kind.api_version for entry in entries):
         found = comparison_in(registry, kind, old, new, writer.subresource)
     elif differs.is_same:
@@ -368,22 +368,22 @@ def after_update(
         if is_mine and differs.changed:
             mine = entry
             continue
-        kept = None if other is None else _lost(entry, other)
+        kept = None if other is None else _entry_after_loss(entry, other)
         if kept is not None:
             result.append(kept)
     if differs.changed:
-        result.append(_gained(mine, who, differs, writer))
-    if len(result) == len(entries) and all(map(_is, result, entries)):
+        result.append(_entry_after_change(mine, who, differs, writer))
+    if len(result) == len(entries) and all(map(_is_same_entry, result, entries)):
         return entries
     # Entries that follow from entries under a schema are under it, too.
-    return _kept_in(kind.memo["entries"], ordered(_capped(result)))
+    return _remember_value(kind.memo["entries"], ordered(_merge_oldest_updates(result)))
 
 
-def _always(differs: Comparison) -> Callable[[str], Comparison | None]:
+def _same_for_all(differs: Comparison) -> Callable[[str], Comparison | None]:
     return lambda api_version: differs
 
 
-def _is(one: Entry, other: Entry) -> bool:
+def _is_same_entry(one: Entry, other: Entry) -> bool:
     return one is other
 
 
@@ -396,7 +396,7 @@ MOST_FITTING = 512
 T = TypeVar("T")
 
 
-def _kept_in(known: dict[int, T], value: T) -> T:
+def _remember_value(known: dict[int, T], value: T) -> T:
     """The value, which is recognized by its identity from now on.
 
     A kept value cannot be mistaken for another one, because its identity is not reused.
@@ -413,8 +413,10 @@ def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
     if known.get(identity_of(entries)) is entries:
         return entries
     once = each_once(entries)
-    result = [_under_schema(registry, kind, entry) for entry in once]
-    return _kept_in(known, once if all(map(_is, result, once)) else result)
+    result = [_reconcile_entry(registry, kind, entry) for entry in once]
+    return _remember_value(
+        known, once if all(map(_is_same_entry, result, once)) else result
+    )
 
 
 def each_once(entries: Entries) -> Entries:
@@ -426,7 +428,7 @@ def each_once(entries: Entries) -> Entries:
     return entries if len(last) == len(entries) else [*last.values()]
 
 
-def _under_schema(registry: Registry, kind: Kind, entry: Entry) -> Entry:
+def _reconcile_entry(registry: Registry, kind: Kind, entry: Entry) -> Entry:
     known = kind_in(registry, kind, entry["apiVersion"])
     if known is None:
         return entry
@@ -435,11 +437,11 @@ def _under_schema(registry: Registry, kind: Kind, entry: Entry) -> Entry:
     if fitting.get(identity_of(fields)) is fields:
         return entry
     new = reconciled(fields, shape_of(known))
-    _kept_in(fitting, new if new is fields else interned(new))
+    _remember_value(fitting, new if new is fields else interned(new))
     return entry if new is fields else {**entry, "fieldsV1": new}
 
 
-def _lost(entry: Entry, differs: Comparison) -> Entry | None:
+def _entry_after_loss(entry: Entry, differs: Comparison) -> Entry | None:
     """An entry without the fields that its manager has lost."""
     fields = entry["fieldsV1"]
     left = difference(difference(fields, differs.changed), differs.removed)
@@ -451,7 +453,7 @@ def entry_with(entry: Entry, fields: Tree) -> Entry | None:
     return {**entry, "fieldsV1": interned(fields)} if fields else None
 
 
-def _gained(
+def _entry_after_change(
     mine: Entry | None, who: Identity, differs: Comparison, writer: Writer
 ) -> Entry:
     """The writer's entry after it has changed fields."""
@@ -472,7 +474,7 @@ MOST_UPDATERS = 10
 ANCIENT = "ancient-changes"
 
 
-def _capped(entries: list[Entry]) -> list[Entry]:
+def _merge_oldest_updates(entries: list[Entry]) -> list[Entry]:
     """The entries; the oldest updates of a version are merged if there are too many."""
     updates = [entry for entry in entries if entry["operation"] == "Update"]
     excess = len(updates) - MOST_UPDATERS

@@ -41,11 +41,11 @@ def patched(kind: Kind, request: ApiRequest) -> Patcher:
     """The function that applies a request's patch to an object of the kind."""
     match request.content_type.partition(";")[0].strip():
         case "application/merge-patch+json":
-            return _lazily(_merging, request.body)
+            return _decode_when_applied(_merge_patcher, request.body)
         case "application/json-patch+json":
-            return _lazily(_operating, request.body)
+            return _decode_when_applied(_json_patcher, request.body)
         case "application/strategic-merge-patch+json" if not kind.custom:
-            return _lazily(_strategic, request.body)
+            return _decode_when_applied(_strategic_patcher, request.body)
         case "application/apply-patch+yaml":
             raise failure(
                 415,
@@ -62,12 +62,12 @@ def patched(kind: Kind, request: ApiRequest) -> Patcher:
             )
 
 
-def _lazily(how: Callable[[Any], Patcher], body: Any) -> Patcher:
+def _decode_when_applied(how: Callable[[Any], Patcher], body: Any) -> Patcher:
     """Decode a patch only when it is applied to an object."""
     return lambda obj: how(body)(obj)
 
 
-def _undecodable(
+def _undecodable_patch(
     body: Any, wanted: str, where: str = "error decoding patch: "
 ) -> Refusal:
     return bad_request(
@@ -75,15 +75,15 @@ def _undecodable(
     )
 
 
-def _merging(body: Any) -> Patcher:
+def _merge_patcher(body: Any) -> Patcher:
     if not isinstance(body, dict):
-        raise _undecodable(body, "map[string]interface {}")
+        raise _undecodable_patch(body, "map[string]interface {}")
     return lambda obj: merge_patched(obj, body)
 
 
-def _strategic(body: Any) -> Patcher:
+def _strategic_patcher(body: Any) -> Patcher:
     if not isinstance(body, dict):
-        raise _undecodable(body, "map[string]interface {}", "")
+        raise _undecodable_patch(body, "map[string]interface {}", "")
     return lambda obj: strategically_merged(obj, body)
 
 
@@ -97,12 +97,12 @@ MOST_OPERATIONS = 10_000
 MOST_COPIED = 3 * 1024 * 1024
 
 
-def _operating(body: Any) -> Patcher:
+def _json_patcher(body: Any) -> Patcher:
     if not isinstance(body, list):
-        raise _undecodable(body, "[]handlers.jsonPatchOp")
+        raise _undecodable_patch(body, "[]handlers.jsonPatchOp")
     for operation in body:
         if not isinstance(operation, dict):
-            raise _undecodable(operation, "handlers.jsonPatchOp")
+            raise _undecodable_patch(operation, "handlers.jsonPatchOp")
         if wrong := unreadable(operation):
             shown = orjson.dumps(operation, option=orjson.OPT_SORT_KEYS).decode()
             raise bad_request(f"invalid operation {shown}: {wrong}")
@@ -113,7 +113,7 @@ def _operating(body: Any) -> Patcher:
             "Request entity too large: The allowed maximum operations in a JSON patch "
             f"is {MOST_OPERATIONS}, got {len(body)}",
         )
-    return lambda obj: _operated(obj, body)
+    return lambda obj: _apply_operations(obj, body)
 
 
 def unreadable(operation: dict[str, Any]) -> str:
@@ -136,7 +136,7 @@ def unreadable(operation: dict[str, Any]) -> str:
     return f"failed to decode {wrong}: missing value"
 
 
-def _operated(obj: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
+def _apply_operations(obj: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
     try:
         # The library changes its input, so it gets a copy by way of JSON, which is
         # several times faster than the library's own deep copy.
@@ -328,11 +328,11 @@ def strategically_merged(target: Any, patch: Any) -> Any:
         elif isinstance(value, dict) and isinstance(old.get(name), dict):
             result[name] = strategically_merged(old[name], value)
         else:
-            result[name] = _unmatched(value)
-    return _directed(result, old, patch)
+            result[name] = _item_without_match(value)
+    return _apply_directives(result, old, patch)
 
 
-def _unmatched(value: Any) -> Any:
+def _item_without_match(value: Any) -> Any:
     return merge_patched({}, value) if isinstance(value, dict) else value
 
 
@@ -351,7 +351,7 @@ def _check_retained(patch: dict[str, Any]) -> None:
         raise bad_request("invalid patch format of retainKeys")
 
 
-def _directed(
+def _apply_directives(
     result: dict[str, Any], old: dict[str, Any], patch: dict[str, Any]
 ) -> dict[str, Any]:
     """Apply the directives of a strategic patch to `result`, a fresh dict."""
@@ -393,7 +393,7 @@ def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[A
     if order is not None:
         _check_order(patch, order, key)
     old = [item for item in target if _mark(item, key) not in deleted]
-    return _ordered(_united(old, patch, key), old, patch, order, key)
+    return _sort_items(_merge_items(old, patch, key), old, patch, order, key)
 
 
 def _check_keys(patch: list[Any], key: str) -> None:
@@ -473,18 +473,18 @@ def _places(items: list[Any], key: str) -> dict[str | bytes, int]:
     return found
 
 
-def _united(old: list[Any], patch: list[Any], key: str) -> list[Any]:
+def _merge_items(old: list[Any], patch: list[Any], key: str) -> list[Any]:
     result, places = list(old), _places(old, key)
     for item in patch:
         place = places.setdefault(_mark(item, key), len(result))
         if place == len(result):
-            result.append(_unmatched(item))
+            result.append(_item_without_match(item))
         elif key:
             result[place] = strategically_merged(result[place], item)
     return result
 
 
-def _ordered(
+def _sort_items(
     merged: list[Any], old: list[Any], patch: list[Any], order: Any, key: str
 ) -> list[Any]:
     """Sort merged items by the patch (normalizeElementOrder).

@@ -51,7 +51,7 @@ class Shape:
         return self.additional if found is None else found
 
 
-def _deduced() -> tuple[Shape, Shape]:
+def _untyped_shapes() -> tuple[Shape, Shape]:
     """The shape of untyped values: maps are granular, lists are atomic."""
     whole = Shape("untyped", is_map=True, atomic=True, list_type="atomic")
     whole.additional = whole.items = whole
@@ -60,7 +60,7 @@ def _deduced() -> tuple[Shape, Shape]:
     return open_, whole
 
 
-DEDUCED, WHOLE = _deduced()
+DEDUCED, WHOLE = _untyped_shapes()
 
 TEXT: Source = {"type": "string"}
 NUMBER: Source = {"type": "integer"}
@@ -125,20 +125,20 @@ class Reading:
         """The shape of a schema; `open_` if unknown fields are preserved."""
         name = _reference(source)
         if name:
-            found = self._named(name)
-            return _overridden(found, source)
+            found = self._shape_named(name)
+            return _with_map_type(found, source)
         shape = Shape()
         self._fill(shape, source, open_=open_)
         return shape
 
-    def _named(self, name: str) -> Shape:
+    def _shape_named(self, name: str) -> Shape:
         shape = self.named.get(name)
         if shape is None:
             # Registered before it is filled in: a type may contain itself.
             shape = self.named[name] = Shape()
             source = OBJECT_META if name == META_NAME else self.resolve(name)
             if source is None:
-                _become(shape, DEDUCED)
+                _copy_shape(shape, DEDUCED)
             elif name == QUANTITY:
                 shape.scalar = "untyped"
             else:
@@ -163,7 +163,7 @@ class Reading:
             case _ if source.get("properties"):
                 self._fill_map(shape, source, open_=open_)
             case _:
-                _become(shape, DEDUCED)
+                _copy_shape(shape, DEDUCED)
 
     def _fill_list(self, shape: Shape, source: Source, *, open_: bool) -> None:
         items = self.shape(source.get("items") or {}, open_=open_)
@@ -235,7 +235,7 @@ def _is_struct(name: str, part: Source) -> bool:
     return part.get("default") == {} or (name in STRUCTS and bool(_reference(part)))
 
 
-def _become(shape: Shape, other: Shape) -> None:
+def _copy_shape(shape: Shape, other: Shape) -> None:
     for name in Shape.__slots__:
         setattr(shape, name, getattr(other, name))
 
@@ -249,13 +249,13 @@ def _reference(source: Source) -> str:
     return str(reference).rpartition("/")[2] if reference else ""
 
 
-def _overridden(shape: Shape, source: Source) -> Shape:
+def _with_map_type(shape: Shape, source: Source) -> Shape:
     """A named type's shape, with the map type that the reference states."""
     kind = source.get("x-kubernetes-map-type")
     if kind not in ("atomic", "granular"):
         return shape
     copy = Shape()
-    _become(copy, shape)
+    _copy_shape(copy, shape)
     copy.atomic = kind == "atomic"
     return copy
 
@@ -300,7 +300,7 @@ OBJECT_META_SHAPE = shape_of_source(OBJECT_META)
 def _with_metadata(shape: Shape) -> Shape:
     """The shape of an object: its metadata is ObjectMeta, regardless of the schema."""
     copy = Shape()
-    _become(copy, shape)
+    _copy_shape(copy, shape)
     scalar = Shape("string")
     known = {"apiVersion": scalar, "kind": scalar, "metadata": OBJECT_META_SHAPE}
     copy.fields = {**shape.fields, **known}

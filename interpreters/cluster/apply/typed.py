@@ -57,7 +57,7 @@ class Comparison(NamedTuple):
         return not self.changed and not self.removed
 
 
-def _form(value: Any, shape: Shape) -> str:
+def _form_of(value: Any, shape: Shape) -> str:
     """The kind of a value by its shape: map, list, scalar (deduceAtom, handleAtom)."""
     kind = type(value)
     if kind is dict:
@@ -81,7 +81,7 @@ def _list(value: Any) -> list[Any]:
     return value if type(value) is list else []
 
 
-def _below(shape: Shape, name: str) -> Shape:
+def _shape_below(shape: Shape, name: str) -> Shape:
     found = shape.fields.get(name) or shape.additional
     # A field that is not in the schema did not exist when it was stored.
     return DEDUCED if found is None else found
@@ -116,7 +116,7 @@ def key_of(item: Any, shape: Shape) -> str:
     return value_key(item)
 
 
-def _keyed(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
+def _items_by_key(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
     """The items by their keys; stored built-in objects may contain duplicates."""
     result: dict[str, list[Any]] = {}
     for item in items:
@@ -137,7 +137,7 @@ def fields_of(value: Any, shape: Shape) -> Tree:
 
 def _fields(value: Any, shape: Shape) -> tuple[Tree, bool]:
     """The fields below a value, and whether it is one of them itself."""
-    form = _form(value, shape)
+    form = _form_of(value, shape)
     if form == "scalar":
         return EMPTY, True
     if form == "map":
@@ -145,7 +145,7 @@ def _fields(value: Any, shape: Shape) -> tuple[Tree, bool]:
             return EMPTY, True
         result = {}
         for name, item in _map(value).items():
-            below, is_field = _fields(item, _below(shape, name))
+            below, is_field = _fields(item, _shape_below(shape, name))
             is_field = is_field or item is None or item == {}
             if is_field or name not in shape.fields:
                 result[field_key(name)] = {".": MEMBER, **below} if below else MEMBER
@@ -160,7 +160,7 @@ def _fields(value: Any, shape: Shape) -> tuple[Tree, bool]:
 def _item_fields(value: Any, shape: Shape) -> Tree:
     assert shape.items is not None
     result: Tree = {}
-    for key, items in _keyed(_list(value), shape).items():
+    for key, items in _items_by_key(_list(value), shape).items():
         below = _fields(items[0], shape.items)[0] if len(items) == 1 else EMPTY
         result[key] = {".": MEMBER, **below} if below else MEMBER
     return result
@@ -186,7 +186,7 @@ def whole(value: Any, shape: Shape) -> Tree:
             return MEMBER
         assert shape.items is not None
         result = {".": MEMBER}
-        for key, items in _keyed(value, shape).items():
+        for key, items in _items_by_key(value, shape).items():
             one = len(items) == 1
             result[key] = whole(items[0], shape.items) if one else MEMBER
         return result
@@ -213,21 +213,21 @@ def _compared_maps(
     other = [n for n, value in new.items() if old.get(n, ABSENT) is not value]
     for name in other:
         before, value = old.get(name, ABSENT), new[name]
-        below = _below(shape, name)
+        below = _shape_below(shape, name)
         if before is ABSENT and name in shape.present:
-            before = _void(below, value)
+            before = _empty_value(below, value)
         _note(field_key(name), before, value, below, changed, removed)
     if not old.keys() <= new.keys():
         for name in old.keys() - new.keys():
-            before, below = old[name], _below(shape, name)
-            value = _void(below, before) if name in shape.present else ABSENT
+            before, below = old[name], _shape_below(shape, name)
+            value = _empty_value(below, before) if name in shape.present else ABSENT
             _note(field_key(name), before, value, below, changed, removed)
     return changed, removed
 
 
-def _void(shape: Shape, other: Any) -> Any:
+def _empty_value(shape: Shape, other: Any) -> Any:
     """Go's empty value for a field that is always written."""
-    form = _form(other, shape)
+    form = _form_of(other, shape)
     if form == "scalar":
         return ABSENT
     return {} if form == "map" else []
@@ -247,14 +247,16 @@ def _note(
         if old != new:
             changed[key] = MEMBER
     else:
-        other, gone = _differing(old, new, shape)
+        other, gone = _compared_values(old, new, shape)
         if other is not None:
             changed[key] = other
         if gone is not None:
             removed[key] = gone
 
 
-def _differing(old: Any, new: Any, shape: Shape) -> tuple[Tree | None, Tree | None]:
+def _compared_values(
+    old: Any, new: Any, shape: Shape
+) -> tuple[Tree | None, Tree | None]:
     """The changed and the removed part of a field that both have."""
     if type(old) is type(new) is dict and old and shape.is_map and not shape.atomic:
         # A shortcut for the most frequent case.
@@ -263,21 +265,21 @@ def _differing(old: Any, new: Any, shape: Shape) -> tuple[Tree | None, Tree | No
     changed: Tree | None = None
     removed: Tree | None = None
     # If only one of them is a map, they are compared in both forms.
-    for form in dict.fromkeys((_form(old, shape), _form(new, shape))):
+    for form in dict.fromkeys((_form_of(old, shape), _form_of(new, shape))):
         if _is_leaf(old, new, shape, form):
             if not equal(old, new):
-                changed = _joined(changed, MEMBER)
+                changed = _join_nodes(changed, MEMBER)
             continue
         if form == "map":
             other, gone = _compared_maps(_map(old), _map(new), shape)
         else:
             other, gone = _compared_lists(_list(old), _list(new), shape)
-        changed = _joined(changed, other or None)
-        removed = _joined(removed, gone or None)
+        changed = _join_nodes(changed, other or None)
+        removed = _join_nodes(removed, gone or None)
     return changed, removed
 
 
-def _joined(node: Tree | None, more: Tree | None) -> Tree | None:
+def _join_nodes(node: Tree | None, more: Tree | None) -> Tree | None:
     if node is None or more is None:
         return node if more is None else more
     return joined(node, more)
@@ -312,7 +314,7 @@ def _compared_lists(old: list[Any], new: list[Any], shape: Shape) -> tuple[Tree,
     assert shape.items is not None
     changed: Tree = {}
     removed: Tree = {}
-    before, after = _keyed(old, shape), _keyed(new, shape)
+    before, after = _items_by_key(old, shape), _items_by_key(new, shape)
     for key in dict.fromkeys((*before, *after)):
         ours, theirs = before.get(key, []), after.get(key, [])
         if len(ours) <= 1 and len(theirs) <= 1:
@@ -340,7 +342,7 @@ def merged(live: Any, config: Any, shape: Shape) -> Any:
     """The live value, changed by a configuration (TypedValue.Merge)."""
     if live is config:
         return live
-    form = _form(config, shape)
+    form = _form_of(config, shape)
     if _is_leaf(live, config, shape, form):
         return config
     if form == "map":
@@ -350,7 +352,7 @@ def merged(live: Any, config: Any, shape: Shape) -> Any:
             if before is ABSENT:
                 result[name] = value
             else:
-                result[name] = merged(before, value, _below(shape, name))
+                result[name] = merged(before, value, _shape_below(shape, name))
         return result
     return _merged_lists(_list(live), _list(config), shape)
 
@@ -361,7 +363,7 @@ def _merged_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]
     The other items keep their places between the items that both lists have.
     """
     assert shape.items is not None
-    before, after = _keyed(live, shape), _keyed(config, shape)
+    before, after = _items_by_key(live, shape), _items_by_key(config, shape)
     ours, theirs = [key_of(item, shape) for item in live], list(after)
     # The common items that are still to come, in the same order as `theirs`.
     shared = deque(key for key in theirs if key in before)
@@ -403,7 +405,7 @@ def without(value: Any, fields: Tree, shape: Shape) -> Any:
 
     None if nothing is left.
     """
-    form = _form(value, shape)
+    form = _form_of(value, shape)
     if form == "scalar":
         return value
     if form == "map":
@@ -430,7 +432,7 @@ def _without_fields(value: dict[str, Any], fields: Tree, shape: Shape) -> Any:
         if node is None:
             result[name] = item
         elif not is_member(node):
-            result[name] = without(item, node, _below(shape, name))
+            result[name] = without(item, node, _shape_below(shape, name))
     return result or None
 
 
@@ -523,23 +525,23 @@ def shape_faults(
     With `repeats`, items may occur more than once; this is allowed only in stored
     values.
     """
-    form = _form(value, shape)
+    form = _form_of(value, shape)
     if value is None:
         return
     if form == "scalar":
         yield from _scalar_faults(value, shape, place)
     elif form == "map":
         if type(value) is not dict:
-            yield _placed(place, f"expected map, got {_go(value)}")
+            yield _with_place(place, f"expected map, got {_go_struct(value)}")
             return
         for name, item in value.items():
             below = shape.of(name)
             if below is None:
-                yield _placed(f"{place}.{name}", "field not declared in schema")
+                yield _with_place(f"{place}.{name}", "field not declared in schema")
                 return
             yield from shape_faults(item, below, f"{place}.{name}", repeats=repeats)
     elif type(value) is not list:
-        yield _placed(place, f"expected list, got {_go(value)}")
+        yield _with_place(place, f"expected list, got {_go_struct(value)}")
     else:
         yield from _list_faults(value, shape, place, repeats)
 
@@ -555,11 +557,11 @@ def _list_faults(
             try:
                 key = key_of(item, shape)
             except Untypable as fault:
-                yield _placed(place, f"element {index}: {fault}")
+                yield _with_place(place, f"element {index}: {fault}")
                 return
             element = element_text(key)
             if key in seen and not repeats:
-                yield _placed(place, f"duplicate entries for key {element}")
+                yield _with_place(place, f"duplicate entries for key {element}")
             seen.add(key)
         below = place + element
         yield from shape_faults(item, shape.items, below, repeats=repeats)
@@ -570,11 +572,13 @@ def _scalar_faults(value: Any, shape: Shape, place: str) -> Iterator[str]:
     if kind in SCALARS.get(shape.scalar, ALL_SCALARS):
         return
     if shape.scalar == "numeric":
-        yield _placed(place, f"expected numeric (int or float), got {GO_TYPES[kind]}")
+        yield _with_place(
+            place, f"expected numeric (int or float), got {GO_TYPES[kind]}"
+        )
     elif shape.scalar == "string":
-        yield _placed(place, f"expected string, got {_go_syntax(value)}")
+        yield _with_place(place, f"expected string, got {_go_syntax(value)}")
     elif shape.scalar == "boolean":
-        yield _placed(place, f"expected boolean, got {_go(value)}")
+        yield _with_place(place, f"expected boolean, got {_go_struct(value)}")
 
 
 GO_TYPES = {
@@ -587,11 +591,11 @@ GO_TYPES = {
 }
 
 
-def _placed(place: str, why: str) -> str:
+def _with_place(place: str, why: str) -> str:
     return f"{place}: {why}" if place else why
 
 
-def _go(value: Any) -> str:
+def _go_struct(value: Any) -> str:
     return f"&{{{go_text(value)}}}"
 
 

@@ -17,7 +17,9 @@ CERTIFIED = ("c2ltdWxhdGVk", "YW5vdGhlciBvbmU=")
 def serving(cluster: Cluster, task: Task, now: float) -> Turn:
     """serviceaccounts_controller.go: keep `default` in every namespace."""
     body = {"metadata": {"name": "default"}}
-    return _given(cluster, task, now, "ServiceAccount", "serviceaccounts", body)
+    return _create_or_restore(
+        cluster, task, now, "ServiceAccount", "serviceaccounts", body
+    )
 
 
 def publishing(cluster: Cluster, task: Task, now: float) -> Turn:
@@ -33,10 +35,10 @@ def publishing(cluster: Cluster, task: Task, now: float) -> Turn:
         },
         "data": {"ca.crt": CERTIFICATE.format(CERTIFIED[cluster.variant % 2])},
     }
-    return _given(cluster, task, now, "ConfigMap", "configmaps", body)
+    return _create_or_restore(cluster, task, now, "ConfigMap", "configmaps", body)
 
 
-def _given(
+def _create_or_restore(
     cluster: Cluster, task: Task, now: float, kind: str, plural: str, body: Object
 ) -> Turn:
     """Create the object in the namespace, or restore its data."""

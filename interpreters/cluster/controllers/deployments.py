@@ -107,10 +107,10 @@ class Rollout:
         if not self.sets:
             return None
         if self._template is None:  # the spec is the same for the whole turn
-            template = _unhashed(self.spec.get("template") or {})
+            template = _without_hash(self.spec.get("template") or {})
             self._template = without_nulls(template)
         for each in self.sets:
-            template = _unhashed(each["spec"].get("template") or {})
+            template = _without_hash(each["spec"].get("template") or {})
             if same(template, self._template) or same(
                 without_nulls(template), self._template
             ):
@@ -279,7 +279,9 @@ class Rollout:
         # Kubernetes adds up the desired numbers of the sets. If a slow replica set has
         # not removed its pods yet, there may be too many pods for a while. Here such
         # pods count.
-        there = sum(max(_count(each), _told(each, "replicas")) for each in self.sets)
+        there = sum(
+            max(_count(each), _status_number(each, "replicas")) for each in self.sets
+        )
         room = self.replicas + self.surge - there
         if room <= 0:
             return size
@@ -329,7 +331,7 @@ class Rollout:
             return False
         total = sum(map(_count, self.sets))
         least = self.replicas - self.lost
-        starting = _count(new) - _available(new)
+        starting = _count(new) - _available_replicas(new)
         spare = total - least - starting
         if spare <= 0:
             return False
@@ -338,7 +340,10 @@ class Rollout:
         # deleted. Kubernetes trusts the report, and may briefly have fewer pods than
         # allowed. Its replica sets nearly always act first, so such pods do not count
         # here.
-        spare = sum(min(_available(each), _count(each)) for each in self.sets) - least
+        spare = (
+            sum(min(_available_replicas(each), _count(each)) for each in self.sets)
+            - least
+        )
         for each in self.others():
             if spare <= 0:
                 break
@@ -352,7 +357,7 @@ class Rollout:
         """cleanupUnhealthyReplicas: unavailable pods can be removed freely."""
         done = False
         for each in old:
-            less = min(spare, _count(each) - _available(each))
+            less = min(spare, _count(each) - _available_replicas(each))
             if less > 0:
                 spare -= less
                 done = self.resize(each, _count(each) - less) or done
@@ -441,13 +446,15 @@ class Rollout:
     def counts(self) -> dict[str, int]:
         """calculateStatus, the numbers."""
         new = self.current()
-        replicas = sum(_told(each, "replicas") for each in self.sets)
-        available = sum(map(_available, self.sets))
+        replicas = sum(_status_number(each, "replicas") for each in self.sets)
+        available = sum(map(_available_replicas, self.sets))
         asked = sum(map(_count, self.sets))
         return {
             "replicas": replicas,
-            "updatedReplicas": 0 if new is None else _told(new, "replicas"),
-            "readyReplicas": sum(_told(each, "readyReplicas") for each in self.sets),
+            "updatedReplicas": 0 if new is None else _status_number(new, "replicas"),
+            "readyReplicas": sum(
+                _status_number(each, "readyReplicas") for each in self.sets
+            ),
             "availableReplicas": available,
             "unavailableReplicas": max(0, asked - available),
         }
@@ -552,7 +559,7 @@ class Rollout:
             return self.said(
                 conditions, "Progressing", "True", "NewReplicaSetAvailable", text
             )
-        if _gets_on(counts, old):
+        if _is_progressing(counts, old):
             text = f"{name} is progressing."
             since = now
             rest = [each for each in conditions if each["type"] != "Progressing"]
@@ -596,7 +603,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
     return desk.turn()
 
 
-def _gets_on(counts: dict[str, int], old: dict[str, Any]) -> bool:
+def _is_progressing(counts: dict[str, int], old: dict[str, Any]) -> bool:
     """DeploymentProgressing."""
     before = old.get("replicas", 0) - old.get("updatedReplicas", 0)
     return bool(
@@ -607,7 +614,7 @@ def _gets_on(counts: dict[str, int], old: dict[str, Any]) -> bool:
     )
 
 
-def _unhashed(template: dict[str, Any]) -> dict[str, Any]:
+def _without_hash(template: dict[str, Any]) -> dict[str, Any]:
     """A template without its hash.
 
     Templates are compared without nulls, which Go treats as absent: a server writes
@@ -627,13 +634,13 @@ def _count(rs: Object) -> int:
     return found
 
 
-def _told(rs: Object, name: str) -> int:
+def _status_number(rs: Object, name: str) -> int:
     found: int = (rs.get("status") or {}).get(name, 0)
     return found
 
 
-def _available(rs: Object) -> int:
-    return _told(rs, "availableReplicas")
+def _available_replicas(rs: Object) -> int:
+    return _status_number(rs, "availableReplicas")
 
 
 def _number(rs: Object, name: str) -> int | None:
@@ -650,7 +657,7 @@ def _is_saturated(rs: Object, replicas: int) -> bool:
     return (
         _count(rs) == replicas
         and _number(rs, DESIRED) == replicas
-        and _available(rs) == replicas
+        and _available_replicas(rs) == replicas
     )
 
 

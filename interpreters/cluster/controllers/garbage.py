@@ -71,7 +71,7 @@ def _collect(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
     references = metadata.get("ownerReferences", ())
     if not references or "deletionTimestamp" in metadata:
         return cluster, ()
-    solid, dangling, waiting = _classified(cluster, task, references)
+    solid, dangling, waiting = _classify_owners(cluster, task, references)
     if solid:
         if not dangling and not waiting:
             return cluster, ()
@@ -106,7 +106,7 @@ def _policy(cluster: Cluster, obj: Object, waiting: list[Reference]) -> str | No
     return "Background"
 
 
-def _classified(
+def _classify_owners(
     cluster: Cluster, task: Task, references: list[Reference]
 ) -> tuple[list[Reference], list[Reference], list[Reference]]:
     """The owners that exist, that are gone, and that wait for their dependents."""
@@ -155,7 +155,7 @@ def _dependents(cluster: Cluster, obj: Object) -> list[tuple[Resource, Key]]:
     return sorted(cluster.owned.get(obj["metadata"]["uid"], ()))
 
 
-def _foreground(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
+def _delete_foreground(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
     """processDeletingDependentsItem: delete the dependents first, then the owner."""
     if not _is_waiting(obj):
         return cluster, ()
@@ -203,6 +203,6 @@ def _orphan(cluster: Cluster, task: Task, obj: Object, now: float) -> Round:
 
 PARTS: dict[str, Callable[[Cluster, Task, Object, float], Round]] = {
     "garbage": _collect,
-    "foreground": _foreground,
+    "foreground": _delete_foreground,
     "orphan": _orphan,
 }

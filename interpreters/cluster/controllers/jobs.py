@@ -162,7 +162,7 @@ class _Run:
         """Whether the next pod waits after failures: 10 s, 20 s, ... six minutes."""
         if not self.failed:
             return False
-        last = max(_end(pod) for pod in self.failed)
+        last = max(_end_time(pod) for pod in self.failed)
         delay = min(FIRST_DELAY * 2 ** (len(self.failed) - 1), LONGEST_DELAY)
         if last + delay <= self.desk.now:
             return False
@@ -231,7 +231,7 @@ def _index(pod: Object) -> str:
     return found
 
 
-def _end(pod: Object) -> float:
+def _end_time(pod: Object) -> float:
     """The time at which a pod failed, as far as its status shows."""
     times = [
         moment(((each.get("state") or {}).get("terminated") or {}).get("finishedAt"))

@@ -66,7 +66,7 @@ def seconds_of(text: str) -> float | None:
     return float(found[1]) * UNITS[found[2]] if found else None
 
 
-def _wish(pod: Object, name: str, default: float) -> float:
+def _annotation_seconds(pod: Object, name: str, default: float) -> float:
     text = pod["metadata"].get("annotations", {}).get(PREFIX + name)
     if text == "never":
         return inf
@@ -82,7 +82,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
     """Bring one pod, or the node itself, a step further."""
     desk = Desk(cluster, now, "kubelet")
     if task.resource == ("", "nodes"):
-        _registered(desk)
+        _create_node(desk)
         return desk.turn()
     pod = lookup(cluster, task.resource, task.key)
     if pod is None:
@@ -109,12 +109,12 @@ def _act(desk: Desk, pod: Object, task: Task) -> None:
     elif not pod["spec"].get("nodeName"):
         _bind(desk, pod)
     elif phase(pod) == "Pending":
-        _start(desk, pod)
+        _start_pod(desk, pod)
     else:
         _run(desk, pod)
 
 
-def _registered(desk: Desk) -> None:
+def _create_node(desk: Desk) -> None:
     """Create the node of the stub, if it does not exist."""
     name = _node_of(desk.cluster)
     if desk.get(("", "nodes"), ("", name)) is not None:
@@ -138,12 +138,12 @@ def _stop(desk: Desk, pod: Object, task: Task) -> None:
     metadata = pod["metadata"]
     grace = metadata.get("deletionGracePeriodSeconds", 0)
     asked = moment(metadata["deletionTimestamp"]) - grace
-    end = asked + min(grace, _wish(pod, "stop-after", 0.0))
+    end = asked + min(grace, _annotation_seconds(pod, "stop-after", 0.0))
     if end > desk.now:
         desk.remind(end)
     elif _is_serving(pod):
         # Watches show the pod stopped before it is gone.
-        _unready(desk, pod)
+        _end_containers(desk, pod)
     elif not metadata.get("finalizers"):
         kind = desk.kind(pod)
         desk.cluster, events = removed(desk.cluster, kind, task.key)
@@ -162,11 +162,11 @@ def _is_serving(pod: Object) -> bool:
     )
 
 
-def _unready(desk: Desk, pod: Object) -> None:
+def _end_containers(desk: Desk, pod: Object) -> None:
     """Set the containers of a deleted pod to ended; its phase stays."""
     first = pod["status"]["containerStatuses"][0].get("state") or {}
     since = (first.get("running") or {}).get("startedAt") or timestamp(desk.now)
-    code = int(_wish(pod, "exit-code", 0.0))
+    code = int(_annotation_seconds(pod, "exit-code", 0.0))
     status = _ended(pod, code, since, desk.now)
     desk.status(pod, _with_inits_stopped(status, desk.now))
 
@@ -182,7 +182,7 @@ def _condition(type: str, good: bool, now: float, reason: str = "") -> dict[str,
 
 
 def _bind(desk: Desk, pod: Object) -> None:
-    _registered(desk)
+    _create_node(desk)
     name = _node_of(desk.cluster)
     bound = {**pod, "spec": {**pod["spec"], "nodeName": name}}
     status = pod.get("status") or {}
@@ -269,7 +269,7 @@ def _with_inits_stopped(status: dict[str, Any], now: float) -> dict[str, Any]:
     inits = status.get("initContainerStatuses")
     if not inits:
         return status
-    stopped = [_stopped(each, now) for each in inits]
+    stopped = [_stopped_init_status(each, now) for each in inits]
     return {**status, "initContainerStatuses": stopped}
 
 
@@ -281,20 +281,20 @@ def _init_statuses(pod: Object, since: str) -> list[dict[str, Any]]:
             container,
             {"running": {"startedAt": since}}
             if container.get("restartPolicy") == "Always"
-            else {"terminated": _terminated(since, since)},
+            else {"terminated": _terminated_state(since, since)},
             ready=True,
         )
         for container in _containers(pod, "initContainers")
     ]
 
 
-def _stopped(status: dict[str, Any], now: float) -> dict[str, Any]:
+def _stopped_init_status(status: dict[str, Any], now: float) -> dict[str, Any]:
     """The status of an init container when its pod ends."""
     state = status.get("state") or {}
     if "running" not in state:
         return status
     since = state["running"].get("startedAt")
-    ended = _terminated(since, timestamp(now))
+    ended = _terminated_state(since, timestamp(now))
     ended["containerID"] = status.get("containerID", "")
     return {**status, "ready": False, "started": False, "state": {"terminated": ended}}
 
@@ -306,9 +306,11 @@ def _restarts(pod: Object) -> int:
     return 0
 
 
-def _start(desk: Desk, pod: Object) -> None:
+def _start_pod(desk: Desk, pod: Object) -> None:
     bound = condition(pod, "PodScheduled") or {}
-    at = moment(bound.get("lastTransitionTime")) + _wish(pod, "start-after", 0.0)
+    at = moment(bound.get("lastTransitionTime")) + _annotation_seconds(
+        pod, "start-after", 0.0
+    )
     if at > desk.now:
         if at < inf:
             desk.remind(at)
@@ -326,11 +328,11 @@ def _start(desk: Desk, pod: Object) -> None:
     inits = _init_statuses(pod, timestamp(desk.now))
     if inits:
         status["initContainerStatuses"] = inits
-    ready = _wish(pod, "ready-after", 0.0) <= 0
-    _running(desk, pod, status, timestamp(desk.now), ready=ready, restarts=0)
+    ready = _annotation_seconds(pod, "ready-after", 0.0) <= 0
+    _write_running(desk, pod, status, timestamp(desk.now), ready=ready, restarts=0)
 
 
-def _running(
+def _write_running(
     desk: Desk,
     pod: Object,
     status: dict[str, Any],
@@ -363,22 +365,24 @@ def _run(desk: Desk, pod: Object) -> None:
         return
     since = state["running"].get("startedAt")
     policy = pod["spec"].get("restartPolicy", "Always")
-    end = moment(since) + _wish(pod, "run-for", inf if policy == "Always" else 1.0)
+    end = moment(since) + _annotation_seconds(
+        pod, "run-for", inf if policy == "Always" else 1.0
+    )
     if end <= desk.now:
-        _end(desk, pod, policy, since)
+        _end_pod(desk, pod, policy, since)
         return
-    ready_at = moment(since) + _wish(pod, "ready-after", 0.0)
+    ready_at = moment(since) + _annotation_seconds(pod, "ready-after", 0.0)
     is_ready = containers[0].get("ready", False)
     if ready_at <= desk.now and not is_ready:
         restarts = _restarts(pod)
-        _running(desk, pod, status, since, ready=True, restarts=restarts)
+        _write_running(desk, pod, status, since, ready=True, restarts=restarts)
     waits = [at for at in (end, ready_at) if desk.now < at < inf]
     if waits:
         desk.remind(min(waits))
 
 
-def _end(desk: Desk, pod: Object, policy: str, since: str) -> None:
-    code = int(_wish(pod, "exit-code", 0.0))
+def _end_pod(desk: Desk, pod: Object, policy: str, since: str) -> None:
+    code = int(_annotation_seconds(pod, "exit-code", 0.0))
     final = policy == "Never" or (policy == "OnFailure" and not code)
     status = _ended(pod, code, since, desk.now)
     if final:
@@ -387,7 +391,7 @@ def _end(desk: Desk, pod: Object, policy: str, since: str) -> None:
     desk.status(pod, status)
 
 
-def _terminated(since: str, until: str, code: int = 0) -> dict[str, Any]:
+def _terminated_state(since: str, until: str, code: int = 0) -> dict[str, Any]:
     """The state of an instance of a container that has ended."""
     return {
         "exitCode": code,
@@ -399,7 +403,7 @@ def _terminated(since: str, until: str, code: int = 0) -> dict[str, Any]:
 
 def _ended(pod: Object, code: int, since: str, now: float) -> dict[str, Any]:
     """The pod's status when its containers have ended with this code."""
-    ended = _terminated(since, timestamp(now), code)
+    ended = _terminated_state(since, timestamp(now), code)
     status = dict(pod.get("status") or {})
     conditions = status.get("conditions") or []
     reason = "PodFailed" if code else "PodCompleted"
@@ -427,6 +431,6 @@ def _restart(desk: Desk, pod: Object, state: dict[str, Any]) -> None:
     if at > desk.now:
         desk.remind(at)
         return
-    ready = _wish(pod, "ready-after", 0.0) <= 0
+    ready = _annotation_seconds(pod, "ready-after", 0.0) <= 0
     now = timestamp(desk.now)
-    _running(desk, pod, status, now, ready=ready, restarts=restarts + 1)
+    _write_running(desk, pod, status, now, ready=ready, restarts=restarts + 1)

@@ -48,8 +48,8 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
         return Turn(cluster)
     if "kubernetes" not in (obj.get("spec") or {}).get("finalizers", ()):
         return Turn(cluster)
-    cluster, events = _swept(cluster, task.key[1], now)
-    left = _left(cluster, task.key[1])
+    cluster, events = _delete_content(cluster, task.key[1], now)
+    left = _remaining_objects(cluster, task.key[1])
     kind = kind_of(cluster, NAMESPACES, obj)
     ending = {**obj, "status": _status(obj, left, timestamp(now))}
     if left:
@@ -69,7 +69,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
     return Turn(cluster, events)
 
 
-def _swept(cluster: Cluster, name: str, now: float) -> Round:
+def _delete_content(cluster: Cluster, name: str, now: float) -> Round:
     """Delete the content of a namespace."""
     events: tuple[StoredEvent, ...] = ()
     for resource in sorted(cluster.shelves):
@@ -81,7 +81,7 @@ def _swept(cluster: Cluster, name: str, now: float) -> Round:
     return cluster, events
 
 
-def _left(cluster: Cluster, name: str) -> list[tuple[str, Object]]:
+def _remaining_objects(cluster: Cluster, name: str) -> list[tuple[str, Object]]:
     """The remaining objects, with the name of their resource for messages."""
     return [
         (f"{resource[1]}.{resource[0]}", obj)

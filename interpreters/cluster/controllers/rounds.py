@@ -77,7 +77,7 @@ def tick(cluster: Cluster, now: float) -> tuple[Cluster, tuple[StoredEvent, ...]
         cluster, more, again = actor(cluster, task, now)
         events += more
         if again is not None or task in cluster.control.later:
-            cluster = _reminded(cluster, task, again)
+            cluster = _set_reminder(cluster, task, again)
     if not events and cluster.agenda:
         # A round without a visible result does not count.
         return tick(cluster, now)
@@ -111,7 +111,7 @@ def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:
     for name, pace in paces.items():
         before = control.paces.get(name, On())
         if isinstance(before, Off) and not isinstance(pace, Off):
-            woken += _everything(cluster, name)
+            woken += _tasks_at_start(cluster, name)
         if isinstance(before, Stuck) and not isinstance(pace, Stuck):
             woken += [task for task in control.parked if _name(task) == name]
             rest = [task for task in control.parked if _name(task) != name]
@@ -125,7 +125,7 @@ def _name(task: Task) -> str:
     return PART_OF.get(task.controller, task.controller)
 
 
-def _everything(cluster: Cluster, name: str) -> Iterable[Task]:
+def _tasks_at_start(cluster: Cluster, name: str) -> Iterable[Task]:
     """The reminders of a controller at its start: one per object."""
     if name == "garbage":
         for resource, objects in sorted(cluster.shelves.items()):
@@ -178,7 +178,7 @@ def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
     return replace(cluster, agenda=pvector(), control=control), list(tasks)
 
 
-def _reminded(cluster: Cluster, task: Task, at: float | None) -> Cluster:
+def _set_reminder(cluster: Cluster, task: Task, at: float | None) -> Cluster:
     """Replace the reminder of a controller after its turn by the one it requested."""
     control = cluster.control
     if at is None:

@@ -26,7 +26,7 @@ ENDPOINTS = ("", "endpoints")
 SLICES = ("discovery.k8s.io", "endpointslices")
 
 
-def _selected(desk: Desk, service: Object) -> list[Object]:
+def _selected_pods(desk: Desk, service: Object) -> list[Object]:
     selector = {"matchLabels": service["spec"]["selector"]}
     return [
         pod
@@ -82,7 +82,7 @@ def listing(cluster: Cluster, task: Task, now: float) -> Turn:
         return desk.turn()
     if not service["spec"].get("selector") or is_going(service):
         return desk.turn()
-    subsets = _subsets(service, _selected(desk, service))
+    subsets = _subsets(service, _selected_pods(desk, service))
     labels = dict(service["metadata"].get("labels", {}))
     if service["spec"].get("clusterIP") == "None":
         labels["service.kubernetes.io/headless"] = ""
@@ -120,7 +120,7 @@ def slicing(cluster: Cluster, task: Task, now: float) -> Turn:
     if service is None or not service["spec"].get("selector") or is_going(service):
         return Turn(cluster)
     desk = Desk(cluster, now)
-    pods = _selected(desk, service)
+    pods = _selected_pods(desk, service)
     endpoints = [_endpoint(service, pod) for pod in pods]
     ports = [
         {"name": "", **each} for each in _ports(service, pods[0] if pods else None)
@@ -187,7 +187,7 @@ def budgeting(cluster: Cluster, task: Task, now: float) -> Turn:
         for pod in desk.selected(("", "pods"), task.key[0], spec.get("selector"))
         if phase(pod) not in ("Succeeded", "Failed")
     ]
-    expected, desired = _expected(desk, spec, pods)
+    expected, desired = _expected_pods(desk, spec, pods)
     healthy = sum(is_ready(pod) and not is_going(pod) for pod in pods)
     allowed = max(0, healthy - desired) if expected else 0
     old = budget.get("status") or {}
@@ -212,7 +212,9 @@ def budgeting(cluster: Cluster, task: Task, now: float) -> Turn:
     return desk.turn()
 
 
-def _expected(desk: Desk, spec: dict[str, Any], pods: list[Object]) -> tuple[int, int]:
+def _expected_pods(
+    desk: Desk, spec: dict[str, Any], pods: list[Object]
+) -> tuple[int, int]:
     """getExpectedPodCount: the expected number of pods, and the minimum."""
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if isinstance(least, int) and most is None:

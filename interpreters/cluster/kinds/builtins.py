@@ -45,7 +45,7 @@ def _secret(obj: Object) -> Object:
     return result
 
 
-def _at(obj: Object, *path: str) -> Any:
+def _value_at(obj: Object, *path: str) -> Any:
     """The value at a path in an object; {} if there is none."""
     value: Any = obj
     for name in path:
@@ -53,12 +53,12 @@ def _at(obj: Object, *path: str) -> Any:
     return {} if value is None else value
 
 
-def _with(obj: Object, value: Any, *path: str) -> Object:
+def _with_value_at(obj: Object, value: Any, *path: str) -> Object:
     """The object with another value at a path."""
     if not path:
         return value  # type: ignore[no-any-return]
     name, *rest = path
-    return {**obj, name: _with(obj.get(name) or {}, value, *rest)}
+    return {**obj, name: _with_value_at(obj.get(name) or {}, value, *rest)}
 
 
 IMAGE = re.compile(
@@ -81,7 +81,7 @@ def _pods(*path: str) -> Callable[[Object], Object]:
     """A function that fills in the PodSpec at a path, beyond the schema's defaults."""
 
     def fill(obj: Object) -> Object:
-        spec = _at(obj, *path)
+        spec = _value_at(obj, *path)
         if not spec:
             return obj
         filled = dict(spec)
@@ -94,14 +94,14 @@ def _pods(*path: str) -> Callable[[Object], Object]:
                 filled[name] = [_container(one) for one in spec[name] or ()]
         if spec.get("hostNetwork"):
             for name in ("containers", "initContainers"):
-                filled[name] = [*map(_on_host, filled.get(name) or ())]
+                filled[name] = [*map(_with_host_ports, filled.get(name) or ())]
             filled = {k: v for k, v in filled.items() if v != [] or k in spec}
         if "volumes" in spec:
             filled["volumes"] = [
                 one if one.keys() - {"name"} else {**one, "emptyDir": {}}
                 for one in spec["volumes"]
             ]
-        return _with(obj, filled, *path)
+        return _with_value_at(obj, filled, *path)
 
     return fill
 
@@ -113,7 +113,7 @@ def _container(container: dict[str, Any]) -> dict[str, Any]:
     return filled
 
 
-def _on_host(container: dict[str, Any]) -> dict[str, Any]:
+def _with_host_ports(container: dict[str, Any]) -> dict[str, Any]:
     """A container in the host's network: its hostPort defaults to its containerPort."""
     if not container.get("ports"):
         return container
@@ -124,7 +124,7 @@ def _on_host(container: dict[str, Any]) -> dict[str, Any]:
     return {**container, "ports": ports}
 
 
-def _requesting(container: dict[str, Any]) -> dict[str, Any]:
+def _default_requests(container: dict[str, Any]) -> dict[str, Any]:
     """Default a container's requests to its limits: in pods, not in templates."""
     resources = container.get("resources") or {}
     limits = resources.get("limits")
@@ -140,11 +140,11 @@ def _pod(obj: Object) -> Object:
         return obj
     if "serviceAccountName" not in obj["spec"]:
         names = {"serviceAccountName": "default", "serviceAccount": "default"}
-        obj = _with(obj, {**obj["spec"], **names}, "spec")
+        obj = _with_value_at(obj, {**obj["spec"], **names}, "spec")
     for name in ("containers", "initContainers"):
         if name in obj["spec"]:
-            asking = [_requesting(one) for one in obj["spec"][name]]
-            obj = _with(obj, asking, "spec", name)
+            asking = [_default_requests(one) for one in obj["spec"][name]]
+            obj = _with_value_at(obj, asking, "spec", name)
     given = obj["spec"].get("tolerations", [])
     keys = {one.get("key") for one in given}
     added = [
@@ -157,7 +157,9 @@ def _pod(obj: Object) -> Object:
         for key in NOT_THERE
         if key not in keys
     ]
-    return _with(obj, [*given, *added], "spec", "tolerations") if added else obj
+    return (
+        _with_value_at(obj, [*given, *added], "spec", "tolerations") if added else obj
+    )
 
 
 NOT_THERE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -186,7 +188,7 @@ def _port(port: dict[str, Any]) -> dict[str, Any]:
 
 
 def _job(obj: Object) -> Object:
-    obj = _labelled(_pods(*TEMPLATED)(obj))
+    obj = _with_template_labels(_pods(*TEMPLATED)(obj))
     if not obj.get("spec"):
         return obj
     spec = dict(obj["spec"])
@@ -243,7 +245,7 @@ def _number(text: str, limit: int) -> int:
     return int.from_bytes(sha256(text.encode()).digest()[:8], "big") % limit
 
 
-def _addressed(obj: Object, variant: int) -> Object:
+def _service_with_address(obj: Object, variant: int) -> Object:
     """A service with an address, and with node ports if its type has them."""
     spec, metadata = {**(obj.get("spec") or {})}, obj["metadata"]
     kind = spec.get("type")
@@ -276,7 +278,7 @@ def _is_checked(spec: Object) -> bool:
 
 
 ALLOCATED: dict[Resource, Callable[[Object, int], Object]] = {
-    ("", "services"): _addressed
+    ("", "services"): _service_with_address
 }
 
 
@@ -304,7 +306,7 @@ def _role(obj: Object) -> Object:
     return obj if "rules" in obj else {**obj, "rules": None}
 
 
-def _binding(obj: Object) -> Object:
+def _default_binding(obj: Object) -> Object:
     obj = {**obj, "roleRef": {**(obj.get("roleRef") or {})}}
     obj["roleRef"].setdefault("apiGroup", RBAC)
     if obj.get("subjects"):
@@ -318,35 +320,35 @@ def _binding(obj: Object) -> Object:
 QUARTER = {"maxUnavailable": "25%", "maxSurge": "25%"}
 
 
-def _rolling(*path: str, **defaults: Any) -> Callable[[Object], Object]:
+def _rolling_update_default(*path: str, **defaults: Any) -> Callable[[Object], Object]:
     """A function that defaults an update strategy to RollingUpdate and its bounds."""
 
     def fill(obj: Object) -> Object:
         obj = _pods(*TEMPLATED)(obj)
-        given = _at(obj, *path)
+        given = _value_at(obj, *path)
         if given.get("type", "RollingUpdate") != "RollingUpdate" or "spec" not in obj:
             return obj
         rolling = {**defaults, **(given.get("rollingUpdate") or {})}
         strategy = {**given, "type": "RollingUpdate", "rollingUpdate": rolling}
-        return obj if strategy == given else _with(obj, strategy, *path)
+        return obj if strategy == given else _with_value_at(obj, strategy, *path)
 
     return fill
 
 
 UPDATES = ("spec", "updateStrategy")
-_deployment = _rolling("spec", "strategy", **QUARTER)
-_rolled_set = _rolling(*UPDATES, partition=0)
+_deployment = _rolling_update_default("spec", "strategy", **QUARTER)
+_rolled_set = _rolling_update_default(*UPDATES, partition=0)
 
 
 def _stateful_set(obj: Object) -> Object:
     """Fill in a stateful set; its update type may come without a rollingUpdate."""
-    given = _at(obj, *UPDATES)
+    given = _value_at(obj, *UPDATES)
     if "type" in given and "rollingUpdate" not in given:
         return _pods(*TEMPLATED)(obj)
     return _rolled_set(obj)
 
 
-_daemon_updates = _rolling(*UPDATES, maxUnavailable=1, maxSurge=0)
+_daemon_updates = _rolling_update_default(*UPDATES, maxUnavailable=1, maxSurge=0)
 
 GENERATION = "deprecated.daemonset.template.generation"
 
@@ -358,7 +360,7 @@ def _daemon_set(obj: Object) -> Object:
     if GENERATION in given:
         return obj
     annotations = {GENERATION: "1", **given}
-    return _with(obj, annotations, "metadata", "annotations")
+    return _with_value_at(obj, annotations, "metadata", "annotations")
 
 
 # The limits for the growth and shrinking of a set of pods, if they are specified.
@@ -407,17 +409,17 @@ def _account(obj: Object) -> Object:
 
 
 def _ingress_class(obj: Object) -> Object:
-    parameters = _at(obj, "spec", "parameters")
+    parameters = _value_at(obj, "spec", "parameters")
     if not parameters or "scope" in parameters:
         return obj
-    return _with(obj, {**parameters, "scope": "Cluster"}, "spec", "parameters")
+    return _with_value_at(obj, {**parameters, "scope": "Cluster"}, "spec", "parameters")
 
 
 def _limit_range(obj: Object) -> Object:
-    limits = _at(obj, "spec", "limits")
+    limits = _value_at(obj, "spec", "limits")
     if not limits:
         return obj
-    return _with(obj, [*map(_limit, limits)], "spec", "limits")
+    return _with_value_at(obj, [*map(_limit, limits)], "spec", "limits")
 
 
 def _limit(limit: dict[str, Any]) -> dict[str, Any]:
@@ -430,20 +432,20 @@ def _limit(limit: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if value}
 
 
-def _labelled(obj: Object) -> Object:
+def _with_template_labels(obj: Object) -> Object:
     """Give an object without labels the labels of its template."""
-    labels = _at(obj, "spec", "template", "metadata", "labels")
+    labels = _value_at(obj, "spec", "template", "metadata", "labels")
     if not labels or obj["metadata"].get("labels"):
         return obj
-    return _with(obj, labels, "metadata", "labels")
+    return _with_value_at(obj, labels, "metadata", "labels")
 
 
 def _controller(obj: Object) -> Object:
     """Default a replication controller's labels and selector to its template's."""
-    obj = _labelled(_pods(*TEMPLATED)(obj))
-    labels = _at(obj, "spec", "template", "metadata", "labels")
-    if labels and not _at(obj, "spec", "selector"):
-        obj = _with(obj, labels, "spec", "selector")
+    obj = _with_template_labels(_pods(*TEMPLATED)(obj))
+    labels = _value_at(obj, "spec", "template", "metadata", "labels")
+    if labels and not _value_at(obj, "spec", "selector"):
+        obj = _with_value_at(obj, labels, "spec", "selector")
     return obj
 
 
@@ -470,12 +472,12 @@ def _node(obj: Object) -> Object:
 
 
 def _storage_node(obj: Object) -> Object:
-    drivers = _at(obj, "spec").get("drivers")
+    drivers = _value_at(obj, "spec").get("drivers")
     if not drivers:
         return obj
     # Go writes this field even if it is empty.
     filled = [{"topologyKeys": None, **each} for each in drivers]
-    return _with(obj, filled, "spec", "drivers")
+    return _with_value_at(obj, filled, "spec", "drivers")
 
 
 TEMPLATED = ("spec", "template", "spec")
@@ -502,8 +504,8 @@ DEFAULTS: dict[Resource, Callable[[Object], Object]] = {
     ("networking.k8s.io", "networkpolicies"): _policy,
     (RBAC, "roles"): _role,
     (RBAC, "clusterroles"): _role,
-    (RBAC, "rolebindings"): _binding,
-    (RBAC, "clusterrolebindings"): _binding,
+    (RBAC, "rolebindings"): _default_binding,
+    (RBAC, "clusterrolebindings"): _default_binding,
     CRDS: crd_defaults,
 }
 
@@ -563,10 +565,10 @@ def _kept_daemon_set(new: Object, old: Object) -> Object:
     counted = old["metadata"].get("annotations", {}).get(GENERATION, "1")
     if not str(counted).isdecimal():
         return new
-    if _at(new, "spec", "template") != _at(old, "spec", "template"):
+    if _value_at(new, "spec", "template") != _value_at(old, "spec", "template"):
         counted = str(int(counted) + 1)
     annotations = {**new["metadata"].get("annotations", {}), GENERATION: counted}
-    return _with(new, annotations, "metadata", "annotations")
+    return _with_value_at(new, annotations, "metadata", "annotations")
 
 
 WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
@@ -574,7 +576,7 @@ WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
 
 def _kept_service(new: Object, old: Object) -> Object:
     """Keep allocated addresses and ports, unless the new type does not need them."""
-    after, before = {**_at(new, "spec")}, _at(old, "spec")
+    after, before = {**_value_at(new, "spec")}, _value_at(old, "spec")
     if after.get("type") in WITH_ADDRESS and before.get("type") in WITH_ADDRESS:
         for name in ("clusterIP", "clusterIPs"):
             if not after.get(name) and name in before:

@@ -117,7 +117,7 @@ def _names_of(names: dict[str, Any]) -> tuple[set[str], set[str]]:
     return resources - {""}, kinds - {""}
 
 
-def _accepted(
+def _accept_names(
     crd: Object, others: Sequence[Object]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The names that a CRD gets among the others of its group, and the verdict.
@@ -181,7 +181,7 @@ def establishing(
     present = {c["type"]: c for c in status.get("conditions") or ()}
     stored = _stored_versions(obj)
     known = status.get("storedVersions") or ()
-    names, verdict = _accepted(obj, others)
+    names, verdict = _accept_names(obj, others)
     is_served = present.get("Established", {}).get("status") == "True"
     steps = [[verdict, INSTALLING if verdict is ACCEPTED else NOT_ACCEPTED]]
     if is_served:
@@ -192,7 +192,9 @@ def establishing(
         steps[-1].append(approval)
     for wanted in steps:
         for condition in wanted:
-            present[condition["type"]] = _moved(present, condition, moment)
+            present[condition["type"]] = _with_transition_time(
+                present, condition, moment
+            )
         after = {
             "conditions": list(present.values()),
             "acceptedNames": names,
@@ -203,7 +205,7 @@ def establishing(
             yield obj
 
 
-def _moved(
+def _with_transition_time(
     present: dict[str, dict[str, str]], wanted: dict[str, str], moment: str
 ) -> dict[str, str]:
     """A condition; its time moves only when its status flips."""

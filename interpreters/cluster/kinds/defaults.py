@@ -15,7 +15,7 @@ __all__ = ["SCHEMAS"]
 Source = dict[str, Any]
 
 
-def _open(**properties: Any) -> Source:
+def _object_schema(**properties: Any) -> Source:
     """An object with these defaults, or these parts, and anything else.
 
     A property is a default, or itself a schema made here.
@@ -32,62 +32,65 @@ def _open(**properties: Any) -> Source:
     }
 
 
-def _each(items: Source) -> Source:
+def _list_schema(items: Source) -> Source:
     return {"type": "array", "items": items, "nullable": True}
 
 
-PROBE = _open(
+PROBE = _object_schema(
     timeoutSeconds=1,
     periodSeconds=10,
     successThreshold=1,
     failureThreshold=3,
-    httpGet=_open(path="/", scheme="HTTP"),
+    httpGet=_object_schema(path="/", scheme="HTTP"),
 )
-HOOK = _open(httpGet=_open(path="/", scheme="HTTP"))
-FIELD = _open(fieldRef=_open(apiVersion="v1"), resourceFieldRef=_open(divisor="0"))
-CONTAINER = _open(
+HOOK = _object_schema(httpGet=_object_schema(path="/", scheme="HTTP"))
+FIELD = _object_schema(
+    fieldRef=_object_schema(apiVersion="v1"),
+    resourceFieldRef=_object_schema(divisor="0"),
+)
+CONTAINER = _object_schema(
     resources={},
     terminationMessagePath="/dev/termination-log",
     terminationMessagePolicy="File",
-    ports=_each(_open(protocol="TCP")),
-    env=_each(_open(valueFrom=FIELD)),
+    ports=_list_schema(_object_schema(protocol="TCP")),
+    env=_list_schema(_object_schema(valueFrom=FIELD)),
     livenessProbe=PROBE,
     readinessProbe=PROBE,
     startupProbe=PROBE,
-    lifecycle=_open(preStop=HOOK, postStart=HOOK),
+    lifecycle=_object_schema(preStop=HOOK, postStart=HOOK),
 )
 # rw-r--r--
 MODE = 0o644
-DOWNWARD = _each(FIELD)
+DOWNWARD = _list_schema(FIELD)
 # Sources that pods and persistent volumes share.
 REMOTE: dict[str, Any] = {
-    "azureDisk": _open(
+    "azureDisk": _object_schema(
         cachingMode="ReadWrite", fsType="ext4", kind="Shared", readOnly=False
     ),
-    "iscsi": _open(iscsiInterface="default"),
-    "rbd": _open(pool="rbd", user="admin", keyring="/etc/ceph/keyring"),
-    "scaleIO": _open(storageMode="ThinProvisioned", fsType="xfs"),
+    "iscsi": _object_schema(iscsiInterface="default"),
+    "rbd": _object_schema(pool="rbd", user="admin", keyring="/etc/ceph/keyring"),
+    "scaleIO": _object_schema(storageMode="ThinProvisioned", fsType="xfs"),
 }
-VOLUME = _open(
-    configMap=_open(defaultMode=MODE),
-    secret=_open(defaultMode=MODE),
-    hostPath=_open(type=""),
-    downwardAPI=_open(defaultMode=MODE, items=DOWNWARD),
+VOLUME = _object_schema(
+    configMap=_object_schema(defaultMode=MODE),
+    secret=_object_schema(defaultMode=MODE),
+    hostPath=_object_schema(type=""),
+    downwardAPI=_object_schema(defaultMode=MODE, items=DOWNWARD),
     **REMOTE,
-    projected=_open(
+    projected=_object_schema(
         defaultMode=MODE,
-        sources=_each(
-            _open(
-                serviceAccountToken=_open(expirationSeconds=3600),
-                downwardAPI=_open(items=DOWNWARD),
+        sources=_list_schema(
+            _object_schema(
+                serviceAccountToken=_object_schema(expirationSeconds=3600),
+                downwardAPI=_object_schema(items=DOWNWARD),
             )
         ),
     ),
 )
 POD_DEFAULTS: dict[str, Any] = {
-    "containers": _each(CONTAINER),
-    "initContainers": _each(CONTAINER),
-    "volumes": _each(VOLUME),
+    "containers": _list_schema(CONTAINER),
+    "initContainers": _list_schema(CONTAINER),
+    "volumes": _list_schema(VOLUME),
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
     "dnsPolicy": "ClusterFirst",
@@ -95,102 +98,105 @@ POD_DEFAULTS: dict[str, Any] = {
     "schedulerName": "default-scheduler",
 }
 # Admission adds the last three to pods, but not to the templates of pods.
-POD = _open(
+POD = _object_schema(
     **POD_DEFAULTS,
     enableServiceLinks=True,
     priority=0,
     preemptionPolicy="PreemptLowerPriority",
 )
-TEMPLATE = _open(spec=_open(**POD_DEFAULTS))
-JOB = _open(
+TEMPLATE = _object_schema(spec=_object_schema(**POD_DEFAULTS))
+JOB = _object_schema(
     template=TEMPLATE, backoffLimit=6, completionMode="NonIndexed", suspend=False
 )
 
-CLAIM = _open(volumeMode="Filesystem")
+CLAIM = _object_schema(volumeMode="Filesystem")
 CLAIM_TEMPLATE: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
     "spec": CLAIM,
     "status": {"phase": "Pending"},
 }
-PORTS = _each(_open(protocol="TCP"))
+PORTS = _list_schema(_object_schema(protocol="TCP"))
 SPECS: dict[tuple[str, str], Source] = {
     ("", "pods"): POD,
-    ("", "services"): _open(
+    ("", "services"): _object_schema(
         type="ClusterIP",
         sessionAffinity="None",
-        ports=_each(_open(protocol="TCP")),
+        ports=_list_schema(_object_schema(protocol="TCP")),
     ),
     ("", "persistentvolumeclaims"): CLAIM,
-    ("", "persistentvolumes"): _open(
+    ("", "persistentvolumes"): _object_schema(
         volumeMode="Filesystem",
         persistentVolumeReclaimPolicy="Retain",
-        hostPath=_open(type=""),
+        hostPath=_object_schema(type=""),
         **REMOTE,
     ),
-    ("", "replicationcontrollers"): _open(replicas=1, template=TEMPLATE),
-    ("apps", "deployments"): _open(
+    ("", "replicationcontrollers"): _object_schema(replicas=1, template=TEMPLATE),
+    ("apps", "deployments"): _object_schema(
         replicas=1,
         revisionHistoryLimit=10,
         progressDeadlineSeconds=600,
         template=TEMPLATE,
     ),
-    ("apps", "replicasets"): _open(replicas=1, template=TEMPLATE),
-    ("apps", "statefulsets"): _open(
+    ("apps", "replicasets"): _object_schema(replicas=1, template=TEMPLATE),
+    ("apps", "statefulsets"): _object_schema(
         replicas=1,
         podManagementPolicy="OrderedReady",
         revisionHistoryLimit=10,
         template=TEMPLATE,
-        volumeClaimTemplates=_each(_open(**CLAIM_TEMPLATE)),
+        volumeClaimTemplates=_list_schema(_object_schema(**CLAIM_TEMPLATE)),
     ),
-    ("apps", "daemonsets"): _open(
+    ("apps", "daemonsets"): _object_schema(
         revisionHistoryLimit=10,
         template=TEMPLATE,
     ),
     ("batch", "jobs"): JOB,
-    ("batch", "cronjobs"): _open(
+    ("batch", "cronjobs"): _object_schema(
         concurrencyPolicy="Allow",
         suspend=False,
         successfulJobsHistoryLimit=3,
         failedJobsHistoryLimit=1,
-        jobTemplate=_open(spec=_open(template=TEMPLATE)),
+        jobTemplate=_object_schema(spec=_object_schema(template=TEMPLATE)),
     ),
-    ("networking.k8s.io", "networkpolicies"): _open(
-        ingress=_each(_open(ports=PORTS)), egress=_each(_open(ports=PORTS))
+    ("networking.k8s.io", "networkpolicies"): _object_schema(
+        ingress=_list_schema(_object_schema(ports=PORTS)),
+        egress=_list_schema(_object_schema(ports=PORTS)),
     ),
 }
 
 
-def _compiled(spec: Source) -> Schema:
-    schema = compile_schema(_open(spec=spec))
+def _compile_spec(spec: Source) -> Schema:
+    schema = compile_schema(_object_schema(spec=spec))
     assert schema is not None
     return schema
 
 
-RULE = _open(scope="*")
-WEBHOOKS = _each(
-    _open(
+RULE = _object_schema(scope="*")
+WEBHOOKS = _list_schema(
+    _object_schema(
         failurePolicy="Fail",
         matchPolicy="Equivalent",
         namespaceSelector={},
         objectSelector={},
         timeoutSeconds=10,
-        rules=_each(RULE),
-        clientConfig=_open(service=_open(port=443)),
+        rules=_list_schema(RULE),
+        clientConfig=_object_schema(service=_object_schema(port=443)),
     )
 )
 # Kinds whose defaults are outside of spec.
 WHOLES: dict[tuple[str, str], Source] = {
-    ("", "endpoints"): _open(subsets=_each(_open(ports=PORTS))),
-    ("discovery.k8s.io", "endpointslices"): _open(
-        ports=_each(_open(name="", protocol="TCP"))
+    ("", "endpoints"): _object_schema(
+        subsets=_list_schema(_object_schema(ports=PORTS))
     ),
-    ("storage.k8s.io", "storageclasses"): _open(
+    ("discovery.k8s.io", "endpointslices"): _object_schema(
+        ports=_list_schema(_object_schema(name="", protocol="TCP"))
+    ),
+    ("storage.k8s.io", "storageclasses"): _object_schema(
         reclaimPolicy="Delete", volumeBindingMode="Immediate"
     ),
-    ("", "podtemplates"): _open(template=TEMPLATE),
-    ("storage.k8s.io", "csidrivers"): _open(
-        spec=_open(
+    ("", "podtemplates"): _object_schema(template=TEMPLATE),
+    ("storage.k8s.io", "csidrivers"): _object_schema(
+        spec=_object_schema(
             attachRequired=True,
             podInfoOnMount=False,
             storageCapacity=False,
@@ -200,22 +206,22 @@ WHOLES: dict[tuple[str, str], Source] = {
             seLinuxMount=False,
         )
     ),
-    ("apiregistration.k8s.io", "apiservices"): _open(
-        spec=_open(service=_open(port=443))
+    ("apiregistration.k8s.io", "apiservices"): _object_schema(
+        spec=_object_schema(service=_object_schema(port=443))
     ),
-    ("scheduling.k8s.io", "priorityclasses"): _open(
+    ("scheduling.k8s.io", "priorityclasses"): _object_schema(
         preemptionPolicy="PreemptLowerPriority"
     ),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _open(
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _object_schema(
         webhooks=WEBHOOKS
     ),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _open(
-        webhooks=_each(
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _object_schema(
+        webhooks=_list_schema(
             {
                 **WEBHOOKS["items"],
                 "properties": {
                     **WEBHOOKS["items"]["properties"],
-                    **_open(reinvocationPolicy="Never")["properties"],
+                    **_object_schema(reinvocationPolicy="Never")["properties"],
                 },
             }
         )
@@ -223,13 +229,13 @@ WHOLES: dict[tuple[str, str], Source] = {
 }
 
 
-def _whole(source: Source) -> Schema:
+def _compile_object(source: Source) -> Schema:
     schema = compile_schema(source)
     assert schema is not None
     return schema
 
 
 SCHEMAS = {
-    **{resource: _compiled(spec) for resource, spec in SPECS.items()},
-    **{resource: _whole(source) for resource, source in WHOLES.items()},
+    **{resource: _compile_spec(spec) for resource, spec in SPECS.items()},
+    **{resource: _compile_object(source) for resource, source in WHOLES.items()},
 }

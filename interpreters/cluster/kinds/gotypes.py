@@ -136,7 +136,7 @@ def _time(value: Any) -> Any:
     return value
 
 
-def _anything(value: Any) -> Any:
+def _any_value(value: Any) -> Any:
     return value
 
 
@@ -310,7 +310,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
 EMPTY_LISTS = {"HPAScalingRules": ("policies",)}
 
 
-def _told(table: Mapping[str, Any], struct: str) -> Any:
+def _entry_for_struct(table: Mapping[str, Any], struct: str) -> Any:
     """The entry of a table for a struct, by its full or its short name."""
     parts = struct.split(".")
     return table.get(".".join(parts[-3:])) or table.get(parts[-1]) or ()
@@ -367,11 +367,11 @@ def _definition(name: str) -> Read:
         struct.fields[field] = _reader(part)[0]
         if field not in required and _is_omitted(name, field, part):
             omitted.add(field)
-        is_pointer = field in _told(TEXT_POINTERS, name)
+        is_pointer = field in _entry_for_struct(TEXT_POINTERS, name)
         if field in required and part.get("type") in ZEROS and not is_pointer:
             struct.zeros[field] = ZEROS[part["type"]]
-    struct.zeros.update(_told(WRITTEN, name))
-    told = {*struct.zeros, *_told(EMPTY_LISTS, name)}
+    struct.zeros.update(_entry_for_struct(WRITTEN, name))
+    told = {*struct.zeros, *_entry_for_struct(EMPTY_LISTS, name)}
     struct.omitted = frozenset(omitted - told)
     return struct
 
@@ -383,7 +383,7 @@ ZEROS: dict[str, Any] = {"integer": 0, "string": "", "boolean": False}
 def _is_omitted(struct: str, field: str, part: Source) -> bool:
     match part.get("type"):
         case "string":
-            return field not in _told(TEXT_POINTERS, struct)
+            return field not in _entry_for_struct(TEXT_POINTERS, struct)
         case "array":
             return True
         case "object":
@@ -391,7 +391,7 @@ def _is_omitted(struct: str, field: str, part: Source) -> bool:
         case "integer" if struct.endswith("Status"):
             return field not in STATUS_NUMBERS or field == "availableReplicas"
         case "integer":
-            return field in _told(PLAIN_NUMBERS, struct)
+            return field in _entry_for_struct(PLAIN_NUMBERS, struct)
         case "boolean":
             is_pointer = struct.rpartition(".")[2] in FLAG_POINTERS
             return field in PLAIN_FLAGS and not is_pointer
@@ -407,7 +407,7 @@ def _reader(source: Source) -> Reading:
     """The reader of a schema's values, the name of the Go type, and the zero value."""
     reference = source.get("$ref")
     if reference is not None:
-        return _referred(reference.removeprefix(types.PREFIX))
+        return _read_reference(reference.removeprefix(types.PREFIX))
     form = source.get("format")
     match source.get("type"):
         case "string":
@@ -425,14 +425,14 @@ def _reader(source: Source) -> Reading:
             items, go, zero = _reader(source["additionalProperties"])
             return _map_of(items, go, zero), f"map[string]{go}", dict
         case _:
-            return _anything, "", _nothing
+            return _any_value, "", _untyped_zero
 
 
-def _nothing() -> None:
+def _untyped_zero() -> None:
     """The zero value of an untyped field."""
 
 
-def _referred(name: str) -> Reading:
+def _read_reference(name: str) -> Reading:
     read = STRUCTS.get(name) or _definition(name)
     go = ".".join(name.split(".")[-2:])
     if isinstance(read, Struct):
@@ -456,7 +456,7 @@ def read_owners(references: Any) -> Any:
     >>> read_owners([{"name": "a", "of": "b", "controller": None}])[0]["name"]
     'a'
     """
-    read, go, zero = _referred(OWNER)
+    read, go, zero = _read_reference(OWNER)
     return _list_of(read, go, zero)(references)
 
 
@@ -495,10 +495,10 @@ def unknown_in(kind: Kind, body: dict[str, Any]) -> list[str]:
     name = types.name_of(kind.group, kind.typed, kind.kind)
     if name is None:
         return []
-    return sorted(_unknown({"$ref": types.PREFIX + name}, body, ""))
+    return sorted(_unknown_in_value({"$ref": types.PREFIX + name}, body, ""))
 
 
-def _unknown(source: Source, value: Any, path: str) -> Iterator[str]:
+def _unknown_in_value(source: Source, value: Any, path: str) -> Iterator[str]:
     reference = source.get("$ref")
     if reference is not None:
         source = types.definition(reference)
@@ -506,7 +506,7 @@ def _unknown(source: Source, value: Any, path: str) -> Iterator[str]:
         yield from _unknown_fields(source, value, path)
     elif isinstance(value, list) and "items" in source:
         for index, item in enumerate(value):
-            yield from _unknown(source["items"], item, f"{path}[{index}]")
+            yield from _unknown_in_value(source["items"], item, f"{path}[{index}]")
 
 
 def _unknown_fields(source: Source, value: dict[str, Any], path: str) -> Iterator[str]:
@@ -516,6 +516,6 @@ def _unknown_fields(source: Source, value: dict[str, Any], path: str) -> Iterato
         where = f"{path}.{name}" if path else name
         part = additional if fields is None else fields.get(name)
         if part is not None:
-            yield from _unknown(part, item, where)
+            yield from _unknown_in_value(part, item, where)
         elif fields is not None:
             yield where

@@ -346,7 +346,7 @@ def _columns(version: dict[str, Any]) -> tuple[Column, ...]:
     )
 
 
-def _selectable(version: dict[str, Any]) -> tuple[str, ...]:
+def _selectable_paths(version: dict[str, Any]) -> tuple[str, ...]:
     return tuple(field["jsonPath"] for field in version.get("selectableFields") or ())
 
 
@@ -389,7 +389,7 @@ def kinds_of_crd(crd: dict[str, Any]) -> tuple[Kind, ...]:
             stored=schemas[storage],
             source=sources[version["name"]],
             columns=_columns(version),
-            selectable=_selectable(version),
+            selectable=_selectable_paths(version),
             deprecation=_deprecation(spec, version),
         )
         for version in spec["versions"]

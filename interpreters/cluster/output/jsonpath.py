@@ -80,11 +80,11 @@ def _float(value: float) -> str:
 def _found(steps: Iterable[Step], value: Any) -> Iterator[Any]:
     values: Iterable[Any] = (value,)
     for step in steps:
-        values = _each(step, values)
+        values = _apply_step(step, values)
     return iter(values)
 
 
-def _each(step: Step, values: Iterable[Any]) -> Iterator[Any]:
+def _apply_step(step: Step, values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         yield from step(value)
 
@@ -106,24 +106,24 @@ def _steps(path: str) -> tuple[Step, ...] | None:
     return tuple(steps)
 
 
-def _unescaped(text: str) -> str:
+def _without_escapes(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
 
 
 def _field(match: re.Match[str]) -> Step:
     if match[1] is None:
         return _children
-    return _named(_unescaped(match[1]))
+    return _field_step(_without_escapes(match[1]))
 
 
-def _quoted(match: re.Match[str]) -> Step:
+def _quoted_field(match: re.Match[str]) -> Step:
     """Split a quoted name at its dots, as the original does."""
     text = match[1] if match[1] is not None else match[2]
-    names = [_named(_unescaped(name)) for name in DOTTED.findall(text)]
+    names = [_field_step(_without_escapes(name)) for name in DOTTED.findall(text)]
     return lambda value: _found(names, value)
 
 
-def _named(name: str) -> Step:
+def _field_step(name: str) -> Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -142,14 +142,14 @@ def _wildcard(match: re.Match[str]) -> Step:
     return _children
 
 
-def _everything(value: Any) -> Iterator[Any]:
+def _iter_descendants(value: Any) -> Iterator[Any]:
     yield value
     for child in _children(value):
-        yield from _everything(child)
+        yield from _iter_descendants(child)
 
 
-def _descent(match: re.Match[str]) -> Step:
-    return _everything
+def _descent_step(match: re.Match[str]) -> Step:
+    return _iter_descendants
 
 
 def _index(match: re.Match[str]) -> Step:
@@ -176,7 +176,7 @@ def _filter(match: re.Match[str]) -> Step:
     text = match[1].strip()
     condition = CONDITION.fullmatch(text)
     if condition is None:
-        return _filtered(lambda item: bool(first(text, item)))
+        return _filter_step(lambda item: bool(first(text, item)))
     left, operator, right = condition.groups()
     compare = COMPARISONS[operator]
 
@@ -189,10 +189,10 @@ def _filter(match: re.Match[str]) -> Step:
         except TypeError:
             return False
 
-    return _filtered(holds)
+    return _filter_step(holds)
 
 
-def _filtered(holds: Callable[[Any], bool]) -> Step:
+def _filter_step(holds: Callable[[Any], bool]) -> Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list):
             yield from (item for item in value if holds(item))
@@ -224,9 +224,9 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 PARTS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], ...] = (
     (FILTER, _filter),
     (WILDCARD, _wildcard),
-    (QUOTED, _quoted),
+    (QUOTED, _quoted_field),
     (INDEX, _index),
     (SLICE, _slice),
-    (DESCENT, _descent),
+    (DESCENT, _descent_step),
     (FIELD, _field),
 )

@@ -81,12 +81,12 @@ def _clauses(accept: str) -> list[Clause]:
         media, *parameters = (part.strip() for part in text.split(";"))
         pairs = (part.partition("=") for part in parameters)
         named = {name.strip(): value.strip() for name, _, value in pairs}
-        found.append((_weight(named.get("q")), Clause(media, named)))
+        found.append((_weight_of(named.get("q")), Clause(media, named)))
     found.sort(key=lambda one: (-one[0], "*" in one[1].media))
     return [clause for _, clause in found]
 
 
-def _weight(text: str | None) -> float:
+def _weight_of(text: str | None) -> float:
     try:
         return 1.0 if text is None else float(text)
     except ValueError:
@@ -166,7 +166,7 @@ def form_of(kind: Kind, accept: str, *, is_watch: bool = False) -> Form:
     if accept == JSON:
         return PLAIN
     if not kind.custom and not _is_produced(accept):
-        raise _not_produced(is_watch=is_watch)
+        raise _not_acceptable(is_watch=is_watch)
     form = negotiated(accept)
     if form is None:
         raise not_acceptable((JSON, YAML, PROTOBUF))
@@ -194,7 +194,7 @@ def _is_produced(accept: str) -> bool:
     return any(name in ("*/*", *PRODUCED) for name in names)
 
 
-def _not_produced(*, is_watch: bool) -> Refusal:
+def _not_acceptable(*, is_watch: bool) -> Refusal:
     offered: tuple[str, ...] = PRODUCED
     if is_watch:
         offered += (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
@@ -222,20 +222,20 @@ def shaped(call: Call, form: Form, response: ApiResponse) -> ApiResponse:
 
 def _table_of_one(call: Call, form: Form, body: Object) -> Object:
     metadata = {"resourceVersion": body["metadata"].get("resourceVersion", "")}
-    return _table(call, form, [body], metadata)
+    return _table_of_objects(call, form, [body], metadata)
 
 
 def _table_of_list(call: Call, form: Form, body: Object) -> Object:
     head = {"kind": call.kind.kind, "apiVersion": call.kind.api_version}
     items = [{**head, **item} for item in body["items"]]
-    return _table(call, form, items, _list_metadata(body))
+    return _table_of_objects(call, form, items, _list_metadata(body))
 
 
 def _list_metadata(body: Object) -> Object:
     return {name: value for name, value in body["metadata"].items() if value}
 
 
-def _table(
+def _table_of_objects(
     call: Call,
     form: Form,
     objects: list[Object],
@@ -334,5 +334,5 @@ def presented_event(
     if form.kind == PARTIAL:
         return replace(event, object=_partial(form, event.object))
     metadata = {"resourceVersion": event.object["metadata"]["resourceVersion"]}
-    table = _table(call, form, [event.object], metadata, headed=headed)
+    table = _table_of_objects(call, form, [event.object], metadata, headed=headed)
     return replace(event, object=table)

@@ -105,18 +105,18 @@ MADE: dict[tuple[str, str], Document] = {}
 def _document(kinds: tuple[Kind, ...]) -> Document:
     place = (kinds[0].group, kinds[0].version)
     made = MADE.get(place)
-    if made is None or not _are(made.kinds, kinds):
+    if made is None or not _are_same_kinds(made.kinds, kinds):
         body = _version_3(kinds)
         digest = sha512(orjson.dumps(body)).hexdigest().upper()
         made = MADE[place] = Document(kinds, body, digest)
     return made
 
 
-def _are(some: tuple[Kind, ...], others: tuple[Kind, ...]) -> bool:
-    return len(some) == len(others) and all(map(_is, some, others))
+def _are_same_kinds(some: tuple[Kind, ...], others: tuple[Kind, ...]) -> bool:
+    return len(some) == len(others) and all(map(_is_same_kind, some, others))
 
 
-def _is(one: Kind, other: Kind) -> bool:
+def _is_same_kind(one: Kind, other: Kind) -> bool:
     return one is other or (not one.custom and not other.custom and one == other)
 
 
@@ -215,7 +215,7 @@ class Operation(NamedTuple):
     codes: tuple[int, ...] = (200,)
 
 
-def _camel(text: str) -> str:
+def _camel_case(text: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in text.split("."))
 
 
@@ -253,12 +253,12 @@ class Writer:
             return {"format": "int-or-string", "oneOf": either}
         if self.version == 3 and name.endswith(".resource.Quantity"):
             return {"oneOf": [{"type": "string"}, {"type": "number"}]}
-        written: Source = self._written(source)
+        written: Source = self._rewrite_references(source)
         return written
 
-    def _written(self, value: Any) -> Any:
+    def _rewrite_references(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._written(item) for item in value]
+            return [self._rewrite_references(item) for item in value]
         if not isinstance(value, dict):
             return value
         reference = value.get("$ref")
@@ -266,7 +266,7 @@ class Writer:
             needed = self.need(reference.removeprefix(types.PREFIX))
             rest = {k: v for k, v in value.items() if k != "$ref"}
             return {**rest, "allOf": [needed]} if rest and self.version == 3 else needed
-        return {name: self._written(part) for name, part in value.items()}
+        return {name: self._rewrite_references(part) for name, part in value.items()}
 
     def kind(self, kind: Kind) -> str:
         """The name of a kind's definition, which is thereby included."""
@@ -276,11 +276,11 @@ class Writer:
             return name
         name = _custom_name(kind, kind.kind)
         if name not in self.found:
-            self.found[name] = self._custom(kind)
+            self.found[name] = self._custom_schema(kind)
         return name
 
-    def _custom(self, kind: Kind) -> Source:
-        named = [_named(kind, kind.kind)]
+    def _custom_schema(self, kind: Kind) -> Source:
+        named = [_group_version_kind(kind, kind.kind)]
         source = dict(kind.source or {})
         if self.version == 2:
             source = _without_logic(source)
@@ -313,7 +313,7 @@ class Writer:
                     "metadata": self.need(META + "ListMeta"),
                     "items": {"type": "array", "items": items},
                 },
-                KINDS: [_named(kind, kind.list_kind)],
+                KINDS: [_group_version_kind(kind, kind.list_kind)],
             }
         return name
 
@@ -351,17 +351,17 @@ class Writer:
         yield where, self._item(kind, where, spaced + kind.kind, collection)
         there = f"{where}/{{name}}"
         delete = Operation("delete", "delete", DELETING, options, status, (200, 202))
-        single = [*_reading_and_writing(name), delete]
+        single = [*_get_and_write_operations(name), delete]
         yield there, self._item(kind, there, spaced + kind.kind, single)
         if kind.status:
             path = f"{there}/status"
             suffix = f"{spaced}{kind.kind}Status"
-            yield path, self._item(kind, path, suffix, _reading_and_writing(name))
+            yield path, self._item(kind, path, suffix, _get_and_write_operations(name))
         if kind.scale is not None:
             path = f"{there}/scale"
             scale = types.name_of("autoscaling", "v1", "Scale") or ""
             suffix = f"{spaced}{kind.kind}Scale"
-            asked = _reading_and_writing(scale)
+            asked = _get_and_write_operations(scale)
             yield path, self._item(kind, path, suffix, asked, SCALE)
 
     def _item(
@@ -396,19 +396,21 @@ class Writer:
     ) -> Source:
         group = _group_name(kind.group)
         verb = VERBS[operation.verb]
-        name = f"{verb}{_camel(group)}{_camel(kind.version)}{suffix}"
-        tag = "".join(part if n == 0 else _camel(part) for n, part in _parts(group))
-        written = self._sent(kind, operation)
+        name = f"{verb}{_camel_case(group)}{_camel_case(kind.version)}{suffix}"
+        tag = "".join(
+            part if n == 0 else _camel_case(part) for n, part in _parts(group)
+        )
+        written = self._request_body(kind, operation)
         return {
             "tags": [f"{tag}_{kind.version}"],
             "operationId": name,
             **written,
             "responses": self._responses(operation),
             "x-kubernetes-action": operation.verb,
-            KINDS: of or _named(kind, kind.kind),
+            KINDS: of or _group_version_kind(kind, kind.kind),
         }
 
-    def _sent(self, kind: Kind, operation: Operation) -> Source:
+    def _request_body(self, kind: Kind, operation: Operation) -> Source:
         query = [self._parameter(name, "query") for name in operation.query]
         if not operation.sent:
             found: Source = {"parameters": query}
@@ -465,7 +467,7 @@ VERBS = {
 }
 
 
-def _reading_and_writing(name: str) -> list[Operation]:
+def _get_and_write_operations(name: str) -> list[Operation]:
     return [
         Operation("get", "get", (), "", name),
         Operation("put", "put", WRITING, name, name, (200, 201)),
@@ -484,7 +486,7 @@ def _parts(group: str) -> Iterator[tuple[int, str]]:
     return enumerate(group.split("."))
 
 
-def _named(kind: Kind, name: str) -> Source:
+def _group_version_kind(kind: Kind, name: str) -> Source:
     return {"group": kind.group, "version": kind.version, "kind": name}
 
 

@@ -107,7 +107,7 @@ def conditions_of(kind: Kind | None, obj: Object) -> list[dict[str, str]]:
     """The conditions of a row: whether a pod is done."""
     if kind is None or kind.resource != ("", "pods"):
         return []
-    phase = _at(obj, "status", "phase")
+    phase = _value_at(obj, "status", "phase")
     if phase not in DONE:
         return []
     return [
@@ -120,7 +120,7 @@ def conditions_of(kind: Kind | None, obj: Object) -> list[dict[str, str]]:
     ]
 
 
-def _at(value: Any, *path: str) -> Any:
+def _value_at(value: Any, *path: str) -> Any:
     """The part at a path, or None."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -128,17 +128,17 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def _text(value: Any, *path: str, default: str = "") -> str:
-    found = _at(value, *path)
+    found = _value_at(value, *path)
     return found if isinstance(found, str) and found else default
 
 
 def _number(value: Any, *path: str) -> int:
-    found = _at(value, *path)
+    found = _value_at(value, *path)
     return found if isinstance(found, int) else 0
 
 
 def _list(value: Any, *path: str) -> list[Any]:
-    found = _at(value, *path)
+    found = _value_at(value, *path)
     return found if isinstance(found, list) else []
 
 
@@ -187,7 +187,10 @@ def _containers(template: Any) -> list[Any]:
 
 def _workload(obj: Object) -> list[Any]:
     spec = obj.get("spec")
-    return [*_containers(_at(spec, "template")), _selector(_at(spec, "selector"))]
+    return [
+        *_containers(_value_at(spec, "template")),
+        _selector(_value_at(spec, "selector")),
+    ]
 
 
 # ------------------------------------------------------------------------ pods
@@ -249,10 +252,10 @@ def _pod_state(obj: Object) -> tuple[int, int, str, int, str]:
         if _text(each, "restartPolicy") == "Always"
     }
     total = len(_list(spec, "containers")) + len(sidecars)
-    first_reason, ready, counts, lasts = _initializing(spec, status, sidecars)
+    first_reason, ready, counts, lasts = _init_containers(spec, status, sidecars)
     restarts, last = sum(counts), max(lasts, default="")
     if first_reason is None or _is_condition(status, "Initialized"):
-        found = _running(status, first_reason or reason)
+        found = _main_containers(status, first_reason or reason)
         ready, reason = ready + found[0], found[1]
         names = [_text(each, "name") for each in _list(status, "initContainerStatuses")]
         kept = [
@@ -263,7 +266,7 @@ def _pod_state(obj: Object) -> tuple[int, int, str, int, str]:
         restarts, last = sum(kept) + found[2], max(found[3], "")
     else:
         reason = first_reason
-    if _at(obj, "metadata", "deletionTimestamp"):
+    if _value_at(obj, "metadata", "deletionTimestamp"):
         if _text(status, "reason") == "NodeLost":
             reason = "Unknown"
         elif _text(status, "phase") not in DONE:
@@ -271,7 +274,7 @@ def _pod_state(obj: Object) -> tuple[int, int, str, int, str]:
     return ready, total, reason, restarts, last
 
 
-def _initializing(
+def _init_containers(
     spec: Any, status: Any, sidecars: set[str]
 ) -> tuple[str | None, int, list[int], list[str]]:
     """The state of initialization (None: done), and the containers counted."""
@@ -280,7 +283,9 @@ def _initializing(
         counts.append(_number(each, "restartCount"))
         lasts.append(_text(each, "lastState", "terminated", "finishedAt"))
         if _is_initialized(each, sidecars):
-            ready += _text(each, "name") in sidecars and _at(each, "ready") is True
+            ready += (
+                _text(each, "name") in sidecars and _value_at(each, "ready") is True
+            )
             continue
         total = len(_list(spec, "initContainers"))
         return _init_reason(each, number, total), ready, counts, lasts
@@ -288,15 +293,15 @@ def _initializing(
 
 
 def _is_initialized(container: Any, sidecars: set[str]) -> bool:
-    terminated = _at(container, "state", "terminated")
+    terminated = _value_at(container, "state", "terminated")
     if terminated is not None and not _number(terminated, "exitCode"):
         return True
     is_sidecar = _text(container, "name") in sidecars
-    return is_sidecar and _at(container, "started") is True
+    return is_sidecar and _value_at(container, "started") is True
 
 
 def _init_reason(container: Any, number: int, total: int) -> str:
-    terminated = _at(container, "state", "terminated")
+    terminated = _value_at(container, "state", "terminated")
     if terminated is not None:
         return f"Init:{_end_of(terminated)}"
     waiting = _text(container, "state", "waiting", "reason")
@@ -313,18 +318,20 @@ def _end_of(terminated: Any) -> str:
     return f"ExitCode:{_number(terminated, 'exitCode')}"
 
 
-def _running(status: Any, reason: str) -> tuple[int, str, int, str]:
+def _main_containers(status: Any, reason: str) -> tuple[int, str, int, str]:
     """The main containers: the ready ones, a reason, restarts, and the last restart."""
     ready, restarts, last = 0, 0, ""
     for each in reversed(_list(status, "containerStatuses")):
         restarts += _number(each, "restartCount")
         last = max(last, _text(each, "lastState", "terminated", "finishedAt"))
-        state = _at(each, "state")
+        state = _value_at(each, "state")
         if waiting := _text(state, "waiting", "reason"):
             reason = waiting
-        elif (terminated := _at(state, "terminated")) is not None:
+        elif (terminated := _value_at(state, "terminated")) is not None:
             reason = _end_of(terminated)
-        elif _at(each, "ready") is True and _at(state, "running") is not None:
+        elif (
+            _value_at(each, "ready") is True and _value_at(state, "running") is not None
+        ):
             ready += 1
     if reason == "Completed" and ready:
         reason = "Running" if _is_condition(status, "Ready") else "NotReady"
@@ -364,8 +371,8 @@ def _replication_controller(obj: Object, now: float) -> list[Any]:
     return [
         *_replicas(obj),
         created(obj, now),
-        *_containers(_at(obj, "spec", "template")),
-        _labels(_at(obj, "spec", "selector")),
+        *_containers(_value_at(obj, "spec", "template")),
+        _labels(_value_at(obj, "spec", "selector")),
     ]
 
 
@@ -375,7 +382,7 @@ def _stateful_set(obj: Object, now: float) -> list[Any]:
         _name(obj),
         f"{_number(status, 'readyReplicas')}/{_number(spec, 'replicas')}",
         created(obj, now),
-        *_containers(_at(spec, "template")),
+        *_containers(_value_at(spec, "template")),
     ]
 
 
@@ -391,7 +398,7 @@ def _daemon_set(obj: Object, now: float) -> list[Any]:
     return [
         _name(obj),
         *(_number(status, name) for name in counted),
-        _labels(_at(obj, "spec", "template", "spec", "nodeSelector")),
+        _labels(_value_at(obj, "spec", "template", "spec", "nodeSelector")),
         created(obj, now),
         *_workload(obj),
     ]
@@ -399,7 +406,7 @@ def _daemon_set(obj: Object, now: float) -> list[Any]:
 
 def _job(obj: Object, now: float) -> list[Any]:
     spec, status = obj.get("spec"), obj.get("status")
-    succeeded, wanted = _number(status, "succeeded"), _at(spec, "completions")
+    succeeded, wanted = _number(status, "succeeded"), _value_at(spec, "completions")
     if wanted is None:
         parallel = _number(spec, "parallelism")
         of = f"1 of {parallel}" if parallel > 1 else "1"
@@ -422,7 +429,7 @@ def _job_status(obj: Object, status: Any) -> str:
     for name in ("Complete", "Failed"):
         if _is_condition(status, name):
             return name
-    if _at(obj, "metadata", "deletionTimestamp"):
+    if _value_at(obj, "metadata", "deletionTimestamp"):
         return "Terminating"
     for name in ("Suspended", "FailureTarget", "SuccessCriteriaMet"):
         if _is_condition(status, name):
@@ -433,17 +440,17 @@ def _job_status(obj: Object, status: Any) -> str:
 def _cron_job(obj: Object, now: float) -> list[Any]:
     spec, status = obj.get("spec"), obj.get("status")
     last = _text(status, "lastScheduleTime")
-    job = _at(spec, "jobTemplate", "spec")
+    job = _value_at(spec, "jobTemplate", "spec")
     return [
         _name(obj),
         _text(spec, "schedule"),
         _text(spec, "timeZone", default=NONE),
-        _flag(_at(spec, "suspend")),
+        _flag(_value_at(spec, "suspend")),
         len(_list(status, "active")),
         age(last, now) if last else NONE,
         created(obj, now),
-        *_containers(_at(job, "template")),
-        _selector(_at(job, "selector")),
+        *_containers(_value_at(job, "template")),
+        _selector(_value_at(job, "selector")),
     ]
 
 
@@ -453,8 +460,8 @@ def _flag(value: Any) -> str:
 
 def _autoscaler(obj: Object, now: float) -> list[Any]:
     spec, status = obj.get("spec"), obj.get("status")
-    target = _at(spec, "scaleTargetRef")
-    minimum = _at(spec, "minReplicas")
+    target = _value_at(spec, "scaleTargetRef")
+    minimum = _value_at(spec, "minReplicas")
     return [
         _name(obj),
         f"{_text(target, 'kind')}/{_text(target, 'name')}",
@@ -474,17 +481,19 @@ def _targets(wanted: list[Any], found: list[Any]) -> str:
     for number, metric in enumerate(wanted):
         field = _text(metric, "type")
         field = f"{field[:1].lower()}{field[1:]}"
-        current = _at(found[number] if number < len(found) else None, field, "current")
-        source, target = _at(metric, field), _at(metric, field, "target")
+        current = _value_at(
+            found[number] if number < len(found) else None, field, "current"
+        )
+        source, target = _value_at(metric, field), _value_at(metric, field, "target")
         label = _text(source, "name")
         head = f"{label}: " if label else ""
-        share = _at(target, "averageUtilization")
+        share = _value_at(target, "averageUtilization")
         if share is not None:
-            now_share = _at(current, "averageUtilization")
+            now_share = _value_at(current, "averageUtilization")
             shown = UNKNOWN if now_share is None else f"{now_share}%"
             texts.append(f"{head}{shown}/{share}%")
             continue
-        is_mean = _at(target, "averageValue") is not None
+        is_mean = _value_at(target, "averageValue") is not None
         name = "averageValue" if is_mean else "value"
         shown = _text(current, name, default=UNKNOWN)
         mean = " (avg)" if is_mean else ""
@@ -507,7 +516,7 @@ def _service(obj: Object, now: float) -> list[Any]:
         _external(obj, spec),
         ",".join(map(_port, _list(spec, "ports"))) or NONE,
         created(obj, now),
-        _labels(_at(spec, "selector")),
+        _labels(_value_at(spec, "selector")),
     ]
 
 
@@ -553,7 +562,7 @@ def _ingress(obj: Object, now: float) -> list[Any]:
 
 def _ingress_class(obj: Object, now: float) -> list[Any]:
     spec = obj.get("spec")
-    target = _at(spec, "parameters")
+    target = _value_at(spec, "parameters")
     text = NONE
     if target is not None:
         group = _text(target, "apiGroup")
@@ -565,19 +574,19 @@ def _ingress_class(obj: Object, now: float) -> list[Any]:
 
 def _endpoints(obj: Object, now: float) -> list[Any]:
     found = [
-        f"{_joined(_text(address, 'ip'))}:{_number(port, 'port')}"
+        f"{_in_brackets(_text(address, 'ip'))}:{_number(port, 'port')}"
         for subset in _list(obj, "subsets")
         for port in _list(subset, "ports") or [None]
         for address in _list(subset, "addresses")
     ]
-    return [_name(obj), _few(found), created(obj, now)]
+    return [_name(obj), _first_three(found), created(obj, now)]
 
 
-def _joined(address: str) -> str:
+def _in_brackets(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _few(texts: list[str]) -> str:
+def _first_three(texts: list[str]) -> str:
     """Three items, and the number of the others."""
     if not texts:
         return NONE
@@ -587,7 +596,7 @@ def _few(texts: list[str]) -> str:
 
 def _endpoint_slice(obj: Object, now: float) -> list[Any]:
     ports = [
-        str(_number(each, "port")) if _at(each, "port") is not None else "*"
+        str(_number(each, "port")) if _value_at(each, "port") is not None else "*"
         for each in _list(obj, "ports")
     ]
     addresses = [
@@ -599,8 +608,8 @@ def _endpoint_slice(obj: Object, now: float) -> list[Any]:
     return [
         _name(obj),
         _text(obj, "addressType"),
-        _few(ports) if ports else missing,
-        _few(addresses) if addresses else missing,
+        _first_three(ports) if ports else missing,
+        _first_three(addresses) if addresses else missing,
         created(obj, now),
     ]
 
@@ -620,7 +629,7 @@ def _modes(modes: list[Any]) -> str:
 
 
 def _phase(obj: Object) -> str:
-    if _at(obj, "metadata", "deletionTimestamp"):
+    if _value_at(obj, "metadata", "deletionTimestamp"):
         return "Terminating"
     return _text(obj, "status", "phase")
 
@@ -654,7 +663,7 @@ def _claim(obj: Object, now: float) -> list[Any]:
 
 def _volume(obj: Object, now: float) -> list[Any]:
     spec, status = obj.get("spec"), obj.get("status")
-    claim = _at(spec, "claimRef")
+    claim = _value_at(spec, "claimRef")
     owner = f"{_text(claim, 'namespace')}/{_text(claim, 'name')}" if claim else ""
     return [
         _name(obj),
@@ -672,7 +681,7 @@ def _volume(obj: Object, now: float) -> list[Any]:
 
 
 def _storage_class(obj: Object, now: float) -> list[Any]:
-    annotations = _at(obj, "metadata", "annotations")
+    annotations = _value_at(obj, "metadata", "annotations")
     is_default = any(
         _text(annotations, f"storageclass{beta}.kubernetes.io/is-default-class")
         == "true"
@@ -683,7 +692,7 @@ def _storage_class(obj: Object, now: float) -> list[Any]:
         _text(obj, "provisioner"),
         _text(obj, "reclaimPolicy", default="Delete"),
         _text(obj, "volumeBindingMode", default=UNSET),
-        _at(obj, "allowVolumeExpansion") is True,
+        _value_at(obj, "allowVolumeExpansion") is True,
         created(obj, now),
     ]
 
@@ -699,9 +708,9 @@ def _node(obj: Object, now: float) -> list[Any]:
         if _text(each, "type") == "Ready"
     ]
     states = ready[-1:] or ["Unknown"]
-    if _at(spec, "unschedulable") is True:
+    if _value_at(spec, "unschedulable") is True:
         states = [*states, "SchedulingDisabled"]
-    info = _at(status, "nodeInfo")
+    info = _value_at(status, "nodeInfo")
     return [
         _name(obj),
         ",".join(states),
@@ -720,7 +729,7 @@ ROLE = "node-role.kubernetes.io/"
 
 
 def _roles(obj: Object) -> list[str]:
-    labels = _at(obj, "metadata", "labels") or {}
+    labels = _value_at(obj, "metadata", "labels") or {}
     found = {key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)}
     return sorted((found | {labels.get("kubernetes.io/role", "")}) - {""})
 
@@ -734,14 +743,14 @@ def _address(status: Any, kind: str) -> str:
 
 def _event(obj: Object, now: float) -> list[Any]:
     # In both views of an event, core/v1 and events.k8s.io/v1.
-    target = _at(obj, "involvedObject") or _at(obj, "regarding")
-    source = _at(obj, "source") or _at(obj, "deprecatedSource")
+    target = _value_at(obj, "involvedObject") or _value_at(obj, "regarding")
+    source = _value_at(obj, "source") or _value_at(obj, "deprecatedSource")
     begin = _text(obj, "firstTimestamp") or _text(obj, "deprecatedFirstTimestamp")
     last = _text(obj, "lastTimestamp") or _text(obj, "deprecatedLastTimestamp")
     begun = age(begin or _text(obj, "eventTime"), now)
     ended = age(last, now) if last else begun
     count = _number(obj, "count") or _number(obj, "deprecatedCount") or 1
-    series = _at(obj, "series")
+    series = _value_at(obj, "series")
     if series is not None:
         ended = age(_text(series, "lastObservedTime"), now)
         count = _number(series, "count")
@@ -771,8 +780,8 @@ def _source(obj: Object, source: Any) -> str:
 
 
 def _quota(obj: Object, now: float) -> list[Any]:
-    hard = _at(obj, "status", "hard") or {}
-    used = _at(obj, "status", "used") or {}
+    hard = _value_at(obj, "status", "hard") or {}
+    used = _value_at(obj, "status", "used") or {}
     groups: tuple[list[str], list[str]] = ([], [])
     for name in sorted(hard):
         text = f"{name}: {used.get(name, '0')}/{hard[name]}"
@@ -783,7 +792,7 @@ def _quota(obj: Object, now: float) -> list[Any]:
 def _controller_revision(obj: Object, now: float) -> list[Any]:
     controller = NONE
     for each in _list(obj, "metadata", "ownerReferences"):
-        if _at(each, "controller") is True:
+        if _value_at(each, "controller") is True:
             group = _text(each, "apiVersion").rpartition("/")[0]
             kind = _text(each, "kind").lower()
             controller = f"{kind}.{group}" if group else kind
@@ -792,14 +801,14 @@ def _controller_revision(obj: Object, now: float) -> list[Any]:
     return [_name(obj), controller, revision, created(obj, now)]
 
 
-def _binding(obj: Object, now: float) -> list[Any]:
+def _binding_cells(obj: Object, now: float) -> list[Any]:
     subjects: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
     for each in _list(obj, "subjects"):
         kind, name = _text(each, "kind"), _text(each, "name")
         if kind == "ServiceAccount":
             name = f"{_text(each, 'namespace')}/{name}"
         subjects.setdefault(kind, []).append(name)
-    role = _at(obj, "roleRef")
+    role = _value_at(obj, "roleRef")
     return [
         _name(obj),
         f"{_text(role, 'kind')}/{_text(role, 'name')}",
@@ -810,7 +819,7 @@ def _binding(obj: Object, now: float) -> list[Any]:
 
 def _budget(obj: Object, now: float) -> list[Any]:
     spec = obj.get("spec")
-    limits = (_at(spec, name) for name in ("minAvailable", "maxUnavailable"))
+    limits = (_value_at(spec, name) for name in ("minAvailable", "maxUnavailable"))
     return [
         _name(obj),
         *("N/A" if limit is None else str(limit) for limit in limits),
@@ -821,7 +830,7 @@ def _budget(obj: Object, now: float) -> list[Any]:
 
 def _signing_request(obj: Object, now: float) -> list[Any]:
     spec, status = obj.get("spec"), obj.get("status")
-    seconds = _at(spec, "expirationSeconds")
+    seconds = _value_at(spec, "expirationSeconds")
     names = {_text(each, "type") for each in _list(status, "conditions")}
     state = "Denied" if "Denied" in names else "Pending"
     if state != "Denied" and "Approved" in names:
@@ -841,7 +850,7 @@ def _signing_request(obj: Object, now: float) -> list[Any]:
 
 
 def _api_service(obj: Object, now: float) -> list[Any]:
-    service = _at(obj, "spec", "service")
+    service = _value_at(obj, "spec", "service")
     where = "Local"
     if service:
         where = f"{_text(service, 'namespace')}/{_text(service, 'name')}"
@@ -857,14 +866,14 @@ def _api_service(obj: Object, now: float) -> list[Any]:
 def _driver(obj: Object, now: float) -> list[Any]:
     spec = obj.get("spec")
     audiences = [_text(each, "audience") for each in _list(spec, "tokenRequests")]
-    modes = [str(each) for each in _at(spec, "volumeLifecycleModes") or ()]
+    modes = [str(each) for each in _value_at(spec, "volumeLifecycleModes") or ()]
     return [
         _name(obj),
-        _at(spec, "attachRequired") is not False,
-        _at(spec, "podInfoOnMount") is True,
-        _at(spec, "storageCapacity") is True,
+        _value_at(spec, "attachRequired") is not False,
+        _value_at(spec, "podInfoOnMount") is True,
+        _value_at(spec, "storageCapacity") is True,
         ",".join(audiences) or UNSET,
-        _at(spec, "requiresRepublish") is True,
+        _value_at(spec, "requiresRepublish") is True,
         ",".join(modes) or NONE,
         created(obj, now),
     ]
@@ -880,9 +889,9 @@ def _attachment(obj: Object, now: float) -> list[Any]:
     return [
         _name(obj),
         _text(spec, "attacher"),
-        _text(_at(spec, "source"), "persistentVolumeName"),
+        _text(_value_at(spec, "source"), "persistentVolumeName"),
         _text(spec, "nodeName"),
-        _at(obj, "status", "attached") is True,
+        _value_at(obj, "status", "attached") is True,
         created(obj, now),
     ]
 
@@ -890,7 +899,7 @@ def _attachment(obj: Object, now: float) -> list[Any]:
 Cells = Callable[[Object, float], list[Any]]
 
 
-def _simple(*parts: Callable[[Object], Any]) -> Cells:
+def _cells_of(*parts: Callable[[Object], Any]) -> Cells:
     """A row of name, some cells, and age."""
 
     def cells(obj: Object, now: float) -> list[Any]:
@@ -899,7 +908,7 @@ def _simple(*parts: Callable[[Object], Any]) -> Cells:
     return cells
 
 
-def _stamped(obj: Object, now: float) -> list[Any]:
+def _name_and_time(obj: Object, now: float) -> list[Any]:
     created = _text(obj, "metadata", "creationTimestamp")
     return [_name(obj), _utc(created)]
 
@@ -916,8 +925,8 @@ def _count(*names: str) -> Callable[[Object], int]:
 
 
 def _template(obj: Object, now: float) -> list[Any]:
-    template = _at(obj, "template")
-    labels = _labels(_at(template, "metadata", "labels"))
+    template = _value_at(obj, "template")
+    labels = _labels(_value_at(template, "metadata", "labels"))
     return [_name(obj), *_containers(template), labels]
 
 
@@ -925,7 +934,7 @@ def _priority_class(obj: Object, now: float) -> list[Any]:
     return [
         _name(obj),
         _number(obj, "value"),
-        _at(obj, "globalDefault") is True,
+        _value_at(obj, "globalDefault") is True,
         created(obj, now),
         _text(obj, "preemptionPolicy"),
     ]
@@ -933,12 +942,12 @@ def _priority_class(obj: Object, now: float) -> list[Any]:
 
 RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 CELLS: dict[tuple[str, str], Cells] = {
-    ("", "configmaps"): _simple(_count("data", "binaryData")),
+    ("", "configmaps"): _cells_of(_count("data", "binaryData")),
     ("", "endpoints"): _endpoints,
     ("", "events"): _event,
     ("events.k8s.io", "events"): _event,
-    ("", "limitranges"): _stamped,
-    ("", "namespaces"): _simple(lambda obj: _text(obj, "status", "phase")),
+    ("", "limitranges"): _name_and_time,
+    ("", "namespaces"): _cells_of(lambda obj: _text(obj, "status", "phase")),
     ("", "nodes"): _node,
     ("", "persistentvolumeclaims"): _claim,
     ("", "persistentvolumes"): _volume,
@@ -946,8 +955,8 @@ CELLS: dict[tuple[str, str], Cells] = {
     ("", "podtemplates"): _template,
     ("", "replicationcontrollers"): _replication_controller,
     ("", "resourcequotas"): _quota,
-    ("", "secrets"): _simple(lambda obj: _text(obj, "type"), _count("data")),
-    ("", "serviceaccounts"): _simple(_count("secrets")),
+    ("", "secrets"): _cells_of(lambda obj: _text(obj, "type"), _count("data")),
+    ("", "serviceaccounts"): _cells_of(_count("secrets")),
     ("", "services"): _service,
     ("apps", "controllerrevisions"): _controller_revision,
     ("apps", "daemonsets"): _daemon_set,
@@ -959,29 +968,29 @@ CELLS: dict[tuple[str, str], Cells] = {
     ("batch", "jobs"): _job,
     ("certificates.k8s.io", "certificatesigningrequests"): _signing_request,
     ("apiregistration.k8s.io", "apiservices"): _api_service,
-    ("node.k8s.io", "runtimeclasses"): _simple(lambda obj: _text(obj, "handler")),
+    ("node.k8s.io", "runtimeclasses"): _cells_of(lambda obj: _text(obj, "handler")),
     ("storage.k8s.io", "csidrivers"): _driver,
-    ("storage.k8s.io", "csinodes"): _simple(
+    ("storage.k8s.io", "csinodes"): _cells_of(
         lambda obj: len(_list(obj.get("spec"), "drivers"))
     ),
     ("storage.k8s.io", "csistoragecapacities"): _storage_capacity,
     ("storage.k8s.io", "volumeattachments"): _attachment,
     ("networking.k8s.io", "ingressclasses"): _ingress_class,
     ("networking.k8s.io", "ingresses"): _ingress,
-    ("networking.k8s.io", "networkpolicies"): _simple(
-        lambda obj: _selector(_at(obj, "spec", "podSelector"))
+    ("networking.k8s.io", "networkpolicies"): _cells_of(
+        lambda obj: _selector(_value_at(obj, "spec", "podSelector"))
     ),
     ("policy", "poddisruptionbudgets"): _budget,
-    (RBAC, "clusterrolebindings"): _binding,
-    (RBAC, "clusterroles"): _stamped,
-    (RBAC, "rolebindings"): _binding,
-    (RBAC, "roles"): _stamped,
+    (RBAC, "clusterrolebindings"): _binding_cells,
+    (RBAC, "clusterroles"): _name_and_time,
+    (RBAC, "rolebindings"): _binding_cells,
+    (RBAC, "roles"): _name_and_time,
     ("storage.k8s.io", "storageclasses"): _storage_class,
-    (ADMISSION, "mutatingwebhookconfigurations"): _simple(_count("webhooks")),
-    (ADMISSION, "validatingwebhookconfigurations"): _simple(_count("webhooks")),
-    ("apiextensions.k8s.io", "customresourcedefinitions"): _stamped,
+    (ADMISSION, "mutatingwebhookconfigurations"): _cells_of(_count("webhooks")),
+    (ADMISSION, "validatingwebhookconfigurations"): _cells_of(_count("webhooks")),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): _name_and_time,
     ("scheduling.k8s.io", "priorityclasses"): _priority_class,
-    ("coordination.k8s.io", "leases"): _simple(
+    ("coordination.k8s.io", "leases"): _cells_of(
         lambda obj: _text(obj, "spec", "holderIdentity")
     ),
     ("discovery.k8s.io", "endpointslices"): _endpoint_slice,

@@ -142,7 +142,7 @@ def _custom_cell(column: Column, obj: Object, now: float) -> Any:
         return value if is_flag else None
     if is_flag or not isinstance(value, int | float):
         return None
-    return _whole(value) if column.type == "integer" else value
+    return _int64_of(value) if column.type == "integer" else value
 
 
 def _date_cell(value: Any, now: float) -> str | None:
@@ -154,7 +154,7 @@ def _date_cell(value: Any, now: float) -> str | None:
     return "<invalid>" if seconds is None else human_duration(now - seconds)
 
 
-def _whole(value: float) -> int:
+def _int64_of(value: float) -> int:
     """Convert like Go's int64(x): values that do not fit become the smallest."""
     number = int(value)
     return number if -(2**63) <= number < 2**63 else -(2**63)

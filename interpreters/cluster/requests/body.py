@@ -37,7 +37,7 @@ def decoded(kind: Kind, body: Any, live: Object | None = None) -> Object:
     words. Metadata that it shares with that object has been read before.
     """
     if not isinstance(body, dict):
-        raise _unrecognized(kind, body)
+        raise _unrecognized_body(kind, body)
     _check_type(kind, body, of_patch=live is not None)
     if kind.resource == CRDS:
         check_crd_shape(body)
@@ -87,7 +87,7 @@ def _known_parts(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
     try:
         parts = read_as(kind, body)
     except Misfit as misfit:
-        raise _undecodable(kind, misfit.text) from None
+        raise _undecodable_body(kind, misfit.text) from None
     return {**parts, "metadata": body.get("metadata")}
 
 
@@ -102,7 +102,7 @@ STRUCT = (
 )
 
 
-def _unrecognized(kind: Kind, body: Any) -> Refusal:
+def _unrecognized_body(kind: Kind, body: Any) -> Refusal:
     """The refusal of a body that is not a JSON object."""
     if body is None:
         why, shown = "unexpected end of JSON input", "<empty>"
@@ -151,7 +151,7 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
     if raw is None:
         return {}
     if not isinstance(raw, dict):
-        raise _undecodable(
+        raise _undecodable_body(
             kind,
             f"json: cannot unmarshal {go_name(raw)} into Go struct field "
             f"{kind.kind}.metadata of type v1.ObjectMeta",
@@ -165,7 +165,7 @@ def _metadata(kind: Kind, raw: Any) -> dict[str, Any]:
         if type(value) is not str:
             value = _without_nulls(name, value)
         if not fits(value):
-            raise _undecodable(
+            raise _undecodable_body(
                 kind,
                 f"json: cannot unmarshal {go_name(value)} into Go struct field "
                 f"ObjectMeta.metadata.{name} of type {GO_TYPES.get(name, 'string')}",
@@ -181,7 +181,7 @@ def _owners(kind: Kind, given: list[Any]) -> list[dict[str, Any]]:
     try:
         references = read_owners(given)
     except Misfit as misfit:
-        raise _undecodable(kind, misfit.text) from None
+        raise _undecodable_body(kind, misfit.text) from None
     # DedupOwnerReferences: a repeated reference counts once.
     found: dict[bytes, dict[str, Any]] = {}
     for one in references:
@@ -203,7 +203,7 @@ def _without_nulls(name: str, value: Any) -> Any:
     return value
 
 
-def _undecodable(kind: Kind, why: str) -> Refusal:
+def _undecodable_body(kind: Kind, why: str) -> Refusal:
     return bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a '
         f"{kind.kind}: {why}"

@@ -38,18 +38,18 @@ def unknown_fields(
     as known.
     """
     if kind.resource == CRDS:
-        found = sorted((*_of_metadata(body), *unknown_crd_fields(body)))
+        found = sorted((*_unknown_metadata(body), *unknown_crd_fields(body)))
         return found
     if kind.schema is None:
         return [] if kind.custom else unknown_in(kind, body)
     inside: list[str] = []  # embedded objects are checked later
-    found = [*_unknown(kind.schema, body, "", inside, old)]
+    found = [*_unknown_in_value(kind.schema, body, "", inside, old)]
     if old is None or body.get("metadata") is not old["metadata"]:
-        found += _of_metadata(body)
+        found += _unknown_metadata(body)
     return sorted(found) + sorted(inside)
 
 
-def _of_metadata(body: dict[str, Any], path: str = "metadata") -> Iterator[str]:
+def _unknown_metadata(body: dict[str, Any], path: str = "metadata") -> Iterator[str]:
     metadata = body.get("metadata")
     if not isinstance(metadata, dict):
         return
@@ -64,7 +64,7 @@ def _of_metadata(body: dict[str, Any], path: str = "metadata") -> Iterator[str]:
                     yield f"{path}.ownerReferences[{index}].{name}"
 
 
-def _unknown(
+def _unknown_in_value(
     schema: Schema, value: Any, path: str, inside: list[str], old: Any = None
 ) -> Iterator[str]:
     kind = type(value)
@@ -72,7 +72,7 @@ def _unknown(
         if schema.opaque or value is old:
             return
         if schema.embedded:
-            inside += _of_metadata(value, f"{path}.metadata")
+            inside += _unknown_metadata(value, f"{path}.metadata")
         before = old if type(old) is dict else {}
         is_object = schema.root or schema.embedded
         for name, item in value.items():
@@ -84,11 +84,13 @@ def _unknown(
                     yield f"{path}.{name}" if path else name
             elif type(item) in NESTED:
                 where = f"{path}.{name}" if path else name
-                yield from _unknown(child, item, where, inside, before.get(name))
+                yield from _unknown_in_value(
+                    child, item, where, inside, before.get(name)
+                )
     elif kind is list and not schema.opaque and (inner := schema.inner) is not None:
         for index, item in enumerate(value):
             if type(item) in NESTED:
-                yield from _unknown(inner, item, f"{path}[{index}]", inside)
+                yield from _unknown_in_value(inner, item, f"{path}[{index}]", inside)
 
 
 ABSENT: Any = object()
@@ -137,11 +139,11 @@ def _check_embedded(kind: Kind, body: dict[str, Any]) -> None:
             given = value.get(name, "")
             if not isinstance(given, str):
                 shown = f"{where}.{name}: Invalid value: {go_json(given)}"
-                raise _undecodable(kind, f"{shown}: must be a string")
+                raise _undecodable_body(kind, f"{shown}: must be a string")
         metadata = value.get("metadata")
         if metadata is not None and (misfit := metadata_misfit(metadata)):
             shown = f"{where}.metadata: Invalid value: {go_json(metadata)}"
-            raise _undecodable(kind, f"{shown}: json: {misfit}")
+            raise _undecodable_body(kind, f"{shown}: json: {misfit}")
 
 
 def metadata_misfit(metadata: Any) -> str | None:
@@ -166,7 +168,7 @@ def metadata_misfit(metadata: Any) -> str | None:
 GO_TYPES = {"finalizers": "[]string", "ownerReferences": "[]v1.OwnerReference"}
 
 
-def _undecodable(kind: Kind, why: str) -> Refusal:
+def _undecodable_body(kind: Kind, why: str) -> Refusal:
     return bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a '
         f"{kind.kind}: {why}"

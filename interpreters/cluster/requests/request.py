@@ -94,7 +94,7 @@ def kind_at(registry: Registry, route: Route) -> Kind:
     """The kind that a route addresses, or the 404 that a server answers."""
     kind = registry.by_path.get((route.group, route.version, route.plural))
     if kind is None or not kind.served:
-        raise _unserved(registry, route)
+        raise _unserved_route(registry, route)
     if kind.namespaced:
         # Only lists and watches reach across namespaces.
         if route.namespace is None and route.name is not None:
@@ -104,7 +104,7 @@ def kind_at(registry: Registry, route: Route) -> Kind:
     return kind
 
 
-def _unserved(registry: Registry, route: Route) -> Exception:
+def _unserved_route(registry: Registry, route: Route) -> Exception:
     for kind in registry.by_path.values():
         if (kind.group, kind.version) == route[:2] and not kind.custom:
             return unknown_resource()
@@ -177,7 +177,7 @@ def attributes_of(request: ApiRequest) -> Attributes:
     found = _attributes(request.method, request.path)
     if not found.name and not found.path:
         if found.verb == "get":
-            return _of_list(found, request.query)
+            return _list_attributes(found, request.query)
         if found.verb == "delete":
             return found._replace(verb="deletecollection")
     return found
@@ -203,7 +203,9 @@ def _attributes(method: str, path: str) -> Attributes:
     return Attributes(verb, group, resource, subresource, namespace, name)
 
 
-def _of_list(found: Attributes, query: tuple[tuple[str, str], ...]) -> Attributes:
+def _list_attributes(
+    found: Attributes, query: tuple[tuple[str, str], ...]
+) -> Attributes:
     """Treat a GET without a name as a list or watch, perhaps of just one object."""
     verb, name = "list", ""
     for key, value in query:

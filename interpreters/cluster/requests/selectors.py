@@ -320,13 +320,13 @@ def field_clauses(selector: str) -> tuple[Field, ...] | str:
             match = TERM.fullmatch(text)
             if match is None:
                 return f"invalid selector: '{selector}'; can't understand '{text}'"
-            found.append(Field(match[1], _unescaped(match[3]), match[2] != "!="))
+            found.append(Field(match[1], _without_escapes(match[3]), match[2] != "!="))
     except Unreadable as problem:
         return f"invalid field selector: {problem}"
     return tuple(found)
 
 
-def _unescaped(value: str) -> str:
+def _without_escapes(value: str) -> str:
     return ESCAPED.sub(_unescape, value)
 
 
@@ -345,7 +345,7 @@ class Where(NamedTuple):
     default: str = ""
 
 
-def _same(*names: str) -> dict[str, Where]:
+def _same_places(*names: str) -> dict[str, Where]:
     return {name: Where(name) for name in names}
 
 
@@ -358,7 +358,7 @@ INVOLVED = (
 # GetAttrs reads.
 SELECTABLE: dict[tuple[str, str], dict[str, Where]] = {
     ("", "pods"): {
-        **_same(
+        **_same_places(
             "spec.nodeName",
             "spec.restartPolicy",
             "spec.schedulerName",
@@ -372,7 +372,7 @@ SELECTABLE: dict[tuple[str, str], dict[str, Where]] = {
         "status.podIPs": Where("-"),
     },
     ("", "events"): {
-        **_same(
+        **_same_places(
             *(f"involvedObject.{name}" for name in INVOLVED),
             "reason",
             "reportingComponent",
@@ -383,18 +383,20 @@ SELECTABLE: dict[tuple[str, str], dict[str, Where]] = {
     ("events.k8s.io", "events"): {
         # In the stored event, which is a core/v1 event.
         **{f"regarding.{name}": Where(f"involvedObject.{name}") for name in INVOLVED},
-        **_same("reason", "type"),
+        **_same_places("reason", "type"),
         "reportingController": Where("reportingComponent"),
     },
-    ("", "namespaces"): _same("status.phase"),
+    ("", "namespaces"): _same_places("status.phase"),
     ("", "nodes"): {"spec.unschedulable": Where("spec.unschedulable", "false")},
     ("", "replicationcontrollers"): {"status.replicas": Where("status.replicas", "0")},
-    ("", "secrets"): _same("type"),
-    ("", "services"): _same("spec.clusterIP", "spec.type"),
+    ("", "secrets"): _same_places("type"),
+    ("", "services"): _same_places("spec.clusterIP", "spec.type"),
     ("batch", "jobs"): {"status.successful": Where("status.succeeded", "0")},
-    ("certificates.k8s.io", "certificatesigningrequests"): _same("spec.signerName"),
+    ("certificates.k8s.io", "certificatesigningrequests"): _same_places(
+        "spec.signerName"
+    ),
 }
-EVERYWHERE = _same("metadata.name", "metadata.namespace")
+EVERYWHERE = _same_places("metadata.name", "metadata.namespace")
 
 
 def selection_of(kind: Kind | None, query: Mapping[str, str]) -> Selection:

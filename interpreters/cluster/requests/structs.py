@@ -78,7 +78,7 @@ def checked(kind: str, version: str, body: Any) -> dict[str, Any]:
         )
     shape = {"kind": TEXT, "apiVersion": TEXT, **STRUCTS[kind]}
     try:
-        found: dict[str, Any] = _fitted(body, shape, kind)
+        found: dict[str, Any] = _fit_value(body, shape, kind)
     except _Unfit as unfit:
         raise bad_request(
             f'{kind} in version "{version}" cannot be handled as a {kind}: json: '
@@ -91,22 +91,22 @@ class _Unfit(Exception):
     """A value does not have the type of its field."""
 
 
-def _fitted(value: Any, shape: Shape, where: str) -> Any:
+def _fit_value(value: Any, shape: Shape, where: str) -> Any:
     if isinstance(shape, str):
         return _scalar(value, shape, where)
     if isinstance(shape, list):
         if not isinstance(value, list):
-            raise _unfit(value, where, "[]string")
-        return ["" if v is None else _fitted(v, shape[0], where) for v in value]
+            raise _unfit_value(value, where, "[]string")
+        return ["" if v is None else _fit_value(v, shape[0], where) for v in value]
     if not isinstance(value, dict):
-        raise _unfit(value, where, "struct" if "*" not in shape else "map")
+        raise _unfit_value(value, where, "struct" if "*" not in shape else "map")
     parts = (
         (name, part, shape.get(name, shape.get("*")))
         for name, part in value.items()
         if part is not None
     )
     return {
-        name: _fitted(part, inner, f"{where}.{name}")
+        name: _fit_value(part, inner, f"{where}.{name}")
         for name, part, inner in parts
         if inner is not None
     }
@@ -115,9 +115,9 @@ def _fitted(value: Any, shape: Shape, where: str) -> Any:
 def _scalar(value: Any, shape: str, where: str) -> Any:
     wanted = str if shape == TEXT else int
     if not isinstance(value, wanted) or isinstance(value, bool):
-        raise _unfit(value, where, shape)
+        raise _unfit_value(value, where, shape)
     return value
 
 
-def _unfit(value: Any, where: str, wanted: str) -> _Unfit:
+def _unfit_value(value: Any, where: str, wanted: str) -> _Unfit:
     return _Unfit(f"{go_name(value)} into Go struct field {where} of type {wanted}")

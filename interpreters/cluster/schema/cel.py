@@ -69,7 +69,7 @@ def _at_run_time(name: str) -> str:
     return "list(dyn)" if name.startswith("list(") else "map(dyn,dyn)"
 
 
-def _coarse(function: Function) -> Iterator[Function]:
+def _run_time_overloads(function: Function) -> Iterator[Function]:
     """The overloads of a function as they are distinguished at run time."""
     options: list[tuple[str, ...]] = [()]
     for parameter in map(_at_run_time, function.parameters):
@@ -79,14 +79,14 @@ def _coarse(function: Function) -> Iterator[Function]:
         yield function._replace(parameters=parameters, result="dyn")
 
 
-def _declared(*, exact: bool) -> list[cel.FunctionDecl]:
+def _declare_functions(*, exact: bool) -> list[cel.FunctionDecl]:
     from cel_expr_python import cel
 
     overloads: dict[str, dict[tuple[bool, tuple[str, ...]], Function]] = {}
     for function in FUNCTIONS:
         if exact and "dyn" in function.parameters:
             continue  # the checker distinguishes its other overloads
-        for one in (function,) if exact else _coarse(function):
+        for one in (function,) if exact else _run_time_overloads(function):
             known = overloads.setdefault(one.name, {})
             known.setdefault((one.is_member, one.parameters), one)
     numbers = count()
@@ -124,7 +124,7 @@ def _runtime() -> cel.Env:
     dyn = cel.Type.DYN
     return cel.NewEnv(
         variables={"self": dyn, "oldSelf": dyn, "oldSelves": dyn},
-        functions=_declared(exact=False),
+        functions=_declare_functions(exact=False),
         extensions=[*_extensions(), ext_bindings.ExtBindings()],
     )
 
@@ -142,21 +142,21 @@ CONDITIONS = ("object", "oldObject", "request")
 
 
 @lru_cache(maxsize=1)
-def _of_conditions() -> cel.Env:
+def _condition_env() -> cel.Env:
     """The environment of match conditions: reviewed input, without types."""
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_bindings
 
     return cel.NewEnv(
         variables=dict.fromkeys(CONDITIONS, cel.Type.DYN),
-        functions=_declared(exact=False),
+        functions=_declare_functions(exact=False),
         extensions=[*_extensions(), ext_bindings.ExtBindings()],
     )
 
 
 @lru_cache(maxsize=1024)
 def _condition(text: str) -> cel.Expression:
-    return _of_conditions().compile(text)
+    return _condition_env().compile(text)
 
 
 # The fields of a request that Go omits if they are empty.
@@ -202,9 +202,9 @@ def condition_fault(text: str) -> str:
     from cel_expr_python import cel
 
     try:
-        found = _of_conditions().compile(text).return_type()
+        found = _condition_env().compile(text).return_type()
     except RuntimeError as error:
-        return f"compilation failed: {_in_go(str(error), text)}"
+        return f"compilation failed: {_error_in_go(str(error), text)}"
     if found in (cel.Type.BOOL, cel.Type.DYN):
         return ""
     return "must evaluate to bool"
@@ -314,7 +314,7 @@ def _converter(schema: Mapping[str, Any], *, root: bool = False) -> Convert | No
             return None if read is None else _if_text(read)
         case "array":
             item = _converter(schema.get("items") or {})
-            return None if item is None else _each(item)
+            return None if item is None else _convert_items(item)
         case "object":
             additional = schema.get("additionalProperties")
             if isinstance(additional, dict):
@@ -333,7 +333,7 @@ def _if_text(read: Convert) -> Convert:
     return lambda value: read(value) if isinstance(value, str) else value
 
 
-def _each(item: Convert) -> Convert:
+def _convert_items(item: Convert) -> Convert:
     return lambda value: value if value is None else [item(part) for part in value]
 
 
@@ -418,9 +418,9 @@ class Laws:
         """
         if value is None:
             return
-        same = same or (old is not None and _equal(value, old))
+        same = same or (old is not None and _is_equal(value, old))
         if self.rules:
-            for fault, is_transition in self._broken(value, old, place):
+            for fault, is_transition in self._broken_rules(value, old, place):
                 if same and not is_transition:
                     tolerated.append(fault)
                 else:
@@ -451,7 +451,7 @@ class Laws:
     def _identity(self, item: Any) -> bytes:
         return orjson.dumps([item.get(key) for key in self.keys])
 
-    def _broken(
+    def _broken_rules(
         self, value: Any, old: Any, place: Place
     ) -> Iterator[tuple[Fault, bool]]:
         convert = self.convert
@@ -475,11 +475,11 @@ class Laws:
             if holds:
                 continue
             if error is not None:
-                yield self._failed(rule, error, place), False
+                yield self._evaluation_fault(rule, error, place), False
             else:
-                yield self._refused(rule, value, data, place), rule.uses_old
+                yield self._rule_fault(rule, value, data, place), rule.uses_old
 
-    def _failed(self, rule: Rule, error: str, place: Place) -> Fault:
+    def _evaluation_fault(self, rule: Rule, error: str, place: Place) -> Fault:
         why = f"{error} evaluating rule: {rule.shown}"
         if error == "no such overload":
             why = (
@@ -489,13 +489,15 @@ class Laws:
         field = place_text(place) or "<nil>"
         return Fault(field, "FieldValueInvalid", f'Invalid value: "{self.kind}": {why}')
 
-    def _refused(
+    def _rule_fault(
         self, rule: Rule, value: Any, data: dict[str, Any], place: Place
     ) -> Fault:
         for part in rule.path:
             place = (place, part)
         field = place_text(place) or "<nil>"
-        why = _told(rule, data) or rule.message or f"failed rule: {rule.text}"
+        why = (
+            _message_of_rule(rule, data) or rule.message or f"failed rule: {rule.text}"
+        )
         match rule.reason:
             case "FieldValueForbidden":
                 return Fault(field, rule.reason, f"Forbidden: {why}")
@@ -515,11 +517,11 @@ def _value(value: Any) -> str:
     return f": {orjson.dumps(value).decode()}"
 
 
-def _equal(value: Any, old: Any) -> bool:
+def _is_equal(value: Any, old: Any) -> bool:
     return value is old or (type(value) is type(old) and bool(value == old))
 
 
-def _told(rule: Rule, data: dict[str, Any]) -> str:
+def _message_of_rule(rule: Rule, data: dict[str, Any]) -> str:
     """The text of a messageExpression; "" if it yields none."""
     if not rule.message_expression:
         return ""
@@ -648,11 +650,11 @@ def _form_faults(
         why = "Required value: rule is not specified"
         yield Fault(f"{at}.rule", "FieldValueRequired", why)
     if message and not message.strip():
-        yield _invalid(
+        yield _invalid_fault(
             f"{at}.message", message, "message must be non-empty if specified"
         )
     elif "\n" in message.strip():
-        yield _invalid(f"{at}.message", message, "must not contain line breaks")
+        yield _invalid_fault(f"{at}.message", message, "must not contain line breaks")
     elif "\n" in text.strip() and not message:
         why = "Required value: message must be specified if rule contains line breaks"
         yield Fault(f"{at}.message", "FieldValueRequired", why)
@@ -665,10 +667,10 @@ def _form_faults(
         why = f'Unsupported value: "{reason}": supported values: {known}'
         yield Fault(f"{at}.reason", "FieldValueNotSupported", why)
     if path and (path != path.strip() or field_path(path, schema) is None):
-        yield _invalid(f"{at}.fieldPath", path, "must be a valid path")
+        yield _invalid_fault(f"{at}.fieldPath", path, "must be a valid path")
 
 
-def _invalid(field: str, value: Any, why: str) -> Fault:
+def _invalid_fault(field: str, value: Any, why: str) -> Fault:
     shown = orjson.dumps(value).decode()
     return Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
 
@@ -677,12 +679,12 @@ def _type_faults(checker: Checker, rule: dict[str, Any], at: str) -> Iterator[Fa
     optional = bool(rule.get("optionalOldSelf"))
     if "optionalOldSelf" in rule and not _uses_old(rule["rule"]):
         why = "may not be set if oldSelf is not used in rule"
-        yield _invalid(f"{at}.optionalOldSelf", optional, why)
+        yield _invalid_fault(f"{at}.optionalOldSelf", optional, why)
     if fault := checker.fault(rule["rule"], "bool", optional=optional):
         why = f"compilation failed: {fault}"
         if fault == WRONG_TYPE:
             why = "cel expression must evaluate to a bool"
-        yield Fault(f"{at}.rule", "FieldValueInvalid", f"{_printed(rule)}: {why}")
+        yield Fault(f"{at}.rule", "FieldValueInvalid", f"{_rule_text(rule)}: {why}")
     expression = rule.get("messageExpression") or ""
     if not expression.strip():
         return
@@ -690,11 +692,11 @@ def _type_faults(checker: Checker, rule: dict[str, Any], at: str) -> Iterator[Fa
         why = f"messageExpression compilation failed: {fault}"
         if fault == WRONG_TYPE:
             why = "messageExpression must evaluate to a string"
-        text = f"{_printed(rule)}: {why}"
+        text = f"{_rule_text(rule)}: {why}"
         yield Fault(f"{at}.messageExpression", "FieldValueInvalid", text)
 
 
-def _printed(rule: dict[str, Any]) -> str:
+def _rule_text(rule: dict[str, Any]) -> str:
     """A rule as Go prints its struct."""
     text = orjson.dumps(
         {
@@ -730,7 +732,7 @@ class Checker:
             cel.NewEnv(
                 descriptor_pool=pool,
                 variables={"self": self_type, "oldSelf": old},
-                functions=_declared(exact=True),
+                functions=_declare_functions(exact=True),
                 extensions=_extensions(),
             )
             # The library's variables cannot be optional.
@@ -747,7 +749,7 @@ class Checker:
         try:
             found = self._envs[optional].compile(text).return_type()
         except RuntimeError as error:
-            return _in_go(str(error), text)
+            return _error_in_go(str(error), text)
         wanted = cel.Type.BOOL if result == "bool" else cel.Type.STRING
         return None if found in (wanted, cel.Type.DYN) else WRONG_TYPE
 
@@ -771,7 +773,7 @@ IN_GO = (
 )
 
 
-def _in_go(error: str, rule: str) -> str:
+def _error_in_go(error: str, rule: str) -> str:
     """The library's error in the words of cel-go."""
     text = re.sub(r"^[A-Z_]+: ", "", re.sub(r" \[[A-Z_]+\]$", "", error))
     text = re.sub(r"undefined field '([^']*)' not found in struct '[^']*'",
@@ -881,12 +883,12 @@ class Types:
             if items.get("type") == "array" or _is_map(items):
                 described = (MESSAGE, ".google.protobuf.ListValue")
             else:
-                described = self._described(items)
+                described = self._proto_type(items)
                 field.label = REPEATED
         elif _is_map(schema):
             described = self._map(message, field, schema["additionalProperties"])
         else:
-            described = self._described(schema)
+            described = self._proto_type(schema)
         if described is None:
             del message.field[-1]
             return
@@ -894,7 +896,7 @@ class Types:
         if described[1]:
             field.type_name = described[1]
 
-    def _described(self, schema: Mapping[str, Any]) -> tuple[int, str] | None:
+    def _proto_type(self, schema: Mapping[str, Any]) -> tuple[int, str] | None:
         """The protobuf type of a value that is neither list nor map."""
         if schema.get("x-kubernetes-int-or-string"):
             return MESSAGE, ".google.protobuf.Value"
@@ -913,7 +915,7 @@ class Types:
     ) -> tuple[int, str] | None:
         if values.get("type") == "array" or _is_map(values):
             return MESSAGE, ".google.protobuf.Struct"
-        described = self._described(values)
+        described = self._proto_type(values)
         if described is None:
             return None
         name = _entry_name(field.name)

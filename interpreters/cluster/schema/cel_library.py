@@ -97,29 +97,30 @@ def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     return text.replace(old, new, count)
 
 
-def _joined(parts: list[Any], by: str = "") -> str:
+def _join_texts(parts: list[Any], by: str = "") -> str:
     if not all(isinstance(part, str) for part in parts):
         raise TypeError("no such overload")
     return by.join(parts)
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     for char, name in (("\n", "n"), ("\r", "r"), ("\t", "t"), ("\a", "a")):
         escaped = escaped.replace(char, f"\\{name}")
     return f'"{escaped}"'
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value as `%s` prints it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
         return "null"
     if isinstance(value, list):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_format_value, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_shown(k)}: {_shown(v)}' for k, v in value.items())}}}"
+        pairs = (f"{_format_value(k)}: {_format_value(v)}" for k, v in value.items())
+        return f"{{{', '.join(pairs)}}}"
     if isinstance(value, float):
         return f"{value:g}" if not value.is_integer() else str(int(value))
     return str(value)
@@ -127,8 +128,8 @@ def _shown(value: Any) -> str:
 
 CLAUSE = re.compile(r"%(%|(?:\.(\d+))?([sdfebxXo]))")
 CLAUSES: dict[str, Callable[[Any, int], str]] = {
-    "s": lambda value, _: _shown(value),
-    "d": lambda value, _: _shown(value),
+    "s": lambda value, _: _format_value(value),
+    "d": lambda value, _: _format_value(value),
     "f": lambda value, digits: f"{value:.{digits}f}",
     "e": lambda value, digits: f"{value:.{digits}e}",
     "b": lambda value, _: format(int(value), "b"),
@@ -165,13 +166,13 @@ def _is_sorted(values: list[Any]) -> bool:
     return all(a <= b for a, b in pairwise(values))
 
 
-def _least(values: list[Any]) -> Any:
+def _minimum(values: list[Any]) -> Any:
     if not values:
         raise ValueError("min called on empty list")
     return min(values)
 
 
-def _greatest(values: list[Any]) -> Any:
+def _maximum(values: list[Any]) -> Any:
     if not values:
         raise ValueError("max called on empty list")
     return max(values)
@@ -190,7 +191,7 @@ def _contains(values: list[Any], wanted: list[Any]) -> bool:
     return all(value in values for value in wanted)
 
 
-def _equivalent(values: list[Any], others: list[Any]) -> bool:
+def _same_members(values: list[Any], others: list[Any]) -> bool:
     return _contains(values, others) and _contains(others, values)
 
 
@@ -253,7 +254,7 @@ def _port(url: dict[str, str]) -> str:
 DIGITS_MAX = 1000
 
 
-def _parsed(text: str) -> Fraction | None:
+def _parse_quantity(text: str) -> Fraction | None:
     found = amount(text)
     if found is None or abs(found.adjusted()) > DIGITS_MAX:
         return None
@@ -261,7 +262,7 @@ def _parsed(text: str) -> Fraction | None:
 
 
 def _quantity(text: str) -> dict[str, str]:
-    value = _parsed(text)
+    value = _parse_quantity(text)
     if value is None:
         raise ValueError(
             "quantities must match the regular expression "
@@ -281,11 +282,11 @@ def _as_integer(quantity: dict[str, str]) -> int:
     return int(value)
 
 
-def _added(quantity: dict[str, str], other: Any) -> dict[str, str]:
+def _add_quantities(quantity: dict[str, str], other: Any) -> dict[str, str]:
     return {"Quantity": str(_value(quantity) + _value(other))}
 
 
-def _subtracted(quantity: dict[str, str], other: Any) -> dict[str, str]:
+def _subtract_quantities(quantity: dict[str, str], other: Any) -> dict[str, str]:
     return {"Quantity": str(_value(quantity) - _value(other))}
 
 
@@ -320,7 +321,7 @@ def _number_of(index: int) -> Callable[[dict[str, str]], int]:
     return lambda version: int(_version_key(version)[index])
 
 
-def _compared(one: dict[str, str], other: dict[str, str]) -> int:
+def _compare_values(one: dict[str, str], other: dict[str, str]) -> int:
     key: Callable[[dict[str, str]], Any] = _version_key if "Semver" in one else _value
     return int(key(one) > key(other)) - int(key(one) < key(other))
 
@@ -349,18 +350,18 @@ def _ip(text: str) -> dict[str, str]:
     return {"IP": str(found)}
 
 
-def _of(ip: dict[str, str]) -> IPv4Address | IPv6Address:
+def _address_of(ip: dict[str, str]) -> IPv4Address | IPv6Address:
     return ip_address(ip["IP"])
 
 
 def _is_link_local_multicast(ip: dict[str, str]) -> bool:
-    address = _of(ip)
+    address = _address_of(ip)
     local = "224.0.0.0/24" if address.version == 4 else "ff02::/16"
     return address in ip_network(local)
 
 
 def _is_global_unicast(ip: dict[str, str]) -> bool:
-    address = _of(ip)
+    address = _address_of(ip)
     special = (
         address.is_unspecified
         or address.is_loopback
@@ -396,7 +397,7 @@ def _network(cidr: dict[str, str]) -> IPv4Network | IPv6Network:
 def _contains_ip(cidr: dict[str, str], ip: Any) -> bool:
     if isinstance(ip, str) and _address(ip) is None:
         raise ValueError("No matching overloads")  # the message of the real library
-    return _of(ip if isinstance(ip, dict) else _ip(ip)) in _network(cidr)
+    return _address_of(ip if isinstance(ip, dict) else _ip(ip)) in _network(cidr)
 
 
 def _contains_cidr(cidr: dict[str, str], other: Any) -> bool:
@@ -416,7 +417,7 @@ def _member(name: str, of: str, more: str, result: str, call: Any) -> Function:
     return Function(name, True, (of, *more.split()), result, call)
 
 
-def _plain(name: str, parameters: str, result: str, call: Any) -> Function:
+def _function(name: str, parameters: str, result: str, call: Any) -> Function:
     return Function(name, False, tuple(parameters.split()), result, call)
 
 
@@ -437,17 +438,17 @@ FUNCTIONS: tuple[Function, ...] = (
     _member("substring", "string", "int", "string", _substring),
     _member("substring", "string", "int int", "string", _substring),
     _member("trim", "string", "", "string", str.strip),
-    _member("join", "list(string)", "", "string", _joined),
-    _member("join", "list(string)", "string", "string", _joined),
+    _member("join", "list(string)", "", "string", _join_texts),
+    _member("join", "list(string)", "string", "string", _join_texts),
     _member("format", "string", "list(dyn)", "string", _format),
-    _plain("strings.quote", "string", "string", _quoted),
+    _function("strings.quote", "string", "string", _quote_text),
     # lists
     *(
         _member(name, f"list({kind})", "", result or kind, call)
         for name, result, call in (
             ("isSorted", "bool", _is_sorted),
-            ("min", "", _least),
-            ("max", "", _greatest),
+            ("min", "", _minimum),
+            ("max", "", _maximum),
         )
         for kind in ORDERED
     ),
@@ -458,16 +459,16 @@ FUNCTIONS: tuple[Function, ...] = (
         for name, call in (("indexOf", _position), ("lastIndexOf", _last_position))
         for kind in (*ORDERED, "dyn")
     ),
-    _plain("sets.contains", "list(dyn) list(dyn)", "bool", _contains),
-    _plain("sets.equivalent", "list(dyn) list(dyn)", "bool", _equivalent),
-    _plain("sets.intersects", "list(dyn) list(dyn)", "bool", _intersects),
+    _function("sets.contains", "list(dyn) list(dyn)", "bool", _contains),
+    _function("sets.equivalent", "list(dyn) list(dyn)", "bool", _same_members),
+    _function("sets.intersects", "list(dyn) list(dyn)", "bool", _intersects),
     # regular expressions
     _member("find", "string", "string", "string", _find),
     _member("findAll", "string", "string", "list(string)", _find_all),
     _member("findAll", "string", "string int", "list(string)", _find_all),
     # URLs
-    _plain("url", "string", "URL", _url),
-    _plain("isURL", "string", "bool", _is_url),
+    _function("url", "string", "URL", _url),
+    _function("isURL", "string", "bool", _is_url),
     _member("getScheme", "URL", "", "string", lambda u: urlsplit(u["URL"]).scheme),
     _member("getHost", "URL", "", "string", _host),
     _member("getHostname", "URL", "", "string", _host_name),
@@ -487,8 +488,10 @@ FUNCTIONS: tuple[Function, ...] = (
         lambda u: parse_qs(urlsplit(u["URL"]).query, keep_blank_values=True),
     ),
     # quantities
-    _plain("quantity", "string", "Quantity", _quantity),
-    _plain("isQuantity", "string", "bool", lambda text: _parsed(text) is not None),
+    _function("quantity", "string", "Quantity", _quantity),
+    _function(
+        "isQuantity", "string", "bool", lambda text: _parse_quantity(text) is not None
+    ),
     _member(
         "sign", "Quantity", "", "int", lambda q: (_value(q) > 0) - (_value(q) < 0)
     ),
@@ -497,41 +500,43 @@ FUNCTIONS: tuple[Function, ...] = (
     _member(
         "asApproximateFloat", "Quantity", "", "double", lambda q: float(_value(q))
     ),
-    _member("add", "Quantity", "Quantity", "Quantity", _added),
-    _member("add", "Quantity", "int", "Quantity", _added),
-    _member("sub", "Quantity", "Quantity", "Quantity", _subtracted),
-    _member("sub", "Quantity", "int", "Quantity", _subtracted),
+    _member("add", "Quantity", "Quantity", "Quantity", _add_quantities),
+    _member("add", "Quantity", "int", "Quantity", _add_quantities),
+    _member("sub", "Quantity", "Quantity", "Quantity", _subtract_quantities),
+    _member("sub", "Quantity", "int", "Quantity", _subtract_quantities),
     *(
         _member(name, kind, kind, result, call)
         for name, result, call in (
-            ("isGreaterThan", "bool", lambda a, b: _compared(a, b) > 0),
-            ("isLessThan", "bool", lambda a, b: _compared(a, b) < 0),
-            ("compareTo", "int", _compared),
+            ("isGreaterThan", "bool", lambda a, b: _compare_values(a, b) > 0),
+            ("isLessThan", "bool", lambda a, b: _compare_values(a, b) < 0),
+            ("compareTo", "int", _compare_values),
         )
         for kind in ("Quantity", "Semver")
     ),
     # versions
-    _plain("semver", "string", "Semver", _semver),
-    _plain("isSemver", "string", "bool", lambda text: bool(SEMVER.match(text))),
+    _function("semver", "string", "Semver", _semver),
+    _function("isSemver", "string", "bool", lambda text: bool(SEMVER.match(text))),
     _member("major", "Semver", "", "int", _number_of(0)),
     _member("minor", "Semver", "", "int", _number_of(1)),
     _member("patch", "Semver", "", "int", _number_of(2)),
     # addresses and networks
-    _plain("ip", "string", "IP", _ip),
-    _plain("isIP", "string", "bool", lambda text: _address(text) is not None),
-    _plain(
+    _function("ip", "string", "IP", _ip),
+    _function("isIP", "string", "bool", lambda text: _address(text) is not None),
+    _function(
         "ip.isCanonical", "string", "bool", lambda text: _ip(text)["IP"] == text
     ),
-    _member("family", "IP", "", "int", lambda ip: _of(ip).version),
-    _member("isUnspecified", "IP", "", "bool", lambda ip: _of(ip).is_unspecified),
-    _member("isLoopback", "IP", "", "bool", lambda ip: _of(ip).is_loopback),
+    _member("family", "IP", "", "int", lambda ip: _address_of(ip).version),
+    _member(
+        "isUnspecified", "IP", "", "bool", lambda ip: _address_of(ip).is_unspecified
+    ),
+    _member("isLoopback", "IP", "", "bool", lambda ip: _address_of(ip).is_loopback),
     _member("isLinkLocalMulticast", "IP", "", "bool", _is_link_local_multicast),
     _member(
-        "isLinkLocalUnicast", "IP", "", "bool", lambda ip: _of(ip).is_link_local
+        "isLinkLocalUnicast", "IP", "", "bool", lambda ip: _address_of(ip).is_link_local
     ),
     _member("isGlobalUnicast", "IP", "", "bool", _is_global_unicast),
-    _plain("cidr", "string", "CIDR", _cidr),
-    _plain("isCIDR", "string", "bool", lambda text: _prefix(text) is not None),
+    _function("cidr", "string", "CIDR", _cidr),
+    _function("isCIDR", "string", "bool", lambda text: _prefix(text) is not None),
     _member("containsIP", "CIDR", "string", "bool", _contains_ip),
     _member("containsIP", "CIDR", "IP", "bool", _contains_ip),
     _member("containsCIDR", "CIDR", "string", "bool", _contains_cidr),

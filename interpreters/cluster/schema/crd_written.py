@@ -39,11 +39,11 @@ class Struct:
         }
 
 
-def _plain(text: str) -> dict[str, Write]:
+def _unchanged_fields(text: str) -> dict[str, Write]:
     return dict.fromkeys(text.split(), _as_is)
 
 
-def _each(write: Write) -> Write:
+def _write_items(write: Write) -> Write:
     return lambda value: [*map(write, value)] if type(value) is list else value
 
 
@@ -51,36 +51,46 @@ def _with_port(value: Any) -> Any:
     return {"port": 443, **value}
 
 
-SERVICE = Struct(_plain("namespace name path port"), {})
+SERVICE = Struct(_unchanged_fields("namespace name path port"), {})
 CLIENT = Struct(
-    {**_plain("url"), "service": lambda value: _with_port(SERVICE(value))},
-    _plain("caBundle"),
+    {**_unchanged_fields("url"), "service": lambda value: _with_port(SERVICE(value))},
+    _unchanged_fields("caBundle"),
 )
-WEBHOOK = Struct({**_plain("conversionReviewVersions"), "clientConfig": CLIENT}, {})
-CONVERSION = Struct({**_plain("strategy"), "webhook": WEBHOOK}, {})
-COLUMN = Struct(_plain("name type jsonPath"), _plain("format description priority"))
-SCALE = Struct(_plain("specReplicasPath statusReplicasPath labelSelectorPath"), {})
-NAMES = Struct(_plain("plural kind"), _plain("singular shortNames listKind categories"))
+WEBHOOK = Struct(
+    {**_unchanged_fields("conversionReviewVersions"), "clientConfig": CLIENT}, {}
+)
+CONVERSION = Struct({**_unchanged_fields("strategy"), "webhook": WEBHOOK}, {})
+COLUMN = Struct(
+    _unchanged_fields("name type jsonPath"),
+    _unchanged_fields("format description priority"),
+)
+SCALE = Struct(
+    _unchanged_fields("specReplicasPath statusReplicasPath labelSelectorPath"), {}
+)
+NAMES = Struct(
+    _unchanged_fields("plural kind"),
+    _unchanged_fields("singular shortNames listKind categories"),
+)
 VERSION = Struct(
     {
-        **_plain("name served storage deprecationWarning"),
+        **_unchanged_fields("name served storage deprecationWarning"),
         "schema": Struct({"openAPIV3Schema": written_schema}, {}),
         "subresources": Struct({"status": Struct({}, {}), "scale": SCALE}, {}),
     },
     {
-        **_plain("deprecated"),
-        "additionalPrinterColumns": _each(COLUMN),
-        "selectableFields": _each(Struct(_plain("jsonPath"), {})),
+        **_unchanged_fields("deprecated"),
+        "additionalPrinterColumns": _write_items(COLUMN),
+        "selectableFields": _write_items(Struct(_unchanged_fields("jsonPath"), {})),
     },
 )
 SPEC = Struct(
     {
-        **_plain("group scope"),
+        **_unchanged_fields("group scope"),
         "names": NAMES,
-        "versions": _each(VERSION),
+        "versions": _write_items(VERSION),
         "conversion": CONVERSION,
     },
-    _plain("preserveUnknownFields"),
+    _unchanged_fields("preserveUnknownFields"),
 )
 
 

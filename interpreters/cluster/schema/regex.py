@@ -120,11 +120,11 @@ def compiled(pattern: str) -> Pattern:
     except re.error as error:
         raise BadPattern(_go_fault(pattern, error)) from None
     except (OverflowError, RecursionError):
-        raise _bad("expression nests too deeply", pattern) from None
-    return _linear(pattern) or translated
+        raise _bad_pattern("expression nests too deeply", pattern) from None
+    return _compile_with_re2(pattern) or translated
 
 
-def _linear(pattern: str) -> Pattern | None:
+def _compile_with_re2(pattern: str) -> Pattern | None:
     """The pattern for RE2 itself, Go's model, if that is installed."""
     if re2 is None:
         return None
@@ -148,7 +148,7 @@ def pattern_fault(pattern: str) -> str | None:
     return None
 
 
-def _bad(why: str, part: str) -> BadPattern:
+def _bad_pattern(why: str, part: str) -> BadPattern:
     return BadPattern(f"error parsing regexp: {why}: `{part}`")
 
 
@@ -186,7 +186,7 @@ def _parts(pattern: str, most: int) -> Iterator[str]:
         text, rest = found[0], pattern[found.start() :]
         if text == "+" and before in ("*", "+", "?", "}"):
             # This would be possessive in Python.
-            raise _bad("invalid nested repetition operator", before + text)
+            raise _bad_pattern("invalid nested repetition operator", before + text)
         is_char = found.lastgroup is None
         part = (
             _char(found, rest, groups) if is_char else _token(found, rest, groups, most)
@@ -222,7 +222,7 @@ def _token(found: re.Match[str], rest: str, groups: list[_Group], most: int) -> 
             groups.append(groups[-1]._replace(flags=""))
             return "(?P<" if text == "(?<" else text
         case _:
-            raise _bad("missing closing ]", rest)
+            raise _bad_pattern("missing closing ]", rest)
 
 
 def _char(found: re.Match[str], rest: str, groups: list[_Group]) -> str:
@@ -265,14 +265,14 @@ def _flags(text: str) -> str:
 def _check_group(text: str, rest: str) -> None:
     if text not in GROUPS:
         shown = rest[:3] if text == "(?" else text
-        raise _bad("invalid or unsupported Perl syntax", shown)
+        raise _bad_pattern("invalid or unsupported Perl syntax", shown)
 
 
 def _check_repeat(rest: str) -> None:
     repeat = REPEAT.match(rest)
     counts = () if repeat is None else repeat.groups(default="0")
     if repeat is not None and any(int(each) > REPEATS_MAX for each in counts):
-        raise _bad("invalid repeat count", repeat[0])
+        raise _bad_pattern("invalid repeat count", repeat[0])
 
 
 def _set(text: str, most: int) -> str:
@@ -302,8 +302,8 @@ CLASSES = tuple(rf"\{each}" for each in "dDsSwWpP")
 def _posix(name: str, shown: str) -> str:
     chars = POSIX.get(name.removeprefix("^"))
     if chars is None:
-        raise _bad("invalid character class range", shown)
-    return _others(f"[{chars}]") if name.startswith("^") else chars
+        raise _bad_pattern("invalid character class range", shown)
+    return _other_ranges(f"[{chars}]") if name.startswith("^") else chars
 
 
 def _escape(text: str, most: int, *, inside: bool) -> str:
@@ -316,7 +316,7 @@ def _escape(text: str, most: int, *, inside: bool) -> str:
     if text.startswith(r"\x{"):
         code = int(text[3:-1], 16)
         if code > sys.maxunicode:
-            raise _bad("invalid escape sequence", text)
+            raise _bad_pattern("invalid escape sequence", text)
         return re.escape(chr(code))
     if OCTAL.fullmatch(text):
         return re.escape(chr(int(text[1:], 8)))
@@ -326,7 +326,7 @@ def _escape(text: str, most: int, *, inside: bool) -> str:
         return r"\Z"
     known = "adDfnrsStvwWx" if inside else "aAbBdDfnrsStvwWx"
     if (text[1].isalnum() or not text[1].isascii()) and text[1] not in known:
-        raise _bad("invalid escape sequence", text)
+        raise _bad_pattern("invalid escape sequence", text)
     return text
 
 
@@ -340,7 +340,7 @@ def _unicode(text: str) -> tuple[str, bool]:
     name = text[2:].strip("{}")
     plain = name.removeprefix("^")
     if plain not in CATEGORIES and plain not in SCRIPTS and plain != "Any":
-        raise _bad("invalid character class range", text)
+        raise _bad_pattern("invalid character class range", text)
     return plain, (text[1] == "P") != name.startswith("^")
 
 
@@ -348,13 +348,15 @@ def _unicode(text: str) -> tuple[str, bool]:
 def _in_class(name: str, most: int, *, is_negated: bool = False) -> str:
     """The characters of a class up to `most`, or else all, as ranges within a set."""
     codes = range(most + 1)
-    found = _ranges(code for code in codes if _has(name, code) != is_negated)
+    found = _ranges(
+        code for code in codes if _is_in_unicode_class(name, code) != is_negated
+    )
     if found == NOTHING and most < sys.maxunicode:
         return _in_class(name, sys.maxunicode, is_negated=is_negated)
     return found
 
 
-def _has(name: str, code: int) -> bool:
+def _is_in_unicode_class(name: str, code: int) -> bool:
     """Whether a character belongs to a class of Unicode."""
     if name in CATEGORIES:
         return _is_of(name, unicodedata.category(chr(code)))
@@ -369,7 +371,7 @@ def _is_of(name: str, category: str) -> bool:
     return category.startswith(name) and category != "Cn"
 
 
-def _others(chars: str) -> str:
+def _other_ranges(chars: str) -> str:
     """The ranges of all characters that are not in a set."""
     known = re.compile(chars)
     codes = range(sys.maxunicode + 1)

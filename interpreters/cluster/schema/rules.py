@@ -82,7 +82,7 @@ def label_fault(text: str) -> str:
     return "" if LABEL.fullmatch(text) else NOT_LABEL
 
 
-def _invalid(place: Place, value: Any, why: str) -> Fault:
+def _invalid_fault(place: Place, value: Any, why: str) -> Fault:
     field = place_text(place)
     shown = go_json(value)
     return Fault(
@@ -122,7 +122,7 @@ def _minimum(schema: dict[str, Any]) -> Rule:
         if value > limit or (value == limit and not exclusive):
             return None
         word = "greater than" if exclusive else "greater than or equal to"
-        return _invalid(place, value, f"should be {word} {_shown(limit)}")
+        return _invalid_fault(place, value, f"should be {word} {_number_text(limit)}")
 
     return rule
 
@@ -137,15 +137,15 @@ def _maximum(schema: dict[str, Any]) -> Rule:
         if value < limit or (value == limit and not exclusive):
             return None
         word = "less than" if exclusive else "less than or equal to"
-        return _invalid(place, value, f"should be {word} {_shown(limit)}")
+        return _invalid_fault(place, value, f"should be {word} {_number_text(limit)}")
 
     return rule
 
 
-def _shown(number: float) -> str:
+def _number_text(number: float) -> str:
     """A number as Go's `%v` prints it.
 
-    >>> _shown(5.0), _shown(1e21), _shown(0.1)
+    >>> _number_text(5.0), _number_text(1e21), _number_text(0.1)
     ('5', '1e+21', '0.1')
     """
     if number == int(number) and abs(number) < 1e21:
@@ -177,7 +177,9 @@ def _multiple_of(schema: dict[str, Any]) -> Rule:
 
 
 def _multiple_fault(place: Place, value: float, factor: float) -> Fault:
-    return _invalid(place, value, f"should be a multiple of {_shown(factor)}")
+    return _invalid_fault(
+        place, value, f"should be a multiple of {_number_text(factor)}"
+    )
 
 
 def _min_length(schema: dict[str, Any]) -> Rule:
@@ -186,7 +188,7 @@ def _min_length(schema: dict[str, Any]) -> Rule:
     def rule(value: Any, place: Place) -> Fault | None:
         if not isinstance(value, str) or len(value) >= limit:
             return None
-        return _invalid(place, value, f"should be at least {limit} chars long")
+        return _invalid_fault(place, value, f"should be at least {limit} chars long")
 
     return rule
 
@@ -216,7 +218,7 @@ def _pattern(schema: dict[str, Any]) -> Rule:
     def rule(value: Any, place: Place) -> Fault | None:
         if not isinstance(value, str) or expression.search(value):
             return None
-        return _invalid(place, value, f"should match '{pattern}'")
+        return _invalid_fault(place, value, f"should match '{pattern}'")
 
     return rule
 
@@ -268,7 +270,7 @@ def _min_items(schema: dict[str, Any]) -> Rule:
     def rule(value: Any, place: Place) -> Fault | None:
         if not isinstance(value, list) or len(value) >= limit:
             return None
-        return _invalid(place, len(value), f"should have at least {limit} items")
+        return _invalid_fault(place, len(value), f"should have at least {limit} items")
 
     return rule
 
@@ -290,7 +292,9 @@ def _min_properties(schema: dict[str, Any]) -> Rule:
     def rule(value: Any, place: Place) -> Fault | None:
         if not isinstance(value, dict) or len(value) >= limit:
             return None
-        return _invalid(place, len(value), f"should have at least {limit} properties")
+        return _invalid_fault(
+            place, len(value), f"should have at least {limit} properties"
+        )
 
     return rule
 
@@ -471,7 +475,7 @@ def _format(schema: dict[str, Any]) -> Rule:
     if name in SIZES:
         return _size(name)
     if name == "float":
-        return _single
+        return _check_float32
     # Unknown formats are ignored, as the API conventions demand.
     check = FORMATS.get(name)
 
@@ -493,19 +497,19 @@ def _size(name: str) -> Rule:
     def rule(value: Any, place: Place) -> Fault | None:
         if not isinstance(value, int) or -limit <= value < limit:
             return None
-        return _unfit(f"integer with format {name}", place)
+        return _unfit_type(f"integer with format {name}", place)
 
     return rule
 
 
-def _single(value: Any, place: Place) -> Fault | None:
+def _check_float32(value: Any, place: Place) -> Fault | None:
     """Check that a number fits 32 bits."""
     if not _is_number(value) or abs(value) <= 3.4028234663852886e38:
         return None
-    return _unfit("number with format float", place)
+    return _unfit_type("number with format float", place)
 
 
-def _unfit(wanted: str, place: Place) -> Fault:
+def _unfit_type(wanted: str, place: Place) -> Fault:
     why = f"Checked value must be of type {wanted} in {place_text(place)}"
     return Fault("<nil>", "FieldValueInvalid", f'Invalid value: "": {why}')
 

@@ -117,12 +117,12 @@ class Schema:
             return plain(value)
         if kind is dict:
             if value is old:
-                return self._completed(value)
+                return self._with_defaults(value)
             return self._filled_object(value, old if type(old) is dict else NO_FIELDS)
         if kind is list:
             inner = self.inner
             result = value if inner is None else [inner.filled(item) for item in value]
-            return result if _differs(result, value) else value
+            return result if _items_differ(result, value) else value
         return plain(value)
 
     @property
@@ -164,9 +164,9 @@ class Schema:
                 del result[name]
             else:
                 result[name] = new
-        return self._completed(result)
+        return self._with_defaults(result)
 
-    def _completed(self, value: dict[str, Any]) -> dict[str, Any]:
+    def _with_defaults(self, value: dict[str, Any]) -> dict[str, Any]:
         """The object with the defaults of its missing fields."""
         missing = {name: it for name, it in self.defaults if name not in value}
         return {**value, **missing} if missing else value
@@ -244,7 +244,7 @@ class Schema:
 
     def _item_faults(self, value: list[Any], place: Place, old: Any) -> Iterator[Fault]:
         assert self.items is not None  # checked by the caller
-        before = self._by_keys(old)
+        before = self._items_by_key(old)
         for index, item in enumerate(value):
             earlier = before.get(self._identity(item), NOTHING) if before else NOTHING
             yield from self.items.faults(item, (place, index), earlier)
@@ -255,7 +255,7 @@ class Schema:
             item = {key: item[key] for key in self.keys if key in item}
         return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
 
-    def _by_keys(self, old: Any) -> dict[bytes, Any]:
+    def _items_by_key(self, old: Any) -> dict[bytes, Any]:
         """The items of an old list that can be distinguished: only maps can."""
         if not self.keys or type(old) is not list:
             return {}
@@ -266,14 +266,16 @@ class Schema:
         if self.any_of:
             found = [_verdict(part, value, place) for part in self.any_of]
             if all(faults for faults, _ in found):
-                yield _aside(f'"{field}" must validate at least one schema (anyOf)')
+                yield _fault_without_field(
+                    f'"{field}" must validate at least one schema (anyOf)'
+                )
                 yield from _nearest(found)
         if self.one_of:
             found = [_verdict(part, value, place) for part in self.one_of]
             count = sum(not faults for faults, _ in found)
             if count != 1:
                 words = f"{count} valid alternatives" if count else "none valid"
-                yield _aside(
+                yield _fault_without_field(
                     f'"{field}" must validate one and only one schema (oneOf). '
                     f"Found {words}"
                 )
@@ -283,11 +285,15 @@ class Schema:
             for faults in parts:
                 yield from faults
             rest = ". None validated" if all(parts) else ""
-            yield _aside(f'"{field}" must validate all the schemas (allOf){rest}')
+            yield _fault_without_field(
+                f'"{field}" must validate all the schemas (allOf){rest}'
+            )
         if self.none_of is not None:
             faults, _ = _verdict(self.none_of, value, place)
             if not faults:
-                yield _aside(f'"{field}" must not validate the schema (not)')
+                yield _fault_without_field(
+                    f'"{field}" must not validate the schema (not)'
+                )
 
     # ------------------------------------------------------------ embedded objects
 
@@ -323,11 +329,11 @@ class Schema:
                     yield from child.duplicates(item, (place, part), before.get(name))
         elif type(value) is list and self.items is not None:
             if self.unique:
-                yield from self._repeated(value, place)
+                yield from self._duplicate_faults(value, place)
             for index, item in enumerate(value):
                 yield from self.items.duplicates(item, (place, index))
 
-    def _repeated(self, value: list[Any], place: Place) -> Iterator[Fault]:
+    def _duplicate_faults(self, value: list[Any], place: Place) -> Iterator[Fault]:
         if self.keys:
             strange = (i for i, x in enumerate(value) if type(x) not in OBJECTS)
             if (at := next(strange, None)) is not None:
@@ -379,7 +385,7 @@ def object_faults(
     faults += _new_duplicates(root, new, old)
     yield from faults
     if root.laws is not None:
-        yield from _broken(root.laws, new, old, [*known, *faults], warnings)
+        yield from _broken_rules(root.laws, new, old, [*known, *faults], warnings)
 
 
 def _new_duplicates(root: Schema, new: Any, old: Any) -> list[Fault]:
@@ -440,7 +446,7 @@ def status_faults(
     yield from faults
     if root.laws is not None:
         faults += known
-        yield from _broken(root.laws, new, root.filled(old), faults, warnings)
+        yield from _broken_rules(root.laws, new, root.filled(old), faults, warnings)
 
 
 def in_status(fault: Fault) -> Fault:
@@ -450,7 +456,7 @@ def in_status(fault: Fault) -> Fault:
     return Fault(field, fault.reason, fault.message)
 
 
-def _broken(
+def _broken_rules(
     laws: Laws, new: Any, old: Any, faults: list[Fault], warnings: list[str] | None
 ) -> Iterator[Fault]:
     """Yield the faults of CEL rules, or a fault that they were not evaluated."""
@@ -490,12 +496,12 @@ def _nearest(found: list[tuple[list[Fault], int]]) -> list[Fault]:
     return max(found, key=lambda one: one[1])[0]
 
 
-def _aside(why: str) -> Fault:
+def _fault_without_field(why: str) -> Fault:
     """A fault without a field, as the real validator reports it."""
     return Fault("<nil>", "FieldValueInvalid", f'Invalid value: "": {why}')
 
 
-def _differs(new: list[Any], old: list[Any]) -> bool:
+def _items_differ(new: list[Any], old: list[Any]) -> bool:
     return any(a is not b for a, b in zip(new, old, strict=True))
 
 
@@ -555,7 +561,9 @@ def _wrong_type(
     yield Fault(field, "FieldValueTypeInvalid", message)
     if isinstance(value, float) and types == ("integer",):
         size = f"with format {form}" if form else "(default format)"
-        yield _aside(f"Checked value must be of type integer {size} in {field}")
+        yield _fault_without_field(
+            f"Checked value must be of type integer {size} in {field}"
+        )
 
 
 SIZED = {int: "int64", float: "float64"}
@@ -572,7 +580,7 @@ def compile_schema(source: Any) -> Schema | None:
     >>> schema.filled({"colour": "red"})
     {'size': 1}
     """
-    return _compiled(source) if isinstance(source, dict) else None
+    return _compile_source(source) if isinstance(source, dict) else None
 
 
 def compile_root(source: Any) -> Schema | None:
@@ -585,14 +593,15 @@ def compile_root(source: Any) -> Schema | None:
         # The type and the metadata of an object are checked elsewhere.
         if name not in TYPE_META
     }
-    compiled = _compiled({**source, "properties": properties}, root=True)
+    compiled = _compile_source({**source, "properties": properties}, root=True)
     return replace(compiled, laws=compile_laws(source, root=True))
 
 
-def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
+def _compile_source(source: dict[str, Any], *, root: bool = False) -> Schema:
     int_or_string = bool(source.get("x-kubernetes-int-or-string"))
     properties = {
-        name: _compiled(part) for name, part in (source.get("properties") or {}).items()
+        name: _compile_source(part)
+        for name, part in (source.get("properties") or {}).items()
     }
     items = source.get("items")
     embedded = bool(source.get("x-kubernetes-embedded-resource"))
@@ -603,7 +612,7 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
         nullable=bool(source.get("nullable")),
         properties=properties,
         additional=_additional(source.get("additionalProperties")),
-        items=_compiled(items) if isinstance(items, dict) else None,
+        items=_compile_source(items) if isinstance(items, dict) else None,
         preserving=bool(source.get("x-kubernetes-preserve-unknown-fields")),
         shallow=False,
         opaque=False,
@@ -620,7 +629,9 @@ def _compiled(source: dict[str, Any], *, root: bool = False) -> Schema:
         all_of=_parts(source, "allOf"),
         any_of=_parts(source, "anyOf"),
         one_of=_parts(source, "oneOf"),
-        none_of=_compiled(source["not"]) if source.get("not") is not None else None,
+        none_of=_compile_source(source["not"])
+        if source.get("not") is not None
+        else None,
     )
     kind = source.get("x-kubernetes-list-type")
     inner = (*properties.values(), bare.additional, bare.items)
@@ -672,12 +683,12 @@ def _types(source: dict[str, Any], int_or_string: bool) -> tuple[str, ...]:
 def _additional(source: Any) -> Schema | None:
     if source is True:
         return BARE
-    return _compiled(source) if isinstance(source, dict) else None
+    return _compile_source(source) if isinstance(source, dict) else None
 
 
 def _parts(source: dict[str, Any], name: str) -> tuple[Schema, ...]:
-    return tuple(_compiled(part) for part in source.get(name) or ())
+    return tuple(_compile_source(part) for part in source.get(name) or ())
 
 
 # A schema that allows any value, and does not know any field.
-BARE = _compiled({"nullable": True})
+BARE = _compile_source({"nullable": True})

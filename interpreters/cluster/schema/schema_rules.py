@@ -51,7 +51,7 @@ def schema_faults(schema: dict[str, Any], where: str) -> list[Fault]:
     faults = [*_node_faults(schema, where, root=True)]
     if schema.get("nullable"):
         faults.append(
-            _forbidden(f"{where}.nullable", "nullable cannot be true at the root")
+            _forbidden_fault(f"{where}.nullable", "nullable cannot be true at the root")
         )
     if _has_unsupported(schema):
         return faults  # it cannot be read as a structure
@@ -87,20 +87,20 @@ def _names_its_dialect(schema: dict[str, Any]) -> bool:
     )
 
 
-def _required(field: str, why: str) -> Fault:
+def _required_fault(field: str, why: str) -> Fault:
     return Fault(field, "FieldValueRequired", f"Required value: {why}")
 
 
-def _forbidden(field: str, why: str) -> Fault:
+def _forbidden_fault(field: str, why: str) -> Fault:
     return Fault(field, "FieldValueForbidden", f"Forbidden: {why}")
 
 
-def _invalid(field: str, value: Any, why: str) -> Fault:
+def _invalid_fault(field: str, value: Any, why: str) -> Fault:
     shown = go_json(plain(value))
     return Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
 
 
-def _unsupported(field: str, value: str, known: tuple[str, ...]) -> Fault:
+def _unsupported_fault(field: str, value: str, known: tuple[str, ...]) -> Fault:
     listed = ", ".join(map(quoted, known))
     message = f"Unsupported value: {quoted(value)}: supported values: {listed}"
     return Fault(field, "FieldValueNotSupported", message)
@@ -134,29 +134,29 @@ def _node_faults(
     """Yield the keywords of a node that the server does not allow in any schema."""
     kind = schema.get("type")
     if kind and kind not in TYPES:
-        yield _unsupported(f"{where}.type", kind, TYPES)
+        yield _unsupported_fault(f"{where}.type", kind, TYPES)
     if kind == "null":
         why = "type cannot be set to null, use nullable as an alternative"
-        yield _forbidden(f"{where}.type", why)
+        yield _forbidden_fault(f"{where}.type", why)
     for name in UNSUPPORTED:
         if schema.get(name):
-            yield _forbidden(f"{where}.{name}", f"{name} is not supported")
+            yield _forbidden_fault(f"{where}.{name}", f"{name} is not supported")
     if isinstance(schema.get("items"), list):
         why = "items must be a schema object and not an array"
-        yield _forbidden(f"{where}.items", why)
+        yield _forbidden_fault(f"{where}.items", why)
     if schema.get("uniqueItems"):
         why = (
             "uniqueItems cannot be set to true since the runtime complexity becomes "
             "quadratic"
         )
-        yield _forbidden(f"{where}.uniqueItems", why)
+        yield _forbidden_fault(f"{where}.uniqueItems", why)
     additional = schema.get("additionalProperties")
     if schema.get("properties") and additional not in (None, True):
         why = "additionalProperties and properties are mutual exclusive"
-        yield _forbidden(f"{where}.additionalProperties", why)
+        yield _forbidden_fault(f"{where}.additionalProperties", why)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         field = f"{where}.x-kubernetes-preserve-unknown-fields"
-        yield _invalid(field, False, "must be true or undefined")
+        yield _invalid_fault(field, False, "must be true or undefined")
     yield from _map_type_faults(schema, where)
     yield from _list_type_faults(schema, where)
     for part, place in (*_parts(schema, where), *_alternatives(schema, where)):
@@ -169,15 +169,15 @@ def _map_type_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
         return
     if schema.get("type") != "object":
         why = "must be object if x-kubernetes-map-type is specified"
-        yield _mistyped(schema, f"{where}.type", why)
+        yield _wrong_type_fault(schema, f"{where}.type", why)
     if name not in ("atomic", "granular"):
         field = f"{where}.x-kubernetes-map-type"
-        yield _unsupported(field, name, ("atomic", "granular"))
+        yield _unsupported_fault(field, name, ("atomic", "granular"))
 
 
-def _mistyped(schema: dict[str, Any], field: str, why: str) -> Fault:
+def _wrong_type_fault(schema: dict[str, Any], field: str, why: str) -> Fault:
     kind = schema.get("type")
-    return _invalid(field, kind, why) if kind else _required(field, why)
+    return _invalid_fault(field, kind, why) if kind else _required_fault(field, why)
 
 
 def _list_type_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
@@ -188,23 +188,23 @@ def _list_type_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
     field = f"{where}.x-kubernetes-list-type"
     if name is not None and schema.get("type") != "array":
         why = "must be array if x-kubernetes-list-type is specified"
-        yield _mistyped(schema, f"{where}.type", why)
+        yield _wrong_type_fault(schema, f"{where}.type", why)
     if name is not None and name not in ("atomic", "set", "map"):
-        yield _unsupported(field, name, ("atomic", "set", "map"))
+        yield _unsupported_fault(field, name, ("atomic", "set", "map"))
     if keys and name is None:
         why = "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield _required(field, why)
+        yield _required_fault(field, why)
     elif keys and name != "map":
         why = "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield _invalid(field, name, why)
+        yield _invalid_fault(field, name, why)
     if name == "set" and schema.get("type") == "array":
         yield from _set_item_faults(items, f"{where}.items")
     if name == "map" and given is None:
         why = "must have a schema if x-kubernetes-list-type is map"
-        yield _required(f"{where}.items", why)
+        yield _required_fault(f"{where}.items", why)
         if not keys:
             why = "must not be empty if x-kubernetes-list-type is map"
-            yield _required(f"{where}.x-kubernetes-list-map-keys", why)
+            yield _required_fault(f"{where}.x-kubernetes-list-map-keys", why)
     elif name == "map":
         yield from _keys_faults(items, keys, where)
 
@@ -213,15 +213,15 @@ def _set_item_faults(items: dict[str, Any], where: str) -> Iterator[Fault]:
     if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
         given = items.get("x-kubernetes-map-type")
         why = "must be atomic as item of a list with x-kubernetes-list-type=set"
-        yield _invalid(f"{where}.x-kubernetes-map-type", given, why)
+        yield _invalid_fault(f"{where}.x-kubernetes-map-type", given, why)
     is_list = items.get("type") == "array"
     if is_list and items.get("x-kubernetes-list-type") not in (None, "atomic"):
         given = items.get("x-kubernetes-list-type")
         why = "must be atomic as item of a list with x-kubernetes-list-type=set"
-        yield _invalid(f"{where}.x-kubernetes-list-type", given, why)
+        yield _invalid_fault(f"{where}.x-kubernetes-list-type", given, why)
     if items.get("nullable"):
         why = "cannot be nullable when x-kubernetes-list-type is set"
-        yield _forbidden(f"{where}.nullable", why)
+        yield _forbidden_fault(f"{where}.nullable", why)
 
 
 def _keys_faults(items: dict[str, Any], keys: list[str], where: str) -> Iterator[Fault]:
@@ -229,35 +229,37 @@ def _keys_faults(items: dict[str, Any], keys: list[str], where: str) -> Iterator
     properties = items.get("properties") or {}
     if not keys:
         why = "must not be empty if x-kubernetes-list-type is map"
-        yield _required(field, why)
+        yield _required_fault(field, why)
     if items.get("type") != "object":
         why = "must be object if parent array's x-kubernetes-list-type is map"
-        yield _mistyped(items, f"{where}.items.type", why)
+        yield _wrong_type_fault(items, f"{where}.items.type", why)
         return
     if len(set(keys)) != len(keys):
-        yield _invalid(field, keys, "must not contain duplicate entries")
+        yield _invalid_fault(field, keys, "must not contain duplicate entries")
     for key in dict.fromkeys(keys):
         part, place = properties.get(key), f"{where}.items.properties[{key}]"
         if part is None:
-            yield _invalid(field, keys, "entries must all be names of item properties")
+            yield _invalid_fault(
+                field, keys, "entries must all be names of item properties"
+            )
             return
         if part.get("type") in ("array", "object"):
             why = (
                 "must be a scalar type if parent array's x-kubernetes-list-type is map"
             )
-            yield _invalid(f"{place}.type", part["type"], why)
+            yield _invalid_fault(f"{place}.type", part["type"], why)
         if "default" not in part and key not in (items.get("required") or ()):
             why = (
                 "this property is in x-kubernetes-list-map-keys, so it must have a "
                 "default or be a required property"
             )
-            yield _required(f"{place}.default", why)
+            yield _required_fault(f"{place}.default", why)
         if part.get("nullable"):
             why = (
                 "this property is in x-kubernetes-list-map-keys, so it cannot be "
                 "nullable"
             )
-            yield _forbidden(f"{place}.nullable", why)
+            yield _forbidden_fault(f"{place}.nullable", why)
 
 
 # ----------------------------------------------------------- structural schemas
@@ -275,13 +277,13 @@ def _structural_faults(
     """Yield the faults of the structure: each value has one type."""
     kind, items = schema.get("type"), schema.get("items")
     if kind == "array" and items is None:
-        yield _required(f"{where}.items", "must be specified")
+        yield _required_fault(f"{where}.items", "must be specified")
     for part, place in _parts(schema, where):
         is_item = part is items
         yield from _structural_faults(part, place, "item" if is_item else "field")
     additional = schema.get("additionalProperties")
     if additional is not None and level == "root":
-        yield _forbidden(
+        yield _forbidden_fault(
             f"{where}.additionalProperties", "must not be used at the root"
         )
     yield from _extension_faults(schema, where)
@@ -289,7 +291,7 @@ def _structural_faults(
     yield from _type_faults(schema, where, level)
     if schema.get("x-kubernetes-embedded-resource") and additional is not None:
         why = "must not be used if x-kubernetes-embedded-resource is set"
-        yield _forbidden(f"{where}.additionalProperties", why)
+        yield _forbidden_fault(f"{where}.additionalProperties", why)
     yield from _object_faults(schema, where, level)
 
 
@@ -300,11 +302,11 @@ def _type_faults(schema: dict[str, Any], where: str, level: str) -> Iterator[Fau
     )
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
         why = "must be object if x-kubernetes-embedded-resource is true"
-        yield _mistyped(schema, field, why)
+        yield _wrong_type_fault(schema, field, why)
     elif not kind and not untyped:
-        yield _required(field, UNTYPED[level])
+        yield _required_fault(field, UNTYPED[level])
     if level == "root" and kind and kind != "object":
-        yield _invalid(field, kind, "must be object at the root")
+        yield _invalid_fault(field, kind, "must be object at the root")
 
 
 def _extension_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
@@ -316,7 +318,7 @@ def _extension_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
     ):
         if schema.get(name):
             why = "must be false if x-kubernetes-int-or-string is true"
-            yield _invalid(f"{where}.{name}", True, why)
+            yield _invalid_fault(f"{where}.{name}", True, why)
 
 
 def _object_faults(schema: dict[str, Any], where: str, level: str) -> Iterator[Fault]:
@@ -333,7 +335,7 @@ def _object_faults(schema: dict[str, Any], where: str, level: str) -> Iterator[F
             if part is not None and part.get("type") != wanted:
                 field = f"{where}.properties[{name}].type"
                 given = part.get("type") or ""
-                yield _invalid(field, given, f"must be {wanted}")
+                yield _invalid_fault(field, given, f"must be {wanted}")
     if level == "root" and "metadata" in properties:
         yield from _metadata_faults(
             properties["metadata"], f"{where}.properties[metadata]"
@@ -344,19 +346,21 @@ def _object_faults(schema: dict[str, Any], where: str, level: str) -> Iterator[F
             "must not be empty if x-kubernetes-embedded-resource is true without "
             "x-kubernetes-preserve-unknown-fields"
         )
-        yield _required(f"{where}.properties", why)
+        yield _required_fault(f"{where}.properties", why)
 
 
 def _metadata_faults(schema: dict[str, Any], where: str) -> Iterator[Fault]:
     if "default" in schema:
-        yield _forbidden(f"{where}.default", "must not be set in top-level metadata")
+        yield _forbidden_fault(
+            f"{where}.default", "must not be set in top-level metadata"
+        )
     named = set(schema.get("properties") or ()) <= {"name", "generateName"}
     if not named or not set(schema) <= {"type", "properties", "description", "default"}:
         why = (
             "must not specify anything other than name and generateName, but metadata "
             "is implicitly specified"
         )
-        yield _forbidden(where, why)
+        yield _forbidden_fault(where, why)
 
 
 def _value_faults(
@@ -365,7 +369,7 @@ def _value_faults(
     pattern = schema.get("pattern")
     if pattern and (fault := pattern_fault(pattern)):
         why = f"must be a valid regular expression, but isn't: {fault}"
-        yield _invalid(f"{where}.pattern", pattern, why)
+        yield _invalid_fault(f"{where}.pattern", pattern, why)
     any_of, all_of = schema.get("anyOf") or [], schema.get("allOf") or []
     first = all_of[0].get("anyOf") if all_of else None
     if nested:  # only the structure may say so
@@ -386,7 +390,7 @@ def _gaps(
     place in the alternative.
     """
     if structure is None:
-        yield _required(where, f"because it is defined in {at}")
+        yield _required_fault(where, f"because it is defined in {at}")
         return
     for part, place in _alternatives(values, at or where):
         yield from _gaps(part, structure, where, place)
@@ -434,11 +438,13 @@ def _nested_faults(
         place = f"{where}.properties[{name}]"
         yield from _nested_faults(part, place)
         if name == "metadata":
-            yield _forbidden(place, "must not be specified in a nested context")
+            yield _forbidden_fault(place, "must not be specified in a nested context")
     for name, demand in STRUCTURAL.items():
         given = schema.get(name)
         if given or (given is not None and demand == "undefined"):
-            yield _forbidden(f"{where}.{name}", f"must be {demand} to be structural")
+            yield _forbidden_fault(
+                f"{where}.{name}", f"must be {demand} to be structural"
+            )
 
 
 # -------------------------------------------------------------------- defaults
@@ -462,7 +468,7 @@ def _one_default(schema: Schema, value: Any, where: str, root: bool) -> Iterator
                 yield Fault(f"{where}.{name}", "FieldValueRequired", "Required value")
         return
     if schema.pruned(value) != value:
-        yield _invalid(where, value, "must not have unknown fields")
+        yield _invalid_fault(where, value, "must not have unknown fields")
     # The default as it is written: defaults inside it are not filled in yet.
     for fault in schema.faults(plain(value), None):
         inner = fault.field if fault.field not in ("", "<nil>") else ""

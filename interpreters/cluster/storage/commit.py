@@ -48,7 +48,7 @@ def stored(
     cluster, event = put(cluster, kind.resource, key, obj, old)
     events: tuple[StoredEvent, ...] = (event,)
     if kind.resource == CRDS:
-        cluster, events = _crd_written(cluster, key, event, now)
+        cluster, events = _register_crd(cluster, key, event, now)
     tasks = _tasks_after_write(kind.resource, key, event.object, old)
     wake = WAKES.get(kind.resource)
     if wake is not None:
@@ -56,20 +56,20 @@ def stored(
     return (scheduled(cluster, tasks) if tasks else cluster), events
 
 
-def _crd_written(
+def _register_crd(
     cluster: Cluster, key: Key, event: StoredEvent, now: float
 ) -> tuple[Cluster, tuple[StoredEvent, ...]]:
     """Establish a CRD and register its kinds, as the controllers would, but at once."""
     crd, old = event.object, event.previous
-    if old is not None and same(_registered(crd), _registered(old)):
+    if old is not None and same(_registered_parts(crd), _registered_parts(old)):
         return cluster, (event,)
-    cluster, crd, more = _established(cluster, key, crd, timestamp(now))
+    cluster, crd, more = _store_conditions(cluster, key, crd, timestamp(now))
     registry = registry_with(cluster.registry, crd, old)
     cluster = replace(cluster, registry=registry)
-    return _refilled(cluster, crd, old), (event, *more)
+    return _refill_objects(cluster, crd, old), (event, *more)
 
 
-def _established(
+def _store_conditions(
     cluster: Cluster, key: Key, crd: Object, moment: str
 ) -> tuple[Cluster, Object, list[StoredEvent]]:
     """Store the conditions of a CRD, given the others of its group."""
@@ -87,7 +87,7 @@ def _established(
     return cluster, crd, events
 
 
-def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
+def _refill_objects(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
     """Prune and default stored objects by the new schema of their kind.
 
     They keep their versions, and watches do not see the change.
@@ -119,7 +119,7 @@ def _refilled(cluster: Cluster, crd: Object, old: Object | None) -> Cluster:
     return replace(cluster, shelves=shelves, size=size, raw=raw)
 
 
-def _names_freed(
+def _establish_waiting_crds(
     cluster: Cluster, gone: Object
 ) -> tuple[Cluster, tuple[StoredEvent, ...]]:
     """Establish the CRDs that waited for the names of a deleted one."""
@@ -133,7 +133,7 @@ def _names_freed(
             for one in conditions
         )
         if crd["spec"]["group"] == group and waits:
-            cluster, new, more = _established(cluster, key, crd, moment)
+            cluster, new, more = _store_conditions(cluster, key, crd, moment)
             registry = registry_with(cluster.registry, new, crd)
             cluster = replace(cluster, registry=registry)
             events += more
@@ -155,7 +155,7 @@ def is_released(obj: Object) -> bool:
     )
 
 
-def _registered(crd: Object) -> tuple[Object, bool, str | None]:
+def _registered_parts(crd: Object) -> tuple[Object, bool, str | None]:
     """The parts of a CRD on which its kinds and its conditions depend."""
     metadata = crd["metadata"]
     approval = (metadata.get("annotations") or {}).get(APPROVAL)
@@ -176,7 +176,7 @@ def removed(
         spec = event.object["spec"]
         registry = cluster.registry.without(spec["group"], spec["names"]["plural"])
         cluster = replace(cluster, registry=registry)
-        cluster, more = _names_freed(cluster, event.object)
+        cluster, more = _establish_waiting_crds(cluster, event.object)
     tasks = _tasks_after_removal(cluster, kind, key, event.object)
     wake = WAKES.get(kind.resource)
     if wake is not None:

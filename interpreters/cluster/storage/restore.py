@@ -93,11 +93,11 @@ def restored(cluster: Cluster, path: Path, objects: Iterable[Object]) -> Cluster
     cluster does not serve.
     """
     for each in objects:
-        cluster = _restored(cluster, cluster.registry.by_path[path], each)
+        cluster = _restore_object(cluster, cluster.registry.by_path[path], each)
     return cluster
 
 
-def _restored(cluster: Cluster, kind: Kind, found: Object) -> Cluster:
+def _restore_object(cluster: Cluster, kind: Kind, found: Object) -> Cluster:
     metadata = found["metadata"]
     key = metadata.get("namespace", ""), metadata["name"]
     new, resource = to_storage(kind, found), kind.resource

@@ -53,7 +53,7 @@ def _label(key: str, value: object) -> str:
     return f"{key}={value}"
 
 
-def _wanted(selector: Any) -> str | None:
+def _wanted_label(selector: Any) -> str | None:
     """One label that a selector wants; None if the selector matches nothing."""
     if not isinstance(selector, Mapping):
         return None
@@ -69,7 +69,7 @@ def _places(resource: Resource, obj: Object | None) -> set[str]:
         labels = obj["metadata"].get("labels") or {}
         found.update(_label(*each) for each in labels.items())
     if resource in _SELECTING:
-        wanted = _wanted(selector_of(resource, obj))
+        wanted = _wanted_label(selector_of(resource, obj))
         if wanted is not None:
             found.add(wanted)
     return found
@@ -106,7 +106,7 @@ def labelled(
 
     Some of them it may not match.
     """
-    wanted = _wanted(selector)
+    wanted = _wanted_label(selector)
     if wanted is None:
         return []
     if wanted == _ANY or resource != _LABELLED:

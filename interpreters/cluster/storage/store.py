@@ -200,7 +200,7 @@ def put(
             version,
             cluster.registry,
             {**shelves, resource: shelves.get(resource, EMPTY_SHELF).set(key, stored)},
-            _recorded(cluster.history, event, size + was),
+            _record_event(cluster.history, event, size + was),
             reindexed(cluster.owned, resource, key, old, stored),
             cluster.agenda,
             cluster.rbac,
@@ -232,7 +232,7 @@ def remove(
             cluster,
             version=version,
             shelves={**shelves, resource: shelves[resource].delete(key)},
-            history=_recorded(cluster.history, event, 2 * was),
+            history=_record_event(cluster.history, event, 2 * was),
             owned=reindexed(cluster.owned, resource, key, old, None),
             selections=reselected(cluster.selections, resource, key, old, None),
             size=cluster.size - was,
@@ -269,7 +269,7 @@ def size_of(obj: Object) -> int:
     return len(orjson.dumps(obj))
 
 
-def _recorded(history: History, event: StoredEvent, size: int) -> History:
+def _record_event(history: History, event: StoredEvent, size: int) -> History:
     floor, earlier, recent, held = history
     if len(recent) < HISTORY // 2 and held + size <= HISTORY_BYTES // 2:
         return History(floor, earlier, recent.append(event), held + size)

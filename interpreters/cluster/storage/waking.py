@@ -76,7 +76,7 @@ def _owner(obj: Object | None, namespace: str) -> Iterator[Task]:
             yield Task(*known, (namespace, reference["name"]))
 
 
-def _selecting(
+def _selecting_tasks(
     cluster: Cluster, controller: str, namespace: str, labels: dict[str, str]
 ) -> Iterator[Task]:
     resource = PRIMARY[controller]
@@ -99,7 +99,7 @@ def _pod(cluster: Cluster, key: Key, obj: Object, old: Object | None) -> Iterato
             if not owners:
                 kinds += ["replicaset", "statefulset", "daemonset"]
             for controller in kinds:
-                yield from _selecting(cluster, controller, namespace, labels)
+                yield from _selecting_tasks(cluster, controller, namespace, labels)
     for task in owners:
         if task.controller == "replicaset":
             found = shelf(cluster, REPLICA_SETS).get(task.key)
@@ -114,7 +114,7 @@ def _replica_set(
     yield from owners
     if not owners:
         labels = obj["metadata"].get("labels", {})
-        yield from _selecting(cluster, "deployment", key[0], labels)
+        yield from _selecting_tasks(cluster, "deployment", key[0], labels)
 
 
 def _job(cluster: Cluster, key: Key, obj: Object, old: Object | None) -> Iterator[Task]:
@@ -122,7 +122,7 @@ def _job(cluster: Cluster, key: Key, obj: Object, old: Object | None) -> Iterato
     yield from _owner(obj, key[0])
 
 
-def _itself(controller: str) -> Wake:
+def _wake_itself(controller: str) -> Wake:
     def wake(
         cluster: Cluster, key: Key, obj: Object, old: Object | None
     ) -> Iterator[Task]:
@@ -154,7 +154,7 @@ def _namespace(
         yield Task("root-ca", NAMESPACES, key)
 
 
-def _made(controller: str, name: str) -> Wake:
+def _wake_namespace(controller: str, name: str) -> Wake:
     def wake(
         cluster: Cluster, key: Key, obj: Object, old: Object | None
     ) -> Iterator[Task]:
@@ -181,16 +181,16 @@ def _service(
 
 WAKES: dict[Resource, Wake] = {
     NAMESPACES: _namespace,
-    ("", "serviceaccounts"): _made("serviceaccount", "default"),
-    ("", "configmaps"): _made("root-ca", "kube-root-ca.crt"),
+    ("", "serviceaccounts"): _wake_namespace("serviceaccount", "default"),
+    ("", "configmaps"): _wake_namespace("root-ca", "kube-root-ca.crt"),
     CLUSTER_ROLES: _cluster_role,
     PODS: _pod,
     REPLICA_SETS: _replica_set,
-    DEPLOYMENTS: _itself("deployment"),
-    STATEFUL_SETS: _itself("statefulset"),
+    DEPLOYMENTS: _wake_itself("deployment"),
+    STATEFUL_SETS: _wake_itself("statefulset"),
     DAEMON_SETS: _daemon_set,
     JOBS: _job,
     NODES: _node,
     SERVICES: _service,
-    BUDGETS: _itself("disruption"),
+    BUDGETS: _wake_itself("disruption"),
 }

@@ -141,13 +141,13 @@ def _expression(field: str, text: str) -> Iterator[Fault]:
 
 def _rule(rule: Spec, path: str) -> Iterator[Fault]:
     operations = rule.get("operations") or ()
-    yield from _alone(operations, f"{path}.operations", "operations")
+    yield from _wildcard_faults(operations, f"{path}.operations", "operations")
     for index, operation in enumerate(operations):
         yield from one_of(f"{path}.operations[{index}]", operation, OPERATIONS)
     groups = rule.get("apiGroups") or ()
-    yield from _alone(groups, f"{path}.apiGroups", "API groups")
+    yield from _wildcard_faults(groups, f"{path}.apiGroups", "API groups")
     versions = rule.get("apiVersions") or ()
-    yield from _alone(versions, f"{path}.apiVersions", "API versions")
+    yield from _wildcard_faults(versions, f"{path}.apiVersions", "API versions")
     for index, version in enumerate(versions):
         if not version:
             yield required(f"{path}.apiVersions[{index}]")
@@ -156,7 +156,7 @@ def _rule(rule: Spec, path: str) -> Iterator[Fault]:
         yield from one_of(f"{path}.scope", rule["scope"], SCOPES)
 
 
-def _alone(values: Any, path: str, what: str) -> Iterator[Fault]:
+def _wildcard_faults(values: Any, path: str, what: str) -> Iterator[Fault]:
     """Refuse an empty list, and other values next to "*"."""
     if not values:
         yield required(path)
@@ -214,7 +214,7 @@ FORM = "; desired format: https://host[/path]"
 
 def _url(text: str, field: str) -> Iterator[Fault]:
     parts = urlsplit(text)
-    if problem := _unparsed(text, parts.netloc):
+    if problem := _url_problem(text, parts.netloc):
         why = f"url must be a valid URL: parse {quoted(text)}: {problem}{FORM}"
         yield required(field, why)
         return
@@ -236,7 +236,7 @@ def _url(text: str, field: str) -> Iterator[Fault]:
 PORT = re.compile(r"(?:\[[^\]]*\]|[^:]*)(:.*)?")
 
 
-def _unparsed(text: str, host: str) -> str:
+def _url_problem(text: str, host: str) -> str:
     """The reason why Go cannot parse a URL; "" if it can, or for other reasons."""
     if text.startswith(":"):
         return "missing protocol scheme"

@@ -84,7 +84,7 @@ def _scaling_faults(rules: Spec, path: str) -> Iterator[Fault]:
 def _object(source: Spec, path: str) -> Iterator[Fault]:
     field = f"{path}.describedObject"
     yield from _target_faults(source.get("describedObject") or {}, field)
-    yield from _identified(source, path)
+    yield from _named_metric_faults(source, path)
     target = source.get("target") or {}
     if "value" not in target and "averageValue" not in target:
         why = "must set either a target value or averageValue"
@@ -92,7 +92,7 @@ def _object(source: Spec, path: str) -> Iterator[Fault]:
 
 
 def _external(source: Spec, path: str) -> Iterator[Fault]:
-    yield from _identified(source, path)
+    yield from _named_metric_faults(source, path)
     target = source.get("target") or {}
     if "value" not in target and "averageValue" not in target:
         why = "must set either a target value for metric or a per-pod target"
@@ -103,7 +103,7 @@ def _external(source: Spec, path: str) -> Iterator[Fault]:
 
 
 def _pods(source: Spec, path: str) -> Iterator[Fault]:
-    yield from _identified(source, path)
+    yield from _named_metric_faults(source, path)
     if "averageValue" not in (source.get("target") or {}):
         why = "must specify a positive target averageValue"
         yield required(f"{path}.target.averageValue", why)
@@ -130,7 +130,7 @@ def _resource(source: Spec, path: str) -> Iterator[Fault]:
         yield forbidden(f"{path}.target.averageValue", why)
 
 
-def _identified(source: Spec, path: str) -> Iterator[Fault]:
+def _named_metric_faults(source: Spec, path: str) -> Iterator[Fault]:
     if name := (source.get("metric") or {}).get("name"):
         yield from path_segment(f"{path}.metric.name", name)
     else:

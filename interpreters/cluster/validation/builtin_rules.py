@@ -88,7 +88,7 @@ def _spec(obj: Object) -> Spec:
 OTHER_LABELS = "`selector` does not match template `labels`"
 
 
-def _selecting(
+def _selector_faults(
     spec: Spec, empty: str, invalid: str | None, *, needed: bool = True
 ) -> Iterator[Fault]:
     """Yield the faults of a workload whose selector does not match its own template."""
@@ -111,7 +111,7 @@ def _selecting(
         yield bad("spec.template.metadata.labels", labels, OTHER_LABELS)
 
 
-def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
+def _template_faults(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
     """Yield the faults of a template; its pods must have restartPolicy Always."""
     template = spec.get("template") or {}
     pod = template.get("spec") or {}
@@ -126,7 +126,7 @@ def _templated(spec: Spec, *, checked: bool = True) -> Iterator[Fault]:
             if fault.field != f"{path}.restartPolicy"
         )
     yield from one_of(f"{path}.restartPolicy", policy, ("Always",))
-    yield from _endless(spec)
+    yield from _refuse_deadline(spec)
     if checked and spec.get("replicas", 1) > 1:
         yield from _shared_disks(pod, path)
 
@@ -145,8 +145,8 @@ def _deployment(obj: Object) -> Iterator[Fault]:
     spec = _spec(obj)
     numbers = ("replicas", "minReadySeconds", "revisionHistoryLimit")
     yield from at_least(spec, "spec", *numbers, "progressDeadlineSeconds")
-    yield from _selecting(spec, "deployment", "invalid label selector")
-    yield from _templated(spec)
+    yield from _selector_faults(spec, "deployment", "invalid label selector")
+    yield from _template_faults(spec)
     yield from _strategy(spec.get("strategy") or {})
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
@@ -167,7 +167,7 @@ def _strategy(strategy: Spec) -> Iterator[Fault]:
                 why = "this should be defaulted and never be nil"
                 yield required(path, why)
             else:
-                yield from _rolling(rolling, path)
+                yield from _rolling_faults(rolling, path)
         case kind:
             shown = {"Type": kind, "RollingUpdate": strategy.get("rollingUpdate")}
             known = ("Recreate", "RollingUpdate")
@@ -197,7 +197,7 @@ def _share(field: str, value: Any) -> Iterator[Fault]:
         yield bad(field, value, NOT_PERCENT)
 
 
-def _rolling(rolling: Spec, path: str) -> Iterator[Fault]:
+def _rolling_faults(rolling: Spec, path: str) -> Iterator[Fault]:
     most, more = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     yield from _share(f"{path}.maxUnavailable", most)
     yield from _share(f"{path}.maxSurge", more)
@@ -224,7 +224,7 @@ def _shared_disks(pod: Spec, path: str) -> Iterator[Fault]:
             yield bad(field, False, why)
 
 
-def _endless(spec: Spec) -> Iterator[Fault]:
+def _refuse_deadline(spec: Spec) -> Iterator[Fault]:
     """Refuse activeDeadlineSeconds in pods that always restart."""
     pod = (spec.get("template") or {}).get("spec") or {}
     if "activeDeadlineSeconds" in pod:
@@ -236,8 +236,8 @@ def _replica_set(obj: Object) -> Iterator[Fault]:
     spec = _spec(obj)
     yield from at_least(spec, "spec", "replicas", "minReadySeconds")
     # The real server copied the words from deployments.
-    yield from _selecting(spec, "deployment", "invalid label selector")
-    yield from _templated(spec)
+    yield from _selector_faults(spec, "deployment", "invalid label selector")
+    yield from _template_faults(spec)
 
 
 def _stateful_set(obj: Object) -> Iterator[Fault]:
@@ -260,14 +260,14 @@ def _stateful_set(obj: Object) -> Iterator[Fault]:
         why = "only allowed for updateStrategy 'RollingUpdate'"
         yield bad("spec.updateStrategy.rollingUpdate", shown, why)
     yield from at_least(spec, "spec", "replicas", "minReadySeconds")
-    yield from _selecting(spec, "statefulset", "")
-    yield from _templated(spec, checked=False)
+    yield from _selector_faults(spec, "statefulset", "")
+    yield from _template_faults(spec, checked=False)
 
 
 def _daemon_set(obj: Object) -> Iterator[Fault]:
     spec = _spec(obj)
-    yield from _selecting(spec, "daemonset", None, needed=False)
-    yield from _templated(spec)
+    yield from _selector_faults(spec, "daemonset", None, needed=False)
+    yield from _template_faults(spec)
     numbers = ("minReadySeconds", "revisionHistoryLimit")
     yield from at_least(spec, "spec", *numbers)
     strategy = spec.get("updateStrategy") or {}
@@ -453,7 +453,7 @@ def _cluster_role(obj: Object) -> Iterator[Fault]:
             yield bad(field, selector, "invalid label selector.")
 
 
-def _binding(obj: Object, *, namespaced: bool = True) -> Iterator[Fault]:
+def _binding_faults(obj: Object, *, namespaced: bool = True) -> Iterator[Fault]:
     target = obj.get("roleRef") or {}
     yield from one_of("roleRef.apiGroup", target.get("apiGroup"), (GROUP,))
     known = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
@@ -467,7 +467,7 @@ def _binding(obj: Object, *, namespaced: bool = True) -> Iterator[Fault]:
 
 
 def _cluster_binding(obj: Object) -> Iterator[Fault]:
-    yield from _binding(obj, namespaced=False)
+    yield from _binding_faults(obj, namespaced=False)
 
 
 def _subject(one: Spec, path: str, *, namespaced: bool) -> Iterator[Fault]:
@@ -540,7 +540,7 @@ def _replication_controller(obj: Object) -> Iterator[Fault]:
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     if selector and not selector.items() <= labels.items():
         yield bad("spec.template.metadata.labels", labels, OTHER_LABELS)
-    yield from _templated(spec)
+    yield from _template_faults(spec)
 
 
 def _namespace(obj: Object) -> Iterator[Fault]:
@@ -567,7 +567,7 @@ def _revision_changes(new: Object, old: Object) -> Iterator[Fault]:
 # ---------------------------------------------------------------------- changes
 
 
-def _locked(*names: str) -> Change:
+def _immutable_fields(*names: str) -> Change:
     """A rule that fields of spec do not change."""
 
     def check(new: Object, old: Object) -> Iterator[Fault]:
@@ -646,7 +646,7 @@ CHECKS: dict[Resource, Check] = {
     ("storage.k8s.io", "storageclasses"): class_faults,
     (GROUP, "clusterrolebindings"): _cluster_binding,
     (GROUP, "clusterroles"): _cluster_role,
-    (GROUP, "rolebindings"): _binding,
+    (GROUP, "rolebindings"): _binding_faults,
     (GROUP, "roles"): _role,
 }
 # Rules for new objects.
@@ -662,8 +662,8 @@ CHANGES: dict[Resource, Change] = {
     ("", "resourcequotas"): quota_changes,
     ("", "services"): service_changes,
     ("apps", "controllerrevisions"): _revision_changes,
-    ("apps", "daemonsets"): _locked("selector"),
-    ("apps", "deployments"): _locked("selector"),
+    ("apps", "daemonsets"): _immutable_fields("selector"),
+    ("apps", "deployments"): _immutable_fields("selector"),
     ("apps", "replicasets"): _replica_set_changes,
     ("apps", "statefulsets"): _set_changes,
     ("batch", "jobs"): _job_changes,

@@ -46,7 +46,7 @@ def config_faults(
     if resource == CONFIG_MAPS:
         yield from _key_faults(obj, "binaryData")
         for key in obj.get("data", {}).keys() & obj.get("binaryData", {}).keys():
-            yield _invalid(
+            yield _invalid_fault(
                 f"data[{key}]", key, "duplicate of key present in binaryData"
             )
     else:
@@ -92,12 +92,12 @@ def _size_faults(obj: Object, field: str) -> Iterator[Fault]:
 def _key_faults(obj: Object, part: str) -> Iterator[Fault]:
     for key in obj.get(part, ()):
         if not KEY.fullmatch(key):
-            yield _invalid(f"{part}[{key}]", key, NOT_A_KEY)
+            yield _invalid_fault(f"{part}[{key}]", key, NOT_A_KEY)
 
 
 def _change_faults(obj: Object, old: Object) -> Iterator[Fault]:
     if obj.get("type") != old.get("type"):
-        yield _invalid("type", obj.get("type", ""), "field is immutable")
+        yield _invalid_fault("type", obj.get("type", ""), "field is immutable")
     if not old.get("immutable"):
         return
     if not obj.get("immutable"):
@@ -107,5 +107,5 @@ def _change_faults(obj: Object, old: Object) -> Iterator[Fault]:
             yield Fault(part, "FieldValueForbidden", LOCKED)
 
 
-def _invalid(field: str, value: str, why: str) -> Fault:
+def _invalid_fault(field: str, value: str, why: str) -> Fault:
     return Fault(field, "FieldValueInvalid", f"Invalid value: {quoted(value)}: {why}")

@@ -110,14 +110,14 @@ def check_crd_shape(obj: Object) -> None:
             _check_schema(schema)
         for part in (version.get("subresources") or {}).values():
             if part is not None and not isinstance(part, dict):
-                raise _misshapen("spec.versions.subresources", part)
+                raise _wrong_type_error("spec.versions.subresources", part)
         scale = (version.get("subresources") or {}).get("scale") or {}
         _check("scale", scale, dict.fromkeys(scale, str))
 
 
 def _check(where: str, value: Any, shape: dict[str, type]) -> None:
     if not isinstance(value, dict):
-        raise _misshapen(where, value)
+        raise _wrong_type_error(where, value)
     for name, wanted in shape.items():
         given = value.get(name)
         if given is None:
@@ -125,9 +125,9 @@ def _check(where: str, value: Any, shape: dict[str, type]) -> None:
         allowed = (int, float) if wanted is float else wanted
         is_bool = isinstance(given, bool) and wanted is not bool
         if is_bool or not isinstance(given, allowed):
-            raise _misshapen(f"{where}.{name}", given)
+            raise _wrong_type_error(f"{where}.{name}", given)
         if name in TEXT_LISTS and not all(isinstance(x, str) for x in value[name]):
-            raise _misshapen(f"{where}.{name}", given)
+            raise _wrong_type_error(f"{where}.{name}", given)
 
 
 def _check_schema(schema: Any) -> None:
@@ -148,7 +148,7 @@ def _parts(schema: dict[str, Any]) -> Iterator[Any]:
         yield additional
 
 
-def _misshapen(where: str, value: Any) -> Exception:
+def _wrong_type_error(where: str, value: Any) -> Exception:
     return bad_request(
         'CustomResourceDefinition in version "v1" cannot be handled as a '
         f"CustomResourceDefinition: json: cannot unmarshal {type_name(value)} into "
@@ -175,39 +175,39 @@ def unknown_crd_fields(obj: Object) -> Iterator[str]:
         part: Any = obj
         for name in path.split(".") if path else ():
             part = part.get(name) or {}
-        yield from _others(part, known, path)
+        yield from _unknown_names(part, known, path)
     for index, version in enumerate((obj.get("spec") or {}).get("versions") or ()):
         where = f"spec.versions[{index}]"
-        yield from _others(version, VERSION_FIELDS, where)
+        yield from _unknown_names(version, VERSION_FIELDS, where)
         schema = version.get("schema") or {}
-        yield from _others(schema, ("openAPIV3Schema",), f"{where}.schema")
+        yield from _unknown_names(schema, ("openAPIV3Schema",), f"{where}.schema")
         if isinstance(schema.get("openAPIV3Schema"), dict):
             yield from _unknown_in_schema(
                 schema["openAPIV3Schema"], f"{where}.schema.openAPIV3Schema"
             )
         for number, column in enumerate(version.get("additionalPrinterColumns") or ()):
             path = f"{where}.additionalPrinterColumns[{number}]"
-            yield from _others(column, COLUMN_FIELDS, path)
+            yield from _unknown_names(column, COLUMN_FIELDS, path)
         for number, field in enumerate(version.get("selectableFields") or ()):
             path = f"{where}.selectableFields[{number}]"
-            yield from _others(field, ("jsonPath",), path)
+            yield from _unknown_names(field, ("jsonPath",), path)
         parts = version.get("subresources") or {}
-        yield from _others(parts, ("status", "scale"), f"{where}.subresources")
+        yield from _unknown_names(parts, ("status", "scale"), f"{where}.subresources")
         scale = parts.get("scale") or {}
-        yield from _others(scale, SCALE_FIELDS, f"{where}.subresources.scale")
+        yield from _unknown_names(scale, SCALE_FIELDS, f"{where}.subresources.scale")
 
 
-def _others(value: Any, known: Collection[str], path: str) -> Iterator[str]:
+def _unknown_names(value: Any, known: Collection[str], path: str) -> Iterator[str]:
     for name in value if isinstance(value, dict) else ():
         if name not in known:
             yield f"{path}.{name}" if path else name
 
 
 def _unknown_in_schema(schema: dict[str, Any], path: str) -> Iterator[str]:
-    yield from _others(schema, SCHEMA_FIELDS, path)
+    yield from _unknown_names(schema, SCHEMA_FIELDS, path)
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         where = f"{path}.x-kubernetes-validations[{index}]"
-        yield from _others(rule, RULE_FIELDS, where)
+        yield from _unknown_names(rule, RULE_FIELDS, where)
     for name, part in (schema.get("properties") or {}).items():
         yield from _unknown_in_schema(part, f"{path}.properties.{name}")
     for name in ("items", "additionalProperties", "not"):
@@ -221,12 +221,12 @@ def _unknown_in_schema(schema: dict[str, Any], path: str) -> Iterator[str]:
 # ----------------------------------------------------------------- validating
 
 
-def _required(field: str, why: str = "") -> Fault:
+def _required_fault(field: str, why: str = "") -> Fault:
     message = f"Required value: {why}" if why else "Required value"
     return Fault(field, "FieldValueRequired", message)
 
 
-def _invalid(field: str, value: Any, why: str) -> Fault:
+def _invalid_fault(field: str, value: Any, why: str) -> Fault:
     shown = orjson.dumps(value).decode()  # structs: their fields keep their order
     return Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
 
@@ -238,19 +238,19 @@ def crd_faults(obj: Object, warnings: list[str] | None = None) -> list[Fault]:
     faults = [*_name_faults(obj["metadata"], spec, names), *_group_faults(spec)]
     scope = spec.get("scope")
     if not scope:
-        faults.append(_required("spec.scope"))
+        faults.append(_required_fault("spec.scope"))
     elif scope not in SCOPES:
-        faults.append(_unsupported("spec.scope", scope, SCOPES))
+        faults.append(_unsupported_fault("spec.scope", scope, SCOPES))
     if spec.get("preserveUnknownFields"):
         why = (
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
             "spec.versions[*].schema instead"
         )
-        faults.append(_invalid("spec.preserveUnknownFields", True, why))
+        faults.append(_invalid_fault("spec.preserveUnknownFields", True, why))
     faults += _version_faults(spec.get("versions") or [])
     for field in ("plural", "singular", "kind", "listKind"):
         if not names.get(field) or (names.get(field) == "List" and field == "listKind"):
-            faults.append(_required(f"spec.names.{field}"))
+            faults.append(_required_fault(f"spec.names.{field}"))
     faults += _names_faults(names)
     faults += _conversion_faults(spec)
     if not faults and warnings is not None:
@@ -261,7 +261,7 @@ def crd_faults(obj: Object, warnings: list[str] | None = None) -> list[Fault]:
     return faults
 
 
-def _unsupported(field: str, value: str, known: tuple[str, ...]) -> Fault:
+def _unsupported_fault(field: str, value: str, known: tuple[str, ...]) -> Fault:
     listed = ", ".join(map(quoted, known))
     message = f"Unsupported value: {quoted(value)}: supported values: {listed}"
     return Fault(field, "FieldValueNotSupported", message)
@@ -273,17 +273,17 @@ def _name_faults(
     name = metadata.get("name", "")
     if name != f"{names.get('plural', '')}.{spec.get('group', '')}":
         why = 'must be spec.names.plural+"."+spec.group'
-        yield _invalid("metadata.name", name, why)
+        yield _invalid_fault("metadata.name", name, why)
     if not is_protected(spec.get("group") or ""):
         return
     field = f"metadata.annotations[{APPROVAL}]"
     approval = (metadata.get("annotations") or {}).get(APPROVAL, "")
     rule = f'protected groups must have approval annotation "{APPROVAL}"'
     if not approval:
-        yield _required(field, f"{rule}, see {POLICY}")
+        yield _required_fault(field, f"{rule}, see {POLICY}")
     elif not approval.startswith("unapproved") and not _is_url(approval):
         more = 'with either a URL or a reason starting with "unapproved"'
-        yield _invalid(field, approval, f"{rule} {more}, see {POLICY}")
+        yield _invalid_fault(field, approval, f"{rule} {more}, see {POLICY}")
 
 
 POLICY = "https://github.com/kubernetes/enhancements/pull/1111"
@@ -297,11 +297,13 @@ def _is_url(text: str) -> bool:
 def _group_faults(spec: dict[str, Any]) -> Iterator[Fault]:
     group = spec.get("group") or ""
     if not group:
-        yield _required("spec.group")
+        yield _required_fault("spec.group")
     elif whys := name_faults(("", "spec.group"), group):
-        yield _invalid("spec.group", group, ",".join(whys))
+        yield _invalid_fault("spec.group", group, ",".join(whys))
     elif "." not in group:
-        yield _invalid("spec.group", group, "should be a domain with at least one dot")
+        yield _invalid_fault(
+            "spec.group", group, "should be a domain with at least one dot"
+        )
 
 
 def _names_faults(names: dict[str, Any]) -> Iterator[Fault]:
@@ -312,14 +314,14 @@ def _names_faults(names: dict[str, Any]) -> Iterator[Fault]:
         if why and mixed:
             why = f"may have mixed case, but should otherwise match: {why}"
         if why:
-            yield _invalid(f"spec.names.{field}", name, why)
+            yield _invalid_fault(f"spec.names.{field}", name, why)
     for field in ("shortNames", "categories"):
         for index, name in enumerate(names.get(field) or ()):
             if why := label_fault(name):
-                yield _invalid(f"spec.names.{field}[{index}]", name, why)
+                yield _invalid_fault(f"spec.names.{field}[{index}]", name, why)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         why = "kind and listKind may not be the same"
-        yield _invalid("spec.names.listKind", names["listKind"], why)
+        yield _invalid_fault("spec.names.listKind", names["listKind"], why)
 
 
 def _conversion_faults(spec: dict[str, Any]) -> Iterator[Fault]:
@@ -327,9 +329,9 @@ def _conversion_faults(spec: dict[str, Any]) -> Iterator[Fault]:
     strategy, where = conversion.get("strategy"), "spec.conversion"
     webhook = conversion.get("webhook") or {}
     if not strategy:
-        yield _required(f"{where}.strategy")
+        yield _required_fault(f"{where}.strategy")
     elif strategy not in ("None", "Webhook"):
-        yield _unsupported(f"{where}.strategy", strategy, ("None", "Webhook"))
+        yield _unsupported_fault(f"{where}.strategy", strategy, ("None", "Webhook"))
     if strategy != "Webhook":
         for name, field in (
             ("clientConfig", "webhookClientConfig"),
@@ -341,9 +343,9 @@ def _conversion_faults(spec: dict[str, Any]) -> Iterator[Fault]:
         return
     if not webhook.get("clientConfig"):
         why = "required when strategy is set to Webhook"
-        yield _required(f"{where}.webhookClientConfig", why)
+        yield _required_fault(f"{where}.webhookClientConfig", why)
     if not webhook.get("conversionReviewVersions"):
-        yield _required(f"{where}.conversionReviewVersions")
+        yield _required_fault(f"{where}.conversionReviewVersions")
     if len(spec.get("versions") or ()) > 1:
         why = "Forbidden: the simulated cluster calls no webhooks to convert versions"
         yield Fault(f"{where}.strategy", "FieldValueForbidden", why)
@@ -356,29 +358,33 @@ def _version_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
     for index, version in enumerate(versions):
         where, name = f"spec.versions[{index}]", version.get("name") or ""
         if not name:
-            yield _required(f"{where}.name")
+            yield _required_fault(f"{where}.name")
         elif why := label_fault(name):
-            yield _invalid(f"{where}.name", name, why)
+            yield _invalid_fault(f"{where}.name", name, why)
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
-            yield _required(f"{where}.schema.openAPIV3Schema")
+            yield _required_fault(f"{where}.schema.openAPIV3Schema")
         yield from _deprecation_faults(version, where)
     stored = [each.get("name") or "" for each in versions if each.get("storage")]
     if len({version.get("name") for version in versions}) != len(versions):
-        shown = _printed(versions)
-        yield _invalid("spec.versions", shown, "must contain unique version names")
+        shown = _printed_versions(versions)
+        yield _invalid_fault(
+            "spec.versions", shown, "must contain unique version names"
+        )
     if len(stored) != 1:
         why = "must have exactly one version marked as storage version"
-        yield _invalid("spec.versions", _printed(versions) or None, why)
+        yield _invalid_fault("spec.versions", _printed_versions(versions) or None, why)
         field = "status.storedVersions"
         if not stored:
-            yield _invalid(field, None, "must have at least one stored version")
+            yield _invalid_fault(field, None, "must have at least one stored version")
         for name in stored[1:]:
             # Only the first one was noted as stored.
-            yield _invalid(field, stored[:1], f"must have the storage version {name}")
+            yield _invalid_fault(
+                field, stored[:1], f"must have the storage version {name}"
+            )
     yield from _part_faults(versions)
 
 
-def _printed(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _printed_versions(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Versions as Go prints them, without the parts that they share."""
     return [
         {
@@ -401,18 +407,18 @@ def _deprecation_faults(version: dict[str, Any], where: str) -> Iterator[Fault]:
     if warning is None:
         return
     if not version.get("deprecated"):
-        yield _invalid(field, warning, "can only be set for deprecated versions")
+        yield _invalid_fault(field, warning, "can only be set for deprecated versions")
     if not warning:
-        yield _invalid(field, warning, "must not be empty")
+        yield _invalid_fault(field, warning, "must not be empty")
     if len(warning.encode()) > 256:
-        yield _invalid(field, warning, "must be <= 256 characters long")
+        yield _invalid_fault(field, warning, "must be <= 256 characters long")
     at = next((i for i, char in enumerate(warning) if not char.isprintable()), None)
     if at is not None:
         why = (
             "must only contain printable UTF-8 characters; non-printable character "
             f"found at index {at}"
         )
-        yield _invalid(field, warning, why)
+        yield _invalid_fault(field, warning, why)
 
 
 def _part_faults(versions: list[dict[str, Any]]) -> Iterator[Fault]:
@@ -450,11 +456,13 @@ def _subresources(
         field, path = f"{where}.scale.{name}", scale.get(name) or ""
         if not path:
             if name != "labelSelectorPath":
-                yield _required(field)
+                yield _required_fault(field)
         elif not path.startswith("."):
-            yield _invalid(field, path, "must be a simple json path starting with .")
+            yield _invalid_fault(
+                field, path, "must be a simple json path starting with ."
+            )
         elif not path.startswith(under):
-            yield _invalid(field, path, f"should be a json path under {words}")
+            yield _invalid_fault(field, path, f"should be a json path under {words}")
 
 
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -472,22 +480,22 @@ def _columns(
         form, path = column.get("format") or "", column.get("jsonPath") or ""
         wanted = f"must be one of {','.join(COLUMN_TYPES)}"
         if not column.get("name"):
-            yield _required(f"{place}.name")
+            yield _required_fault(f"{place}.name")
         if not kind:
-            yield _required(f"{place}.type", wanted)
+            yield _required_fault(f"{place}.type", wanted)
         elif kind not in COLUMN_TYPES:
-            yield _invalid(f"{place}.type", kind, wanted)
+            yield _invalid_fault(f"{place}.type", kind, wanted)
         if form and form not in COLUMN_FORMATS:
             wanted = f"must be one of {','.join(COLUMN_FORMATS)}"
-            yield _invalid(f"{place}.format", form, wanted)
+            yield _invalid_fault(f"{place}.format", form, wanted)
         if not path:
-            yield _required(f"{place}.JSONPath")
+            yield _required_fault(f"{place}.JSONPath")
         elif not path.startswith("."):
             why = "must be a simple json path starting with ."
-            yield _invalid(f"{place}.JSONPath", path, why)
+            yield _invalid_fault(f"{place}.JSONPath", path, why)
 
 
-def _selectable(
+def _selectable_faults(
     fields: list[dict[str, Any]], where: str, version: dict[str, Any]
 ) -> Iterator[Fault]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -495,9 +503,9 @@ def _selectable(
     for index, selected in enumerate(fields):
         field, path = f"{where}[{index}].jsonPath", selected.get("jsonPath") or ""
         if not path:
-            yield _required(field)
+            yield _required_fault(field)
         elif why := _selectable_fault(path, schema):
-            yield _invalid(field, path, why)
+            yield _invalid_fault(field, path, why)
         if path and path in seen:
             message = f"Duplicate value: {quoted(path)}"
             yield Fault(field, "FieldValueDuplicate", message)
@@ -525,7 +533,7 @@ PARTS: dict[str, Callable[[Any, str, dict[str, Any]], Iterator[Fault]]] = {
     "schema": _schema,
     "subresources": _subresources,
     "additionalPrinterColumns": _columns,
-    "selectableFields": _selectable,
+    "selectableFields": _selectable_faults,
 }
 
 
@@ -539,7 +547,7 @@ def crd_update_faults(new: Object, old: Object) -> Iterator[Fault]:
         for part in path:
             after, before = after.get(part) or {}, before[part]
         if not same(after, before):
-            yield _invalid(f"spec.{'.'.join(path)}", after, "field is immutable")
+            yield _invalid_fault(f"spec.{'.'.join(path)}", after, "field is immutable")
     versions = (new.get("spec") or {}).get("versions") or ()
     names = [version.get("name") for version in versions]
     stored = (new.get("status") or {}).get("storedVersions") or ()
@@ -551,4 +559,4 @@ def crd_update_faults(new: Object, old: Object) -> Iterator[Fault]:
                 f"data remains persisted in {name} and removes {name} from "
                 "status.storedVersions"
             )
-            yield _invalid(f"status.storedVersions[{index}]", name, why)
+            yield _invalid_fault(f"status.storedVersions[{index}]", name, why)

@@ -50,14 +50,14 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 NOT_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
-def _sized(field: str, text: str, most: int) -> Iterator[Fault]:
+def _length_faults(field: str, text: str, most: int) -> Iterator[Fault]:
     if len(text) > most:
         yield bad(field, text, f"must be no more than {most} bytes")
 
 
 def dns_label(field: str, text: str) -> Iterator[Fault]:
     """Yield the faults of a label of RFC 1123."""
-    yield from _sized(field, text, 63)
+    yield from _length_faults(field, text, 63)
     if not LABEL.fullmatch(text):
         yield bad(field, text, NOT_LABEL)
 
@@ -72,21 +72,21 @@ def label_name(field: str, name: str) -> Iterator[Fault]:
 
 def service_name(field: str, text: str) -> Iterator[Fault]:
     """Yield the faults of a service's name, a label of RFC 1035."""
-    yield from _sized(field, text, 63)
+    yield from _length_faults(field, text, 63)
     if not SERVICE.fullmatch(text):
         yield bad(field, text, NOT_SERVICE)
 
 
 def subdomain(field: str, text: str) -> Iterator[Fault]:
     """Yield the faults of a DNS subdomain of RFC 1123."""
-    yield from _sized(field, text, 253)
+    yield from _length_faults(field, text, 253)
     if not SUBDOMAIN.fullmatch(text):
         yield bad(field, text, NOT_SUBDOMAIN)
 
 
 def wildcard(field: str, text: str) -> Iterator[Fault]:
     """Yield the faults of a subdomain after "*."."""
-    yield from _sized(field, text, 253)
+    yield from _length_faults(field, text, 253)
     if not text.startswith("*.") or not SUBDOMAIN.fullmatch(text[2:]):
         why = (
             "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid "

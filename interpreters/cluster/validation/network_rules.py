@@ -88,7 +88,7 @@ def _service_faults(obj: Object) -> Iterator[Fault]:
         if kind == "ClusterIP" and port.get("nodePort"):
             why = "may not be used when `type` is 'ClusterIP'"
             yield forbidden(f"{field}.nodePort", why)
-    yield from _doubled(ports)
+    yield from _duplicate_ports(ports)
     yield from label_faults("spec.selector", spec.get("selector"))
     yield from _affinity(spec)
     for index, each in enumerate(spec.get("externalIPs") or ()):
@@ -207,7 +207,7 @@ def _app_protocol(port: Spec, path: str) -> Iterator[Fault]:
         yield from qualified(f"{path}.appProtocol", port["appProtocol"])
 
 
-def _doubled(ports: Any) -> Iterator[Fault]:
+def _duplicate_ports(ports: Any) -> Iterator[Fault]:
     seen: set[Any] = set()
     on_nodes: set[Any] = set()
     for index, port in enumerate(ports):
@@ -301,7 +301,7 @@ def slice_faults(obj: Object) -> Iterator[Fault]:
     else:
         yield from one_of("addressType", kind, FAMILIES)
     for index, one in enumerate(obj.get("endpoints") or ()):
-        yield from _sliced(one, kind, f"endpoints[{index}]")
+        yield from _address_faults(one, kind, f"endpoints[{index}]")
     names = set()
     for index, port in enumerate(obj.get("ports") or ()):
         path, name = f"ports[{index}]", port.get("name") or ""
@@ -319,7 +319,7 @@ def slice_faults(obj: Object) -> Iterator[Fault]:
         yield from _app_protocol(port, path)
 
 
-def _sliced(one: Spec, kind: str, path: str) -> Iterator[Fault]:
+def _address_faults(one: Spec, kind: str, path: str) -> Iterator[Fault]:
     given = one.get("addresses") or ()
     if not given:
         yield required(f"{path}.addresses", "must contain at least 1 address")
@@ -357,7 +357,7 @@ def policy_faults(obj: Object) -> Iterator[Fault]:
             for place, port in enumerate(rule.get("ports") or ()):
                 yield from _policy_port(port, f"{path}.ports[{place}]")
             for place, peer in enumerate(rule.get(peers) or ()):
-                yield from _peer(peer, f"{path}.{peers}[{place}]")
+                yield from _peer_faults(peer, f"{path}.{peers}[{place}]")
     kinds = spec.get("policyTypes") or ()
     if len(kinds) > 2:
         why = "may not specify more than two policyTypes"
@@ -384,7 +384,7 @@ def _policy_port(port: Spec, path: str) -> Iterator[Fault]:
         yield bad(f"{path}.endPort", port["endPort"], why)
 
 
-def _peer(peer: Spec, path: str) -> Iterator[Fault]:
+def _peer_faults(peer: Spec, path: str) -> Iterator[Fault]:
     if not peer:
         yield required(path, "must specify a peer")
     for name in ("podSelector", "namespaceSelector"):

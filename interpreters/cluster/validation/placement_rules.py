@@ -32,12 +32,12 @@ def placement_faults(spec: Spec, path: str) -> Iterator[Fault]:
     for name in ("podAffinity", "podAntiAffinity"):
         if name in affinity:
             yield from _pods(affinity[name], f"{path}.affinity.{name}")
-    yield from _spread(spec, f"{path}.topologySpreadConstraints")
+    yield from _spread_faults(spec, f"{path}.topologySpreadConstraints")
     for index, one in enumerate(spec.get("tolerations") or ()):
         yield from _toleration(one, f"{path}.tolerations[{index}]")
 
 
-def _weight(one: Spec, path: str) -> Iterator[Fault]:
+def _weight_faults(one: Spec, path: str) -> Iterator[Fault]:
     weight = one.get("weight", 0)
     if not 1 <= weight <= 100:
         yield bad(f"{path}.weight", weight, "must be in the range 1-100")
@@ -48,20 +48,22 @@ def _node(affinity: Spec, path: str) -> Iterator[Fault]:
         yield from node_selector_faults(affinity[NEEDED], f"{path}.{NEEDED}")
     for index, one in enumerate(affinity.get(WISHED) or ()):
         field = f"{path}.{WISHED}[{index}]"
-        yield from _weight(one, field)
+        yield from _weight_faults(one, field)
         yield from node_term_faults(one.get("preference") or {}, f"{field}.preference")
 
 
 def _pods(affinity: Spec, path: str) -> Iterator[Fault]:
     for index, term in enumerate(affinity.get(NEEDED) or ()):
-        yield from _term(term, f"{path}.{NEEDED}[{index}]")
+        yield from _term_faults(term, f"{path}.{NEEDED}[{index}]")
     for index, one in enumerate(affinity.get(WISHED) or ()):
         field = f"{path}.{WISHED}[{index}]"
-        yield from _weight(one, field)
-        yield from _term(one.get("podAffinityTerm") or {}, f"{field}.podAffinityTerm")
+        yield from _weight_faults(one, field)
+        yield from _term_faults(
+            one.get("podAffinityTerm") or {}, f"{field}.podAffinityTerm"
+        )
 
 
-def _term(term: Spec, path: str) -> Iterator[Fault]:
+def _term_faults(term: Spec, path: str) -> Iterator[Fault]:
     for name in ("labelSelector", "namespaceSelector"):
         yield from selector_faults(term.get(name), f"{path}.{name}")
     for name in term.get("namespaces") or ():
@@ -79,7 +81,7 @@ def _topology(one: Spec, path: str) -> Iterator[Fault]:
 SCHEDULED = ("DoNotSchedule", "ScheduleAnyway")
 
 
-def _spread(spec: Spec, path: str) -> Iterator[Fault]:
+def _spread_faults(spec: Spec, path: str) -> Iterator[Fault]:
     seen = set()
     for index, one in enumerate(spec.get("topologySpreadConstraints") or ()):
         field = f"{path}[{index}]"

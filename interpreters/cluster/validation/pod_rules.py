@@ -80,7 +80,7 @@ def pod_faults(spec: Spec, path: str) -> Iterator[Fault]:
     first = spec.get("initContainers") or ()
     yield from _containers(first, f"{path}.initContainers", spec, names, taken)
     for index, one in enumerate(first):
-        yield from _unprobed(one, f"{path}.initContainers[{index}]")
+        yield from _init_probe_faults(one, f"{path}.initContainers[{index}]")
     if spec.get("ephemeralContainers"):
         yield forbidden(f"{path}.ephemeralContainers", "cannot be set on create")
     yield from _choice(f"{path}.restartPolicy", spec.get("restartPolicy"), RESTARTS)
@@ -194,7 +194,7 @@ def _containers(
         yield from _container(one, field, spec, volumes)
 
 
-def _unprobed(one: Spec, path: str) -> Iterator[Fault]:
+def _init_probe_faults(one: Spec, path: str) -> Iterator[Fault]:
     """Yield the probes of an init container that ends: it must not have probes."""
     if one.get("restartPolicy") == "Always":
         return
@@ -226,7 +226,7 @@ def _container(one: Spec, path: str, spec: Spec, volumes: set[str]) -> Iterator[
         yield bad(f"{path}.terminationMessagePolicy", policy, why)
     yield from _ports(one.get("ports") or (), f"{path}.ports")
     for index, variable in enumerate(one.get("env") or ()):
-        yield from _variable(variable, f"{path}.env[{index}]")
+        yield from _variable_faults(variable, f"{path}.env[{index}]")
     yield from _variables(one.get("envFrom") or (), f"{path}.envFrom")
     yield from _mounts(one, path, volumes)
     yield from _devices(one, path, spec, volumes)
@@ -282,7 +282,7 @@ IN_VARIABLES = (
 )
 
 
-def _variable(variable: Spec, path: str) -> Iterator[Fault]:
+def _variable_faults(variable: Spec, path: str) -> Iterator[Fault]:
     name = variable.get("name")
     if not name:
         yield required(f"{path}.name")
@@ -351,7 +351,7 @@ def _mounts(container: Spec, path: str, volumes: set[str]) -> Iterator[Fault]:
         if not name:
             yield required(f"{field}.name")
         if name not in volumes:
-            yield _missing(f"{field}.name", name)
+            yield _not_found_fault(f"{field}.name", name)
         place = mount.get("mountPath", "")
         if not place:
             yield required(f"{field}.mountPath")
@@ -385,7 +385,7 @@ def _propagation(kind: str, container: Spec, path: str) -> Iterator[Fault]:
         yield forbidden(field, why)
 
 
-def _missing(field: str, name: str) -> Fault:
+def _not_found_fault(field: str, name: str) -> Fault:
     return Fault(field, "FieldValueNotFound", f'Not found: "{name}"')
 
 
@@ -402,7 +402,7 @@ def _devices(
         if not name:
             yield required(f"{field}.name")
         if name not in volumes:
-            yield _missing(f"{field}.name", name)
+            yield _not_found_fault(f"{field}.name", name)
         elif name not in claims:
             why = (
                 "can only use volume source type of PersistentVolumeClaim or Ephemeral "
@@ -521,16 +521,18 @@ def pod_update_faults(new: Spec, old: Spec) -> Iterator[Fault]:
             yield forbidden(f"spec.{part}", why)
             return
     yield from _deadline_changes(after, before)
-    if _fixed(before) != _fixed(after):
+    if _immutable_spec(before) != _immutable_spec(after):
         yield forbidden("spec", CHANGEABLE)
         return
-    kept = [*map(_untimed, after.get("tolerations") or ())]
-    if any(_untimed(each) not in kept for each in before.get("tolerations") or ()):
+    kept = [*map(_without_seconds, after.get("tolerations") or ())]
+    if any(
+        _without_seconds(each) not in kept for each in before.get("tolerations") or ()
+    ):
         why = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", why)
 
 
-def _untimed(toleration: Spec) -> Spec:
+def _without_seconds(toleration: Spec) -> Spec:
     return {k: v for k, v in toleration.items() if k != "tolerationSeconds"}
 
 
@@ -549,7 +551,7 @@ def _deadline_changes(after: Spec, before: Spec) -> Iterator[Fault]:
         yield bad(field, new, "must be less than or equal to previous value")
 
 
-def _fixed(spec: Spec) -> Spec:
+def _immutable_spec(spec: Spec) -> Spec:
     result = {
         name: value
         for name, value in spec.items()

@@ -212,7 +212,7 @@ def quota_faults(obj: Object) -> Iterator[Fault]:
     yield from _scopes_faults(named, [*hard], path, selector)
 
 
-def _fits(scope: str, name: str) -> bool:
+def _scope_allows(scope: str, name: str) -> bool:
     only = SCOPES.get(scope, frozenset())
     return name in (OF_PODS if only is None else only)
 
@@ -224,7 +224,7 @@ def _scopes_faults(
         if scope not in SCOPES:
             yield bad(path, shown, "unsupported scope")
         for name in hard:
-            if name in OF_QUOTAS and not _fits(scope, name):
+            if name in OF_QUOTAS and not _scope_allows(scope, name):
                 yield bad(path, shown, "unsupported scope applied to resource")
     for pair in OPPOSED:
         if {*pair} <= {*scopes}:

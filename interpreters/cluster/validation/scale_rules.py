@@ -35,7 +35,7 @@ GO_NAMES: dict[type, str] = {
 }
 
 
-def _unlike(path: Path, value: Any, wanted: str) -> Inaccessible:
+def _wrong_type_error(path: Path, value: Any, wanted: str) -> Inaccessible:
     return Inaccessible(
         f".{'.'.join(path)} accessor error: {go_text(value)} is of the type "
         f"{GO_NAMES[type(value)]}, expected {wanted}"
@@ -49,7 +49,7 @@ def _value_at(obj: Object, path: Path) -> tuple[Any, bool]:
         if value is None:
             return None, False
         if type(value) is not dict:
-            raise _unlike(path[: depth + 1], value, "map[string]interface{}")
+            raise _wrong_type_error(path[: depth + 1], value, "map[string]interface{}")
         if name not in value:
             return None, False
         value = value[name]
@@ -66,7 +66,7 @@ def number_at(obj: Object, path: Path) -> int | None:
     """
     value, found = _value_at(obj, path)
     if found and type(value) is not int:
-        raise _unlike(path, value, "int64")
+        raise _wrong_type_error(path, value, "int64")
     return value if found else None
 
 
@@ -77,7 +77,7 @@ def text_at(obj: Object, path: Path) -> str:
     """
     value, found = _value_at(obj, path)
     if found and type(value) is not str:
-        raise _unlike(path, value, "string")
+        raise _wrong_type_error(path, value, "string")
     return value if found else ""
 
 

@@ -48,7 +48,7 @@ def pod_context_faults(context: Spec, path: str) -> Iterator[Fault]:
         known = ("Always", "OnRootMismatch")
         policy = context["fsGroupChangePolicy"]
         yield from one_of(f"{path}.fsGroupChangePolicy", policy, known)
-    yield from _shared(context, path)
+    yield from _common_faults(context, path)
 
 
 def context_faults(context: Spec, path: str) -> Iterator[Fault]:
@@ -57,7 +57,7 @@ def context_faults(context: Spec, path: str) -> Iterator[Fault]:
     if "procMount" in context:
         known = ("Default", "Unmasked")
         yield from one_of(f"{path}.procMount", context["procMount"], known)
-    yield from _shared(context, path)
+    yield from _common_faults(context, path)
     if context.get("allowPrivilegeEscalation") is not False:
         return
     field = f"{path}.allowPrivilegeEscalation"
@@ -72,7 +72,7 @@ def context_faults(context: Spec, path: str) -> Iterator[Fault]:
         yield bad(field, False, why)
 
 
-def _shared(context: Spec, path: str) -> Iterator[Fault]:
+def _common_faults(context: Spec, path: str) -> Iterator[Fault]:
     if (profile := context.get("seccompProfile")) is not None:
         yield from _seccomp(profile, f"{path}.seccompProfile")
     options = context.get("windowsOptions") or {}

@@ -102,10 +102,10 @@ def claim_changes(new: Object, old: Object) -> Iterator[Fault]:
         yield forbidden("spec", CLAIM_LOCKED)
     if after.get("volumeMode") != before.get("volumeMode"):
         yield bad("volumeMode", after.get("volumeMode"), "field is immutable")
-    yield from _shrunk(after, before)
+    yield from _shrink_faults(after, before)
 
 
-def _shrunk(after: Spec, before: Spec) -> Iterator[Fault]:
+def _shrink_faults(after: Spec, before: Spec) -> Iterator[Fault]:
     new, old = (
         amount(
             ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
@@ -154,7 +154,7 @@ def volume_object_faults(obj: Object) -> Iterator[Fault]:
         else:
             yield from node_selector_faults(wanted, "spec.nodeAffinity.required")
     yield from source_faults(spec, SOURCES, "spec")
-    yield from _further(spec)
+    yield from _source_faults(spec)
     if name := spec.get("storageClassName"):
         yield from subdomain("spec.storageClassName", name)
     mode = spec.get("volumeMode", "Filesystem")
@@ -168,7 +168,7 @@ SECRETS = (
 )
 
 
-def _further(spec: Spec) -> Iterator[Fault]:
+def _source_faults(spec: Spec) -> Iterator[Fault]:
     given = [name for name in SOURCES if name in spec]
     if given[:1] == ["csi"]:
         yield from _csi(spec["csi"])

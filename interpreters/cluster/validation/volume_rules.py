@@ -137,7 +137,7 @@ def _mode(source: Spec, field: str) -> Iterator[Fault]:
 # --------------------------------------------------------------------- sources
 
 
-def _empty(source: Spec, path: str) -> Iterator[Fault]:
+def _empty_dir_faults(source: Spec, path: str) -> Iterator[Fault]:
     if "sizeLimit" in source:
         found = [*quantity(f"{path}.sizeLimit", source["sizeLimit"])]
         if found:
@@ -163,7 +163,7 @@ def _git(source: Spec, path: str) -> Iterator[Fault]:
     yield from local_path(f"{path}.directory", source.get("directory", ""))
 
 
-def _keyed(source: Spec, path: str) -> Iterator[Fault]:
+def _keyed_faults(source: Spec, path: str) -> Iterator[Fault]:
     """Yield the faults of a config map or secret whose keys become files."""
     yield from _mode(source, f"{path}.defaultMode")
     for index, item in enumerate(source.get("items") or ()):
@@ -178,7 +178,7 @@ def _file(item: Spec, path: str) -> Iterator[Fault]:
     yield from _mode(item, f"{path}.mode")
 
 
-def _downward(source: Spec, path: str) -> Iterator[Fault]:
+def _downward_faults(source: Spec, path: str) -> Iterator[Fault]:
     yield from _mode(source, f"{path}.defaultMode")
     for item in source.get("items") or ():
         yield from _downward_file(item, path)
@@ -260,7 +260,7 @@ def field_faults(source: Spec, known: Iterable[str], path: str) -> Iterator[Faul
         yield from one_of(field, text, known)
 
 
-def _projected(source: Spec, path: str) -> Iterator[Fault]:
+def _projected_faults(source: Spec, path: str) -> Iterator[Fault]:
     yield from _mode(source, f"{path}.defaultMode")
     taken: set[str] = set()
     for index, one in enumerate(source.get("sources") or ()):
@@ -316,7 +316,7 @@ def _nfs(source: Spec, path: str) -> Iterator[Fault]:
         yield bad(f"{path}.path", source.get("path", ""), "must be an absolute path")
 
 
-def _fibre(source: Spec, path: str) -> Iterator[Fault]:
+def _fibre_faults(source: Spec, path: str) -> Iterator[Fault]:
     names, field = source.get("targetWWNs"), f"{path}.targetWWNs"
     if not names and not source.get("wwids"):
         yield required(field, "must specify either targetWWNs or wwids, but not both")
@@ -407,7 +407,7 @@ def _iscsi(source: Spec, path: str) -> Iterator[Fault]:
         yield bad(f"{path}.lun", source["lun"], why)
 
 
-def _ephemeral(source: Spec, path: str) -> Iterator[Fault]:
+def _ephemeral_faults(source: Spec, path: str) -> Iterator[Fault]:
     if "volumeClaimTemplate" not in source:
         yield required(f"{path}.volumeClaimTemplate")
 
@@ -415,9 +415,9 @@ def _ephemeral(source: Spec, path: str) -> Iterator[Fault]:
 FURTHER: dict[str, Check] = {
     "azureDisk": _azure_disk,
     "csi": _csi,
-    "emptyDir": _empty,
-    "ephemeral": _ephemeral,
-    "fc": _fibre,
+    "emptyDir": _empty_dir_faults,
+    "ephemeral": _ephemeral_faults,
+    "fc": _fibre_faults,
     "flocker": _flocker,
     "iscsi": _iscsi,
     "nfs": _nfs,
@@ -425,8 +425,8 @@ FURTHER: dict[str, Check] = {
     "storageos": _storage_os,
     "hostPath": _host,
     "gitRepo": _git,
-    "secret": _keyed,
-    "configMap": _keyed,
-    "downwardAPI": _downward,
-    "projected": _projected,
+    "secret": _keyed_faults,
+    "configMap": _keyed_faults,
+    "downwardAPI": _downward_faults,
+    "projected": _projected_faults,
 }

@@ -25,10 +25,13 @@ def matches(selector: Any, labels: Mapping[str, str]) -> bool:
     for key, value in (selector.get("matchLabels") or {}).items():
         if labels.get(key) != value:
             return False
-    return all(_meets(labels, each) for each in selector.get("matchExpressions") or ())
+    return all(
+        _expression_holds(labels, each)
+        for each in selector.get("matchExpressions") or ()
+    )
 
 
-def _meets(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
+def _expression_holds(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
     value = labels.get(expression.get("key", ""))
     values = expression.get("values") or ()
     match expression.get("operator"):

@@ -188,7 +188,7 @@ def value_faults(value: str) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def _invalid(field: str, value: str, why: str) -> Fault:
+def _invalid_fault(field: str, value: str, why: str) -> Fault:
     return Fault(field, "FieldValueInvalid", f"Invalid value: {quoted(value)}: {why}")
 
 
@@ -196,22 +196,22 @@ def metadata_faults(metadata: dict[str, Any]) -> Iterator[Fault]:
     """Yield the faults of labels, annotations, finalizers and owner references."""
     for key, value in metadata.get("labels", {}).items():
         for why in key_faults(key):
-            yield _invalid("metadata.labels", key, why)
+            yield _invalid_fault("metadata.labels", key, why)
         for why in value_faults(value):
-            yield _invalid("metadata.labels", value, why)
+            yield _invalid_fault("metadata.labels", value, why)
     if (generation := metadata.get("generation", 0)) < 0:
         why = f"Invalid value: {generation}: must be greater than or equal to 0"
         yield Fault("metadata.generation", "FieldValueInvalid", why)
     # Annotation keys are checked in lower case, because of old objects.
     for key in metadata.get("annotations", ()):
         for why in key_faults(key.lower()):
-            yield _invalid("metadata.annotations", key, why)
+            yield _invalid_fault("metadata.annotations", key, why)
     yield from _size_faults(metadata.get("annotations"))
     if references := metadata.get("ownerReferences"):
         yield from _references_faults(references)
     for finalizer in metadata.get("finalizers", ()):
         for why in key_faults(finalizer):
-            yield _invalid("metadata.finalizers", finalizer, why)
+            yield _invalid_fault("metadata.finalizers", finalizer, why)
 
 
 MOST_ANNOTATIONS = 256 * 1024
@@ -253,7 +253,7 @@ def finalizer_faults(
     for index, name in enumerate(metadata.get("finalizers", ())):
         if "/" not in name and name not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            yield _invalid(f"metadata.finalizers[{index}]", name, why)
+            yield _invalid_fault(f"metadata.finalizers[{index}]", name, why)
 
 
 def _references_faults(references: list[dict[str, Any]]) -> Iterator[Fault]:
@@ -286,7 +286,7 @@ def _reference_faults(reference: dict[str, Any]) -> Iterator[Fault]:
     version = reference.get("apiVersion", "")
     if version and (version.count("/") > 1 or version.endswith("/")):
         why = "version must not be empty"
-        yield _invalid("metadata.ownerReferences.apiVersion", version, why)
+        yield _invalid_fault("metadata.ownerReferences.apiVersion", version, why)
     if version == "v1" and reference.get("kind") == "Event":
         shown = orjson.dumps(_shown_reference(reference)).decode()
         why = "/v1, Kind=Event is disallowed from being an owner"
@@ -299,4 +299,4 @@ def _reference_faults(reference: dict[str, Any]) -> Iterator[Fault]:
         ("uid", "must not be empty"),
     ):
         if not reference.get(name):
-            yield _invalid(f"metadata.ownerReferences.{name}", "", why)
+            yield _invalid_fault(f"metadata.ownerReferences.{name}", "", why)

@@ -31,7 +31,7 @@ def amount(text: str) -> Decimal | None:
     if found is None:
         return None
     number, suffix = Decimal(found[1]), found[2] or ""
-    with _exactly(text):
+    with _exact_context(text):
         if suffix in BINARY:
             return number * Decimal(1024) ** BINARY.index(suffix)
         if suffix in DECIMAL:
@@ -49,7 +49,7 @@ def is_whole(text: str) -> bool:
     return value == value.to_integral_value()
 
 
-def _exactly(text: str) -> AbstractContextManager[Context]:
+def _exact_context(text: str) -> AbstractContextManager[Context]:
     """Arithmetic that does not round any digits of a quantity."""
     return localcontext(prec=len(text) + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -67,7 +67,7 @@ def canonical(text: str) -> str | None:
     if value is None:
         return None
     suffix = text.lstrip("+-.0123456789")
-    with _exactly(text):
+    with _exact_context(text):
         if suffix.endswith("i") and abs(value) >= 1024:
             # Only these have the real server's maximum (resource.ParseQuantity).
             whole = min(int(value.to_integral_value(ROUND_UP)), 2**63 - 1)

@@ -102,7 +102,7 @@ def _details(group: str, plural: str, name: str) -> dict[str, Any]:
     return details
 
 
-def _qualified(group: str, resource: str) -> str:
+def _qualified_name(group: str, resource: str) -> str:
     return f"{resource}.{group}" if group else resource
 
 
@@ -120,7 +120,7 @@ def unknown_resource() -> Refusal:
 
 def not_found(group: str, plural: str, name: str) -> Refusal:
     """404 for an object."""
-    message = f"{_qualified(group, plural)} {quoted(name)} not found"
+    message = f"{_qualified_name(group, plural)} {quoted(name)} not found"
     return failure(404, "NotFound", message, _details(group, plural, name))
 
 
@@ -128,7 +128,7 @@ def already_exists(
     group: str, plural: str, name: str, *, is_going: bool = False
 ) -> Refusal:
     """409 for a create under a name that is taken, or is being deleted."""
-    message = f"{_qualified(group, plural)} {quoted(name)} already exists"
+    message = f"{_qualified_name(group, plural)} {quoted(name)} already exists"
     if is_going:
         message = f"object is being deleted: {message}"
     return failure(409, "AlreadyExists", message, _details(group, plural, name))
@@ -143,7 +143,7 @@ MODIFIED = (
 def conflict(group: str, plural: str, name: str, why: str = MODIFIED) -> Refusal:
     """409 for a write whose precondition does not hold."""
     message = (
-        f"Operation cannot be fulfilled on {_qualified(group, plural)} "
+        f"Operation cannot be fulfilled on {_qualified_name(group, plural)} "
         f"{quoted(name)}: {why}"
     )
     return failure(409, "Conflict", message, _details(group, plural, name))
@@ -177,7 +177,7 @@ def forbidden(
     details = _details(group, plural, name)
     if causes:
         details["causes"] = list(causes)
-    message = f"{_qualified(group, plural)} {quoted(name)} is forbidden: {why}"
+    message = f"{_qualified_name(group, plural)} {quoted(name)} is forbidden: {why}"
     return failure(403, "Forbidden", message, details)
 
 
@@ -192,7 +192,7 @@ def invalid(group: str, kind: str, name: str, faults: Sequence[Fault]) -> Refusa
         {"reason": fault.reason, "message": fault.message, "field": fault.field}
         for fault in faults
     ]
-    message = f"{_qualified(group, kind)} {quoted(name)} is invalid: {text}"
+    message = f"{_qualified_name(group, kind)} {quoted(name)} is invalid: {text}"
     return failure(422, "Invalid", message, details)
 
 

@@ -48,18 +48,18 @@ def query_time(text: str) -> int:
         match = re.match(pattern, rest)
         if match is None:
             why = f"cannot parse {quoted(rest)} as {quoted(layout)}"
-            raise _refused(text, f" as {quoted(LAYOUT)}: {why}")
+            raise _bad_time(text, f" as {quoted(LAYOUT)}: {why}")
         rest = rest[match.end() :]
         if name:
             found[name] = match[1]
             _check(text, name, match[1])
     if rest:
-        raise _refused(text, f": extra text: {quoted(rest)}")
+        raise _bad_time(text, f": extra text: {quoted(rest)}")
     parts = {name: int(found[name]) for name in found if name != "offset"}
     year, month, day = parts["year"], parts["month"], parts["day"]
     cycles, similar = year // CYCLE_YEARS - 5, year % CYCLE_YEARS + 2000
     if not 1 <= day <= monthrange(similar, month)[1]:
-        raise _refused(text, ": day out of range")
+        raise _bad_time(text, ": day out of range")
     days = date(similar, month, day).toordinal() - EPOCH_DAY + cycles * CYCLE_DAYS
     minutes = (days * 24 + parts["hour"]) * 60 + parts["minute"]
     return (minutes - _offset(found["offset"])) * 60 + parts["second"]
@@ -69,9 +69,9 @@ def _check(text: str, name: str, digits: str) -> None:
     if name == "offset":
         if digits != "Z" and (int(digits[1:3]) > 24 or int(digits[4:]) > 60):
             part = "hour" if int(digits[1:3]) > 24 else "minute"
-            raise _refused(text, f": time zone offset {part} out of range")
+            raise _bad_time(text, f": time zone offset {part} out of range")
     elif not LEAST.get(name, 0) <= int(digits) <= MOST.get(name, 9999):
-        raise _refused(text, f": {name} out of range")
+        raise _bad_time(text, f": {name} out of range")
 
 
 def _offset(zone: str) -> int:
@@ -82,5 +82,5 @@ def _offset(zone: str) -> int:
     return minutes if zone[0] == "+" else -minutes
 
 
-def _refused(text: str, why: str) -> Refusal:
+def _bad_time(text: str, why: str) -> Refusal:
     return bad_request(f"parsing time {quoted(text)}{why}")

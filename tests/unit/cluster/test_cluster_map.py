@@ -117,7 +117,7 @@ def test_each_controller_is_reminded_and_each_reminder_has_a_controller() -> Non
     of_deletions = {"garbage", "foreground", "orphan", "namespace", "crd"}
     assert set(ACTORS) - of_deletions == set(PRIMARY)
     source = (HOUSE / "storage/waking.py").read_text()
-    named = re.findall(r'(?:Task|_itself|_made)\(\s*"([\w-]+)"', source)
+    named = re.findall(r'(?:Task|_wake_itself|_wake_namespace)\(\s*"([\w-]+)"', source)
     assert named
     assert {*named} <= set(ACTORS)
 
