@@ -26,7 +26,7 @@ from bench.bugs.cases import BUGS, case_of
 from bench.mutants.subjects import ON_PURPOSE, cases_of as scripts_of, subjects
 from fnop.adapters.common.collector import calm_collector
 from fnop.adapters.common.loading import handlers_of_file, module_of_file
-from fnop.adapters.kubernetes.rivals import replicated
+from fnop.adapters.kubernetes.identity import replicated
 from fnop.adapters.testing.cases import cases_of, subjects_for
 from fnop.adapters.testing.models import models_of
 from fnop.core.handlers.declare.settings import Settings

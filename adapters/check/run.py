@@ -28,7 +28,7 @@ from fnop.adapters.common.loading import (
     module_of_file,
 )
 from fnop.adapters.common.manifests import ManifestProblem
-from fnop.adapters.kubernetes.rivals import replicated
+from fnop.adapters.kubernetes.identity import replicated
 from fnop.adapters.testing.cases import CheckProblem, cases_of, sound, subjects_for
 from fnop.adapters.testing.models import models_of
 from fnop.core.handlers.declare.handler import Handler

@@ -66,7 +66,7 @@ def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) 
     \b
       fnop freeze -A -m "the storage is being moved"
     """
-    from fnop.adapters.kubernetes.rivals import person
+    from fnop.adapters.kubernetes.identity import person
 
     identity = person(where["identity"])
     wall = SystemClock().now().wall
@@ -80,7 +80,7 @@ def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) 
 @_options
 def resume(**where: Any) -> None:
     """Resume operators that `fnop freeze` has frozen."""
-    from fnop.adapters.kubernetes.rivals import person
+    from fnop.adapters.kubernetes.identity import person
 
     identity = person(where["identity"])
     for place in _patch_all(removal_patch([identity]), where):

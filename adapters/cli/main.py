@@ -25,11 +25,11 @@ import click
 from click.core import ParameterSource
 
 import fnop
-from fnop.adapters.cli.asking import Asked, AskedInSimulation, harmless
 from fnop.adapters.cli.check import check
 from fnop.adapters.cli.cluster import cluster
 from fnop.adapters.cli.crd import crd
 from fnop.adapters.cli.diff import diff
+from fnop.adapters.cli.dump_signal import Asked, AskedInSimulation, harmless
 from fnop.adapters.cli.explain import explain
 from fnop.adapters.cli.freeze import freeze, resume
 from fnop.adapters.cli.new import new
@@ -444,7 +444,7 @@ def _add_peering(
     settings: Settings, *, simulated: bool, options: dict[str, Any]
 ) -> Settings:
     """Add peering and candidacy to the settings; neither in a simulation."""
-    from fnop.adapters.kubernetes.rivals import candidate_of, member_of
+    from fnop.adapters.kubernetes.identity import candidate_of, member_of
 
     peering, alone = options["peering"], options["standalone"]
     if alone and (peering or options["dev"]):

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from fnop.adapters.kubernetes.activities import Surroundings, perform
 from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem, Logins
+from fnop.adapters.kubernetes.login_and_probes import Surroundings, perform
 from fnop.core.handlers.declare.connection import ConnectionInfo, chosen
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.run.invocation import failure_of

@@ -38,12 +38,12 @@ from fnop.adapters.common.loading import resolve
 from fnop.adapters.common.logs import write
 from fnop.adapters.common.yaml_values import teach_yaml
 from fnop.adapters.kubernetes import service_account
-from fnop.adapters.kubernetes.activities import Surroundings
 from fnop.adapters.kubernetes.kubeconfig import (
     ConfigurationProblem,
     Logins,
     find_source,
 )
+from fnop.adapters.kubernetes.login_and_probes import Surroundings
 from fnop.adapters.kubernetes.logins import HandledLogins
 from fnop.adapters.running.mistakes import Mistakes
 from fnop.adapters.serving.endpoints import (
@@ -559,14 +559,14 @@ def _settings(
 
 
 def _member(peering: str | None, priority: int) -> Any:
-    from fnop.adapters.kubernetes.rivals import member_of
+    from fnop.adapters.kubernetes.identity import member_of
 
     wall = SystemClock().now().wall
     return member_of(peering=peering, priority=priority, wall=wall)
 
 
 def _candidate(settings: Settings, lease_namespace: str | None) -> Any:
-    from fnop.adapters.kubernetes.rivals import candidate_of
+    from fnop.adapters.kubernetes.identity import candidate_of
 
     return candidate_of(settings.operator, settings.namespaces, lease_namespace)
 

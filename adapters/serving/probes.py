@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from fnop.adapters.kubernetes.activities import Overdue, Surroundings, perform
+from fnop.adapters.kubernetes.login_and_probes import Overdue, Surroundings, perform
 from fnop.adapters.serving.endpoints import Endpoint, HttpAnswer, PageFunction
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.operator.health import Health

@@ -35,9 +35,9 @@ from fnop.core.handlers.program.program import kind_of
 from fnop.core.handlers.run import invocation as driving
 from fnop.core.handlers.run.arguments import PROVIDERS, Keeping, Situation
 from fnop.core.handlers.run.invocation import Ending, JournalEntry, LiveCache
-from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, see
 from fnop.core.memory.progress import Failure, Progress, judge_again, judge_failure
+from fnop.core.memory.stored_state import Stored
 from fnop.core.objects.decide.selection import (
     Circumstances,
     passes,

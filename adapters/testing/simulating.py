@@ -12,7 +12,7 @@ from fnop.adapters.common.loading import SCRIPT, handlers_of_file, module_of_fil
 from fnop.adapters.common.manifests import read_manifests
 from fnop.adapters.common.yaml_values import teach_yaml
 from fnop.adapters.definitions.class_kinds import definitions_for
-from fnop.adapters.kubernetes.rivals import replicated
+from fnop.adapters.kubernetes.identity import replicated
 from fnop.adapters.testing.cases import CheckProblem, heeded_in
 from fnop.adapters.testing.laws import Law, names_of
 from fnop.adapters.testing.models import models_for

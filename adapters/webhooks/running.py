@@ -18,7 +18,7 @@ from contextlib import (
 )
 from typing import TYPE_CHECKING, Any
 
-from fnop.adapters.kubernetes.activities import Surroundings
+from fnop.adapters.kubernetes.login_and_probes import Surroundings
 from fnop.adapters.webhooks.addresses import is_local
 from fnop.adapters.webhooks.protocol import WebhookFn
 from fnop.core.admission.configurations import (

@@ -18,11 +18,11 @@ from fnop.core.children.fields import (
     managers_of,
     names_in,
 )
+from fnop.core.children.findings import Conversation, Told, Unkept, target_of
 from fnop.core.children.marks import APPLIED_PATH, KEEP_ANNOTATION, applied_mark
 from fnop.core.children.owned import OWNER_ANNOTATION, AsDesired, Owned, owner_mark
 from fnop.core.children.planning import Keeper, Planned, manifest_for
 from fnop.core.children.pruning import deleted
-from fnop.core.children.told import Conversation, Told, Unkept, target_of
 from fnop.core.values.body import Body
 from fnop.core.values.errors import Refused, TemporaryError, text_of
 from fnop.core.values.merge import applied

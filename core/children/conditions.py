@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from fnop.core.children.beside import SYNCED, Beside, as_desired, has_failed
 from fnop.core.children.planning import Keeper
+from fnop.core.children.siblings import SYNCED, Beside, as_desired, has_failed
 from fnop.core.memory.conditions import Condition, conditions_with
 from fnop.core.values.now import wall_seconds
 from fnop.effects.desired import StatusCondition

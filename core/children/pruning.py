@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fnop.core.children.findings import Conversation, Told, target_of
 from fnop.core.children.marks import (
     APPLIED_ANNOTATION,
     KEEP_ANNOTATION,
@@ -12,7 +13,6 @@ from fnop.core.children.marks import (
 )
 from fnop.core.children.owned import OWNER_ANNOTATION, Owned, owners_of
 from fnop.core.children.planning import Keeper, rank_of
-from fnop.core.children.told import Conversation, Told, target_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import Refused, TemporaryError
 from fnop.effects import Delete, Get, Log, Patch, Target

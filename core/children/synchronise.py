@@ -15,19 +15,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fnop.core.children.applying import as_known, settled
-from fnop.core.children.beside import (
+from fnop.core.children.conditions import is_told, tell, told_by_all
+from fnop.core.children.findings import Conversation, Told, Unkept
+from fnop.core.children.marks import outside
+from fnop.core.children.owned import AsDesired, Checked, Owned, names_its_owner
+from fnop.core.children.planning import Keeper, Planned, planned_children
+from fnop.core.children.pruning import from_the_last, pruned
+from fnop.core.children.siblings import (
     MESSAGE_MAX,
     SYNCED,
     Beside,
     as_desired,
     left_unchanged,
 )
-from fnop.core.children.conditions import is_told, tell, told_by_all
-from fnop.core.children.marks import outside
-from fnop.core.children.owned import AsDesired, Checked, Owned, names_its_owner
-from fnop.core.children.planning import Keeper, Planned, planned_children
-from fnop.core.children.pruning import from_the_last, pruned
-from fnop.core.children.told import Conversation, Told, Unkept
 from fnop.core.values.body import Key
 from fnop.core.values.merge import applied
 from fnop.effects import Again, Effect

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Observation, see
 from fnop.core.memory.progress import Progress
 from fnop.core.memory.storage import Unreadable
+from fnop.core.memory.stored_state import Stored
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import Path

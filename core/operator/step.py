@@ -20,8 +20,8 @@ from fnop.core.handlers.run.invocation import LiveCache
 from fnop.core.objects.attempt.attempts import answer_effect
 from fnop.core.objects.decide.actions import earlier
 from fnop.core.objects.decide.background import runs_due
+from fnop.core.objects.execute.containment import guarded
 from fnop.core.objects.execute.executor import serve
-from fnop.core.objects.execute.guard import guarded
 from fnop.core.objects.report.events import event_posted, report_denial, report_noted
 from fnop.core.objects.store.indexing import are_filled, empty_indices
 from fnop.core.objects.store.log_reading import go_on

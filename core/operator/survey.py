@@ -13,7 +13,7 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource, Selector, Selectors
 from fnop.core.api.statuses import UNDESCRIBED
-from fnop.core.children.beside import SYNCED
+from fnop.core.children.siblings import SYNCED
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import Family
 from fnop.core.handlers.program.program import Kind, OwnedBy

@@ -9,7 +9,7 @@ The marks of an operator on an object, all under its name `fnop.dev/<operator>`,
 
 Everything else stays: the changes of handlers, and everything of others. Results of
 handlers belong to the author, and stay. Only results that had no place in the status,
-and are part of the state (`fnop.core.memory.last_seen`), are removed with it.
+and are part of the state (`fnop.core.memory.stored_state`), are removed with it.
 
 One request per endpoint is enough. Each is decided from the freshest body, and bound to
 its version. A request that conflicts has changed nothing, and is decided again.

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from fnop.core.api.cluster_changes import ClusterChange
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.memory.last_seen import UNSTORED
 from fnop.core.memory.observation import Seen
+from fnop.core.memory.stored_state import UNSTORED
 from fnop.core.state.record import Change, ObjectRecord, Work
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason

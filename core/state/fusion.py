@@ -24,8 +24,8 @@ from fnop.core.memory.conditions import (
     is_of,
     keeping,
 )
-from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.storage import Place
+from fnop.core.memory.stored_state import Stored, write_stored
 from fnop.core.state.splitting import Changes, changed, endpoints_of
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import quick

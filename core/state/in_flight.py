@@ -44,7 +44,7 @@ from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
 from fnop.core.seam.effect_rules import Requested, rule_of
 from fnop.core.seam.replies import EffectPurpose, Next, message_of, next_after
 from fnop.core.state.address import Address, Request
-from fnop.core.state.guards import bound, is_in, needs_guard, uid_meant
+from fnop.core.state.preconditions import bound, is_in, needs_guard, uid_meant
 from fnop.core.state.splitting import split
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body

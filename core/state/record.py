@@ -13,9 +13,9 @@ from fnop.core.handlers.declare.writers import Transform
 from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
 from fnop.core.memory.conditions import Condition
-from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Observation, Seen, scope_name, see
 from fnop.core.memory.progress import FRESH, Failure, Progress
+from fnop.core.memory.stored_state import Stored
 from fnop.core.seam.commands import Say
 from fnop.core.state.fusion import Writing
 from fnop.core.state.in_flight import InFlight

@@ -11,7 +11,7 @@ from fnop.core.handlers.declare.roles import CHANGES, RECONCILERS
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import OwnedBy, kind_of
 from fnop.core.handlers.run.arguments import Situation
-from fnop.core.memory.last_seen import UNSTORED
+from fnop.core.memory.stored_state import UNSTORED
 from fnop.core.objects.decide.selection import Circumstances, prematches, sees
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fnop.core.memory.last_seen import Stored, read_stored
 from fnop.core.memory.observation import (
     Observation,
     Seen,
@@ -23,6 +22,7 @@ from fnop.core.memory.observation import (
 from fnop.core.memory.progress import Progress
 from fnop.core.memory.seals import is_sealed
 from fnop.core.memory.storage import Place, Places, Unreadable
+from fnop.core.memory.stored_state import Stored, read_stored
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import diff, path_at, pointer

@@ -10,10 +10,10 @@ from hypothesis import given, settings as tried, strategies as st
 from fnop.adapters.reports.explain_report import as_json, as_lines
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.settings import Settings
-from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.observation import Observation, see
 from fnop.core.memory.progress import Progress
 from fnop.core.memory.storage import AnnotationStorage
+from fnop.core.memory.stored_state import Stored, write_stored
 from fnop.core.values.body import Body
 from fnop.interpreters.explain.facts import (
     ChildFact,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from fnop.core.children import pruning, told
+from fnop.core.children import findings as told, pruning
 from fnop.core.objects.decide import change
 from fnop.core.objects.decide.selection import Circumstances
 from fnop.core.objects.store import store

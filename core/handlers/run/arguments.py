@@ -11,9 +11,9 @@ from fnop.core.api.cluster_changes import ClusterChange, Reached, Unreachable
 from fnop.core.api.ownership import owner_of
 from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
-from fnop.core.children.beside import Beside
 from fnop.core.children.owned import Children, Owned
 from fnop.core.children.planning import Keeper
+from fnop.core.children.siblings import Beside
 from fnop.core.handlers.declare.filters import Callback
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import EVENTS, kwargs_of

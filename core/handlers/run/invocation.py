@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from fnop.core.children.beside import has_failed
 from fnop.core.children.conditions import telling
+from fnop.core.children.siblings import has_failed
 from fnop.core.children.synchronise import ChildrenFailed, Synchronised, synchronise
 from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.handlers.declare.forms import Form

@@ -7,7 +7,7 @@ from typing import Any
 from fnop.core.handlers.declare.roles import BACKGROUND
 from fnop.core.objects.attempt.effects import is_own
 from fnop.core.objects.write.consequences import keeping_pace
-from fnop.core.objects.write.own_writes import (
+from fnop.core.objects.write.progress_after_write import (
     asks_for_the_same,
     made_by,
     moved_handlers,

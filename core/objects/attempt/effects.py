@@ -16,7 +16,7 @@ from fnop.core.memory.observation import digest_at
 from fnop.core.objects.decide.reconcilers import requeued
 from fnop.core.objects.report.events import note_line, report_event
 from fnop.core.objects.report.explaining import tell_asked
-from fnop.core.objects.write.home import own_conditions
+from fnop.core.objects.write.state_location import own_conditions
 from fnop.core.seam.effect_rules import (
     Described,
     Immediate,
@@ -27,8 +27,8 @@ from fnop.core.seam.effect_rules import (
 )
 from fnop.core.state.address import Address, Request
 from fnop.core.state.context import Context
-from fnop.core.state.guards import uid_meant
 from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
+from fnop.core.state.preconditions import uid_meant
 from fnop.core.state.record import Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.state.splitting import cannot_split

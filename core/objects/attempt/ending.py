@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from fnop.core.children.beside import has_failed
+from fnop.core.children.findings import Unkept
 from fnop.core.children.marks import outside
+from fnop.core.children.siblings import has_failed
 from fnop.core.children.synchronise import Synchronised
-from fnop.core.children.told import Unkept
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ACTIVITIES, Family
 from fnop.core.memory.observation import scope_name, see
@@ -19,7 +19,7 @@ from fnop.core.memory.progress import (
     succeeded,
 )
 from fnop.core.objects.decide.background import rested, with_run_state
-from fnop.core.objects.decide.mapping import TRIES_MAX, with_events
+from fnop.core.objects.decide.mapping_retries import TRIES_MAX, with_events
 from fnop.core.objects.report.events import note_line
 from fnop.core.objects.write.consequences import log_successes, paced_by_index
 from fnop.core.seam.commands import AttemptEnded, Say

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen
 from fnop.core.memory.progress import Progress
+from fnop.core.memory.stored_state import Stored
 from fnop.core.objects.decide.background import (
     RescheduleRun,
     ScheduleRun,

@@ -37,8 +37,8 @@ from fnop.core.objects.decide.progression import (
     keeps_back,
     mark_of,
 )
+from fnop.core.objects.decide.recording_progress import record_progress
 from fnop.core.objects.decide.selection import Circumstances, passes
-from fnop.core.objects.decide.upkeep import record_progress
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
 from fnop.core.values.cause import Reason

@@ -44,16 +44,16 @@ from fnop.core.objects.decide.detection import (
     duty_of,
     selected_for,
 )
-from fnop.core.objects.decide.mapping import first_event_due
+from fnop.core.objects.decide.mapping_retries import first_event_due
 from fnop.core.objects.decide.progression import acts_upon, aim_of, keeps_back, may_save
 from fnop.core.objects.decide.reconcilers import (
     call_due,
     reconciler_action,
     reconciler_due,
 )
+from fnop.core.objects.decide.recording_progress import upkeep
 from fnop.core.objects.decide.selection import Circumstances, FilterFailure
 from fnop.core.objects.decide.unknown_entries import seen_now, with_unknown_entries
-from fnop.core.objects.decide.upkeep import upkeep
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import (
     IDLE,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from fnop.core.handlers.declare.roles import ACTIVITIES
 from fnop.core.handlers.declare.writers import DaemonStoppingReason
 from fnop.core.handlers.run.arguments import Situation
-from fnop.core.memory.last_seen import shared
 from fnop.core.memory.progress import (
     Progress,
     attempting,
@@ -18,6 +17,7 @@ from fnop.core.memory.progress import (
     started_at,
     time_out,
 )
+from fnop.core.memory.stored_state import shared
 from fnop.core.objects.attempt.attempts import expire, go_on, stop
 from fnop.core.objects.attempt.ending import keep, left
 from fnop.core.objects.decide.actions import (
@@ -47,7 +47,7 @@ from fnop.core.objects.decide.background import (
     StopRun,
     UnscheduleRun,
 )
-from fnop.core.objects.decide.mapping import first_event_due
+from fnop.core.objects.decide.mapping_retries import first_event_due
 from fnop.core.objects.decide.next_action import next_action
 from fnop.core.objects.decide.reconcilers import (
     CallReconciler,
@@ -57,7 +57,7 @@ from fnop.core.objects.decide.reconcilers import (
 from fnop.core.objects.decide.selecting_events import event_handler_wants
 from fnop.core.objects.decide.selection import Circumstances, Undecided
 from fnop.core.objects.execute.background_actions import run_background
-from fnop.core.objects.execute.guard import guarded, pause_of
+from fnop.core.objects.execute.containment import guarded, pause_of
 from fnop.core.objects.execute.reconciler_actions import run_reconciler
 from fnop.core.objects.report.complaints import complain
 from fnop.core.objects.report.explaining import tell_begun

@@ -6,10 +6,10 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
-from fnop.core.children.beside import Beside, has_failed, not_selected
 from fnop.core.children.conditions import telling
 from fnop.core.children.marks import outside
 from fnop.core.children.owned import Owned, owners_of
+from fnop.core.children.siblings import Beside, has_failed, not_selected
 from fnop.core.handlers.declare.forms import Form, Signature
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.writers import Transform
@@ -33,8 +33,8 @@ from fnop.core.objects.decide.reconcilers import (
 )
 from fnop.core.objects.report.explaining import log_reconciler_call
 from fnop.core.objects.report.tracing import trace_begun
-from fnop.core.objects.write.home import tell_unconditioned
-from fnop.core.objects.write.keeping import beside_of, is_new, keeper_of
+from fnop.core.objects.write.child_owner import beside_of, is_new, keeper_of
+from fnop.core.objects.write.state_location import tell_unconditioned
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, ObjectRecord, ReconcilerState

@@ -10,17 +10,17 @@ from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.writers import DaemonStoppingReason, Transform
 from fnop.core.handlers.program.program import Kind
-from fnop.core.memory.last_seen import (
+from fnop.core.memory.observation import essence_of, see
+from fnop.core.memory.stored_state import (
     UNSTORED,
     Stored,
     Unreadable,
     read_stored,
     restated,
 )
-from fnop.core.memory.observation import essence_of, see
 from fnop.core.memory.takeover import taken_over
 from fnop.core.objects.attempt.attempts import let_go
-from fnop.core.objects.decide.mapping import bounded, with_events
+from fnop.core.objects.decide.mapping_retries import bounded, with_events
 from fnop.core.objects.decide.selecting_events import wanted_events
 from fnop.core.objects.report.events import report_event
 from fnop.core.objects.report.explaining import tell_seen

@@ -8,7 +8,7 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.writers import Transform
 from fnop.core.handlers.program.program import Kind
 from fnop.core.objects.report.events import note_line
-from fnop.core.objects.write.own_writes import (
+from fnop.core.objects.write.progress_after_write import (
     authors_of,
     generation_after,
     loop_told,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.core.memory.last_seen import UNSTORED
+from fnop.core.memory.stored_state import UNSTORED
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.record import Expectation, ObjectRecord

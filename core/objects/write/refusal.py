@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fnop.core.children.beside import has_failed
 from fnop.core.children.conditions import telling
+from fnop.core.children.siblings import has_failed
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.writers import Transform
 from fnop.core.memory.progress import Failure, Progress
-from fnop.core.objects.write.home import (
+from fnop.core.objects.write.child_owner import beside_of, keeper_of
+from fnop.core.objects.write.state_location import (
     falls_back,
     home_of,
     own_conditions,
     takes_conditions,
 )
-from fnop.core.objects.write.keeping import beside_of, keeper_of
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
     Writing,

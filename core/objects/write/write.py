@@ -11,9 +11,9 @@ from typing import Any
 
 from fnop.core.handlers.declare.handler import declarer_of
 from fnop.core.memory.conditions import condition_by
-from fnop.core.memory.last_seen import Stored, shared
 from fnop.core.memory.observation import Seen
 from fnop.core.memory.storage import StorageFailed
+from fnop.core.memory.stored_state import Stored, shared
 from fnop.core.objects.report.events import report_event
 from fnop.core.objects.report.explaining import tell_writing, tell_written
 from fnop.core.objects.report.tracing import trace_write
@@ -25,16 +25,7 @@ from fnop.core.objects.write.consequences import (
     warn_dropped,
 )
 from fnop.core.objects.write.expectations import read_live, shown, vanished
-from fnop.core.objects.write.home import (
-    falls_back,
-    home_of,
-    homeless,
-    housed,
-    own_conditions,
-    takes_conditions,
-    tell_unconditioned,
-)
-from fnop.core.objects.write.own_writes import (
+from fnop.core.objects.write.progress_after_write import (
     moved_handlers,
     moved_progress,
     moves_of,
@@ -47,6 +38,15 @@ from fnop.core.objects.write.refusal import (
     Send,
     judge_refusal,
     refused,
+)
+from fnop.core.objects.write.state_location import (
+    falls_back,
+    home_of,
+    homeless,
+    housed,
+    own_conditions,
+    takes_conditions,
+    tell_unconditioned,
 )
 from fnop.core.seam.replies import Next, WritePurpose, message_of, next_after
 from fnop.core.state.address import Address

@@ -12,7 +12,7 @@ from fnop.core.admission.decisions import Decision
 from fnop.core.api.reviews import Request
 from fnop.core.seam.commands import Perform, Say
 from fnop.core.seam.inputs import Bookmark, LogLines, StreamEnded, WatchEvent
-from fnop.core.state.guards import uid_meant
+from fnop.core.state.preconditions import uid_meant
 from fnop.core.values.body import Key
 from fnop.effects import (
     Answer,

@@ -18,8 +18,8 @@ from fnop.adapters.reports.explain_report import as_lines
 from fnop.adapters.reports.explaining import explained
 from fnop.adapters.testing.cluster_fixture import Served, SimulatedCluster
 from fnop.core.handlers.declare.settings import Settings
-from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.seals import seal_of
+from fnop.core.memory.stored_state import Stored, write_stored
 from fnop.interpreters.explain import (
     advice,
     facts,

@@ -12,11 +12,11 @@ from fnop.adapters.reports.explain_report import FORMAT_VERSION, as_json, as_lin
 from fnop.core.api.resources import Resource
 from fnop.core.children.marks import APPLIED_ANNOTATION, SET_LABEL
 from fnop.core.handlers.declare.settings import Settings
-from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.observation import ABSENT, Observation, Seen, see
 from fnop.core.memory.progress import Progress
 from fnop.core.memory.seals import seal_of
 from fnop.core.memory.storage import StatusStorage
+from fnop.core.memory.stored_state import Stored, write_stored
 from fnop.core.values.body import Body
 from fnop.core.values.now import wall_seconds
 from fnop.interpreters.explain.facts import ChildFact, Evidence, HandlerFact, Recorded

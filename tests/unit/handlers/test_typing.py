@@ -20,7 +20,7 @@ import pytest
 
 import fnop
 import fnop.core.handlers.declare.options
-from fnop.adapters.kubernetes.activities import Surroundings, perform
+from fnop.adapters.kubernetes.login_and_probes import Surroundings, perform
 from fnop.core.handlers.declare.decorators import On, OnCluster, subhandler
 from fnop.core.handlers.declare.options import SubhandlerOptions, options_of
 from fnop.core.handlers.declare.registry import Registry

@@ -9,9 +9,9 @@ from hypothesis import given, settings, strategies as st
 
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.settings import Settings
-from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen
 from fnop.core.memory.storage import Place
+from fnop.core.memory.stored_state import Stored
 from fnop.core.state.fusion import (
     Writing,
     next_write,

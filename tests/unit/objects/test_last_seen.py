@@ -14,13 +14,6 @@ import fnop
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.program.program import kind_of
-from fnop.core.memory.last_seen import (
-    STATE_LENGTH_MAX,
-    Stored,
-    Unreadable,
-    read_stored,
-    write_stored,
-)
 from fnop.core.memory.observation import (
     FormerValues,
     Observation,
@@ -31,6 +24,13 @@ from fnop.core.memory.observation import (
     value_at,
 )
 from fnop.core.memory.progress import Progress
+from fnop.core.memory.stored_state import (
+    STATE_LENGTH_MAX,
+    Stored,
+    Unreadable,
+    read_stored,
+    write_stored,
+)
 from fnop.core.values.body import Body
 from tests.property.strategies import json_objects, json_values
 from tests.thorough import examples

@@ -14,8 +14,8 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import kind_of
 from fnop.core.memory import takeover
-from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import essence_of
+from fnop.core.memory.stored_state import Stored
 from fnop.core.memory.takeover import annotation_names, taken_over
 from fnop.core.values.body import Body
 from tests.simulations import Scenario, example

@@ -10,9 +10,9 @@ import yaml
 import fnop
 from fnop.core.api.resources import Resource
 from fnop.core.children.applying import _unkept
+from fnop.core.children.findings import Told
 from fnop.core.children.marks import ChildSet
 from fnop.core.children.planning import Keeper, Planned
-from fnop.core.children.told import Told
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.core.values.body import Body, Key

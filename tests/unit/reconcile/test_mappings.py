@@ -9,7 +9,12 @@ import pytest
 
 import fnop
 from fnop.core.handlers.declare.registry import Registry
-from fnop.core.objects.decide.mapping import STATES_MAX, TRIES_MAX, bounded, with_events
+from fnop.core.objects.decide.mapping_retries import (
+    STATES_MAX,
+    TRIES_MAX,
+    bounded,
+    with_events,
+)
 from fnop.core.state.record import PendingEvent
 from fnop.core.values.body import Body
 from fnop.testing import Simulation

@@ -12,7 +12,7 @@ from subprocess import Popen
 
 import pytest
 
-from fnop.adapters.cli.asking import Asked, AskedInSimulation, harmless
+from fnop.adapters.cli.dump_signal import Asked, AskedInSimulation, harmless
 from fnop.adapters.testing.cluster_fixture import SimulatedCluster
 from fnop.core.seam.inputs import AlarmRang
 from fnop.core.values.now import Now

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from fnop.core.handlers.program.program import Program
-from fnop.core.memory.last_seen import Stored, read_stored, write_stored
 from fnop.core.memory.observation import FormerValues, Seen
+from fnop.core.memory.stored_state import Stored, read_stored, write_stored
 from fnop.interpreters.recording.redaction import TOKEN, Redaction
 from tests.commands import Done, fnop
 from tests.recorded_examples import EXAMPLES, record

@@ -16,9 +16,9 @@ import yaml
 
 import fnop
 from fnop.adapters.kubernetes import service_account
-from fnop.adapters.kubernetes.activities import Surroundings
 from fnop.adapters.kubernetes.client import KubernetesApi, connect
 from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem, find_source
+from fnop.adapters.kubernetes.login_and_probes import Surroundings
 from fnop.adapters.kubernetes.logins import HandledLogins
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.program.program import Program

@@ -6,8 +6,8 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 
-from fnop.core.memory.last_seen import Stored, shared
 from fnop.core.memory.observation import FormerValues, Seen, digest_of
+from fnop.core.memory.stored_state import Stored, shared
 from fnop.core.values.body import Body, compact
 from fnop.core.values.packing import PACKED_MAX, Packing
 from fnop.interpreters.runtime.packings import Packings

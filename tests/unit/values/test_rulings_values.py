@@ -10,8 +10,8 @@ import pytest
 import fnop
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.program.program import Program
-from fnop.core.memory.last_seen import Stored, read_stored, write_stored
 from fnop.core.memory.observation import Observation, see
+from fnop.core.memory.stored_state import Stored, read_stored, write_stored
 from fnop.core.values.body import Body
 from fnop.core.values.diff import diff
 from fnop.effects.values import digest, same_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.core.children.beside import SYNCED
+from fnop.core.children.siblings import SYNCED
 from fnop.core.memory.storage import Place
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (

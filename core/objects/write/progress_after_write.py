@@ -15,7 +15,6 @@ from typing import Any
 from fnop.core.handlers.declare.handler import Handler, declarer_of
 from fnop.core.handlers.declare.writers import Transform
 from fnop.core.handlers.program.program import Kind
-from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import (
     digest_at,
     essence_of,
@@ -23,6 +22,7 @@ from fnop.core.memory.observation import (
     observed_at,
 )
 from fnop.core.memory.progress import Progress
+from fnop.core.memory.stored_state import Stored
 from fnop.core.state.record import Declared, ObjectRecord, Work
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, pointer

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fnop.core.children.beside import Beside
 from fnop.core.children.marks import ChildSet, set_of
 from fnop.core.children.planning import Keeper
+from fnop.core.children.siblings import Beside
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.objects.write.home import takes_conditions
+from fnop.core.objects.write.state_location import takes_conditions
 from fnop.core.state.context import Context
 from fnop.core.state.record import ObjectRecord, ReconcilerState
 from fnop.core.values.body import Body

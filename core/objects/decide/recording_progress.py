@@ -9,9 +9,9 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.writers import Transform
 from fnop.core.handlers.program.program import Kind
 from fnop.core.memory.conditions import Condition, condition_by, condition_of
-from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import FormerValues, Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
+from fnop.core.memory.stored_state import Stored
 from fnop.core.objects.decide.actions import (
     Action,
     RecordInMemory,
