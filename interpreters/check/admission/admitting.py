@@ -71,44 +71,50 @@ class Admitting:
     @cached_property
     def idempotent(self) -> tuple[str, ...]:
         """Mutations that change their own result again."""
-        return self._told(changes_again(each) for each in self._asked)
+        return self._distinct_sentences(
+            changes_again(each) for each in self._asked_decisions
+        )
 
     @cached_property
     def accepted(self) -> tuple[str, ...]:
         """Mutations that turn a good object into one that is refused."""
-        return self._told(spoils(each) for each in self._asked)
+        return self._distinct_sentences(spoils(each) for each in self._asked_decisions)
 
     @cached_property
     def traceless(self) -> tuple[str, ...]:
         """Handlers that act outside although nothing is stored."""
-        return self._told(leaves_traces(each) for each in self._asked)
+        return self._distinct_sentences(
+            leaves_traces(each) for each in self._asked_decisions
+        )
 
     @cached_property
     def steady(self) -> tuple[str, ...]:
         """Validations that answer the same question in two ways."""
-        return self._told(wavers(each) for each in self._asked)
+        return self._distinct_sentences(wavers(each) for each in self._asked_decisions)
 
     @cached_property
     def deletable(self) -> tuple[str, ...]:
         """Objects that users cannot delete, or that never disappear once deleted."""
-        return self._told(
+        return self._distinct_sentences(
             sentences
-            for each in self._latest
+            for each in self._last_states
             for sentences in (stays(each), is_held(each))
         )
 
     @cached_property
     def updatable(self) -> tuple[str, ...]:
         """Objects that users can no longer change."""
-        stored = (*self._stored, *self._formerly_stored)
-        return self._told(is_frozen(each) for each in stored)
+        stored = (*self._stored_objects, *self._formerly_stored_objects)
+        return self._distinct_sentences(is_frozen(each) for each in stored)
 
     @cached_property
     def admits_itself(self) -> tuple[str, ...]:
         """Writes of the operator, or on its behalf, that it denies for ever."""
-        return self._told((self._own_denials(), self._denials_on_behalf()))
+        return self._distinct_sentences(
+            (self._own_denials(), self._denials_on_behalf())
+        )
 
-    def _told(self, found: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    def _distinct_sentences(self, found: Iterable[Iterable[str]]) -> tuple[str, ...]:
         if self._trial is None:
             return ()
         with quietly():
@@ -134,16 +140,16 @@ class Admitting:
     def unjudged(self) -> list[tuple[Handler, str]]:
         """The handlers that deny deletions because of other things, and those."""
         with quietly():
-            return [found for each in self._latest for found in unjudged(each)]
+            return [found for each in self._last_states for found in unjudged(each)]
 
     @property
     def decisions(self) -> list[Decision]:
         """These decisions, and those about writes that are tried again."""
         with quietly():
-            return [each.decision for each in self._asked]
+            return [each.decision for each in self._asked_decisions]
 
     @cached_property
-    def _asked(self) -> list[Asked]:
+    def _asked_decisions(self) -> list[Asked]:
         """The decisions of the run, and those about objects like the created ones."""
         if self._trial is None:
             return []
@@ -152,13 +158,13 @@ class Admitting:
             for e in self._trial.journal.reviews.decided
         ]
         for each in self._creations:
-            found += _others_like(each)
-        for stored in self._latest:  # the cluster's controllers make some
-            for request in _usual(stored):
+            found += _similar_decisions(each)
+        for stored in self._last_states:  # the cluster's controllers make some
+            for request in _usual_writes(stored):
                 found += stored.asked(request)
-        return [*found, *self._unmade()]
+        return [*found, *self._decisions_for_other_kinds()]
 
-    def _unmade(self) -> Iterator[Asked]:
+    def _decisions_for_other_kinds(self) -> Iterator[Asked]:
         """The decisions about objects of kinds that the run does not create."""
         assert self._trial is not None
         trial = self._trial
@@ -166,12 +172,14 @@ class Admitting:
         if place is None:
             return
         reviewed = {e.decision.request.plural for e in trial.journal.reviews.decided}
-        reviewed |= {each.name.partition("/")[0] for each in self._stored}
+        reviewed |= {each.name.partition("/")[0] for each in self._stored_objects}
         ground = self._ground_at(place)
         for kind in _kinds_of(trial.scene.program, ground.state).values():
             if kind.plural not in reviewed:
                 path = path_of(kind, trial.scene.namespace if kind.namespaced else None)
-                post = ApiRequest("POST", path, (), _bare(kind, trial.scene.program))
+                post = ApiRequest(
+                    "POST", path, (), _minimal_object(kind, trial.scene.program)
+                )
                 if ground.after(post) is not None:
                     for decision in ground.tried(post).decisions:
                         yield Asked(decision, ground)
@@ -191,7 +199,7 @@ class Admitting:
         return Ground(program, wall, found.cluster, found.state, found.calls)
 
     @cached_property
-    def _stored(self) -> list[Stored]:
+    def _stored_objects(self) -> list[Stored]:
         """The objects of the run that concern handlers, in each state."""
         if self._trial is None:
             return []
@@ -219,7 +227,7 @@ class Admitting:
         return [*known.values()][:OBJECTS_MAX]
 
     @cached_property
-    def _formerly_stored(self) -> list[Stored]:
+    def _formerly_stored_objects(self) -> list[Stored]:
         """Objects that the former code has admitted, or would have admitted."""
         former = None if self._trial is None else self._trial.scene.former
         if former is None:
@@ -234,7 +242,7 @@ class Admitting:
             if path is None:
                 continue
             own = ApiRequest("POST", path.rpartition("/")[0], (), given)
-            for post in (own, *_creations_like(each)):
+            for post in (own, *_similar_creations(each)):
                 tried = before.tried(post)
                 if tried.response.status < 300:
                     ground = each.ground._replace(cluster=tried.cluster)
@@ -257,10 +265,12 @@ class Admitting:
         return found[:CREATIONS_MAX]
 
     @property
-    def _latest(self) -> list[Stored]:
+    def _last_states(self) -> list[Stored]:
         """Each object in its last state."""
         return [
-            *{each.found["metadata"]["uid"]: each for each in self._stored}.values()
+            *{
+                each.found["metadata"]["uid"]: each for each in self._stored_objects
+            }.values()
         ]
 
     # ----------------------------------------------------------------- own writes
@@ -293,7 +303,7 @@ class Admitting:
             (each.decision.request.plural, each.decision.request.label)
             for each in self._trial.journal.reviews.decided
         }
-        for each in self._stored:
+        for each in self._stored_objects:
             meta = each.found["metadata"]
             owners = [e for e in meta.get("ownerReferences", ()) if e.get("controller")]
             label = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
@@ -318,7 +328,7 @@ class Admitting:
                 )
 
 
-def _usual(stored: Stored) -> Iterator[ApiRequest]:
+def _usual_writes(stored: Stored) -> Iterator[ApiRequest]:
     """The writes that any object may meet."""
     yield stored.sends("PUT", stored.found)
     yield stored.sends("DELETE")
@@ -346,7 +356,7 @@ def _kinds_of(program: Program, state: Any) -> dict[tuple[str, str], Resource]:
     }
 
 
-def _bare(kind: Resource, program: Program) -> dict[str, Any]:
+def _minimal_object(kind: Resource, program: Program) -> dict[str, Any]:
     """A new object of a kind with the labels that handlers select, and little else."""
     labels = {
         name: value if isinstance(value, str) else "x"
@@ -375,14 +385,14 @@ def _is_of_controllers(owner: Mapping[str, Any]) -> bool:
 _LABELS = ("metadata", "labels")
 
 
-def _others_like(asked: Asked) -> Iterator[Asked]:
+def _similar_decisions(asked: Asked) -> Iterator[Asked]:
     """The decisions about objects that differ in one field from a created one."""
-    for post in _creations_like(asked):
+    for post in _similar_creations(asked):
         for decision in asked.ground.tried(post).decisions:
             yield Asked(decision, asked.ground)
 
 
-def _creations_like(asked: Asked) -> Iterator[ApiRequest]:
+def _similar_creations(asked: Asked) -> Iterator[ApiRequest]:
     """The creations of such objects, as far as the cluster accepts them."""
     request, ground = asked.decision.request, asked.ground
     found = request.object or {}

@@ -71,10 +71,10 @@ FOREGROUND = "foregroundDeletion"
 
 
 def _mutations(asked: Asked) -> list[Handler]:
-    return _of(asked, mutates=True)
+    return _handlers_asked(asked, mutates=True)
 
 
-def _of(asked: Asked, *, mutates: bool) -> list[Handler]:
+def _handlers_asked(asked: Asked, *, mutates: bool) -> list[Handler]:
     return [
         each
         for each in asked.ground.program.handlers
@@ -134,7 +134,8 @@ def spoils(asked: Asked) -> Iterator[str]:
                     "is admitted"
                 )
     given, made = (
-        _stored_as(ground, request, each) for each in (request.object, decision.object)
+        _unreviewed_response(ground, request, each)
+        for each in (request.object, decision.object)
     )
     if given is not None and made is not None and given.status < 300 <= made.status:
         yield (
@@ -143,7 +144,9 @@ def spoils(asked: Asked) -> Iterator[str]:
         )
 
 
-def _stored_as(ground: Ground, request: Request, found: Any) -> ApiResponse | None:
+def _unreviewed_response(
+    ground: Ground, request: Request, found: Any
+) -> ApiResponse | None:
     """The response to a write of this object, unreviewed; None for other requests."""
     if request.subresource not in ("", "status"):
         return None
@@ -166,7 +169,7 @@ def leaves_traces(asked: Asked) -> Iterator[str]:
     if not externals_of(ground.calls):
         return
     for is_dry in (False, True):
-        for handler in (*_mutations(asked), *_of(asked, mutates=False)):
+        for handler in (*_mutations(asked), *_handlers_asked(asked, mutates=False)):
             run = ground.run()
             before = digests_of(run.calls)
             found = run.decide(request._replace(dry_run=is_dry), (handler.id,))
@@ -187,16 +190,16 @@ def leaves_traces(asked: Asked) -> Iterator[str]:
 
 def wavers(asked: Asked) -> Iterator[str]:
     """Validations that answer the same question in two ways, or by their order."""
-    validations = _of(asked, mutates=False)
+    validations = _handlers_asked(asked, mutates=False)
     ids = [each.id for each in validations]
     if not ids:
         return
     request, ground = asked.decision.request, asked.ground
-    first = _answers(ground.decision(request, ids))
-    again = _answers(ground.decision(request, ids))
+    first = _denial_messages(ground.decision(request, ids))
+    again = _denial_messages(ground.decision(request, ids))
     program = ground.program
     backwards = Program(program.handlers[::-1], program.settings)
-    other = _answers(ground._replace(program=backwards).decision(request, ids))
+    other = _denial_messages(ground._replace(program=backwards).decision(request, ids))
     for later, when in ((again, "asked again"), (other, "asked before the others")):
         for handler in validations:
             one, two = (each.get(handler.id) for each in (first, later))
@@ -204,16 +207,16 @@ def wavers(asked: Asked) -> Iterator[str]:
                 yield (
                     f"{placed(handler)} answers otherwise when it is {when}, about "
                     f"{request.operation} of {request.plural}/{request.label}: first "
-                    f"it {_in_words(one)}, then it {_in_words(two)}; let it decide by "
-                    "its arguments alone"
+                    f"it {_denial_phrase(one)}, then it {_denial_phrase(two)}; let it "
+                    "decide by its arguments alone"
                 )
 
 
-def _answers(decision: Decision) -> dict[str, str]:
+def _denial_messages(decision: Decision) -> dict[str, str]:
     return {each.handler: each.message for each in decision.denials}
 
 
-def _in_words(denial: str | None) -> str:
+def _denial_phrase(denial: str | None) -> str:
     return "admits it" if denial is None else f"denies it ({denial})"
 
 
@@ -226,7 +229,7 @@ def stays(stored: Stored) -> Iterator[str]:
     for decision in tried.decisions:
         for denial in decision.denials:
             handler = _handler(stored.ground.program, denial)
-            if _looked_at(handler, tried, stored.ground):
+            if _other_inputs(handler, tried, stored.ground):
                 continue  # see `unjudged`
             if _may_admit(handler, decision.request, stored.ground):
                 continue  # its author protects some objects, and releases others
@@ -250,12 +253,16 @@ def unjudged(stored: Stored) -> Iterator[tuple[Handler, str]]:
     for decision in tried.decisions:
         for denial in decision.denials:
             handler = _handler(stored.ground.program, denial)
-            looked_at = _looked_at(handler, tried, stored.ground)
-            if looked_at and not _lets_go(handler, decision.request, tried, stored):
+            looked_at = _other_inputs(handler, tried, stored.ground)
+            if looked_at and not _admits_deletion(
+                handler, decision.request, tried, stored
+            ):
                 yield handler, " and ".join(looked_at)
 
 
-def _lets_go(handler: Handler, request: Request, tried: Tried, stored: Stored) -> bool:
+def _admits_deletion(
+    handler: Handler, request: Request, tried: Tried, stored: Stored
+) -> bool:
     """Whether a handler that looks at more than its object admits its deletion."""
     if handler.function:
         return False  # its actions outside must not be repeated
@@ -266,7 +273,7 @@ def _lets_go(handler: Handler, request: Request, tried: Tried, stored: Stored) -
     return not tried.reads and _may_admit(handler, request, stored.ground)
 
 
-def _looked_at(handler: Handler, tried: Tried, ground: Ground) -> list[str]:
+def _other_inputs(handler: Handler, tried: Tried, ground: Ground) -> list[str]:
     """The words for a handler's inputs other than its object and the user."""
     wants = {*handler.signature.wants}
     reads = [e for e in tried.reads if e.handler == handler.id]

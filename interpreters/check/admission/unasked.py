@@ -25,25 +25,25 @@ class _Subject(NamedTuple):
     operations: frozenset[str] = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
 
 
-def _of_updates(handler: Handler, webhook: Webhook) -> bool:
+def _is_for_updates(handler: Handler, webhook: Webhook) -> bool:
     return webhook.is_about("UPDATE", webhook.subresource or "")
 
 
-def _of_deletions(handler: Handler, webhook: Webhook) -> bool:
+def _is_for_deletions(handler: Handler, webhook: Webhook) -> bool:
     # A mutation is asked about deletions only if it names them alone.
     is_asked = not handler.rule.mutates or webhook.operations == ("DELETE",)
     return is_asked and webhook.is_about("DELETE", "")
 
 
-def _of_changes(handler: Handler, webhook: Webhook) -> bool:
+def _is_for_changes(handler: Handler, webhook: Webhook) -> bool:
     return handler.rule.mutates and webhook.operations != ("DELETE",)
 
 
 _SUBJECTS = {
-    "deletable": _Subject(_of_deletions, frozenset(("DELETE",))),
-    "updatable": _Subject(_of_updates, frozenset(("UPDATE",))),
-    "idempotent": _Subject(_of_changes),
-    "accepted": _Subject(_of_changes),
+    "deletable": _Subject(_is_for_deletions, frozenset(("DELETE",))),
+    "updatable": _Subject(_is_for_updates, frozenset(("UPDATE",))),
+    "idempotent": _Subject(_is_for_changes),
+    "accepted": _Subject(_is_for_changes),
     "traceless": _Subject(lambda handler, webhook: True),
     "steady": _Subject(lambda handler, webhook: not handler.rule.mutates),
 }
@@ -63,7 +63,7 @@ def unasked_by(several: Sequence[Admitting]) -> Unasked:
         if subject.concerns(each, each.webhook)
     }
     for decisions in _decisions(several):
-        left -= {*_heard(decisions)}
+        left -= {*_laws_and_handlers(decisions)}
         if not left:
             break
     return {
@@ -112,7 +112,7 @@ def _decisions(several: Sequence[Admitting]) -> Iterator[Iterable[Decision]]:
         yield each.decisions
 
 
-def _heard(decisions: Iterable[Decision]) -> Iterator[tuple[str, str]]:
+def _laws_and_handlers(decisions: Iterable[Decision]) -> Iterator[tuple[str, str]]:
     """The laws, each with the id of a handler that it hears by these decisions."""
     for decision in decisions:
         for law, subject in _SUBJECTS.items():

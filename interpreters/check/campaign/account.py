@@ -116,7 +116,7 @@ def happened(
         return found[0]
 
     trial = observed(case, schedule, observer)
-    return trial, found[0].steps, _happened(trial, found[0], redaction)
+    return trial, found[0].steps, _account_of_run(trial, found[0], redaction)
 
 
 def _lines(case: Case, redaction: Redaction) -> Iterator[Place]:
@@ -143,7 +143,7 @@ def record_of(step: Step) -> dict[str, Any]:
 # -------------------------------------------------------------------------- the events
 
 
-def _happened(trial: Trial, watched: Watched, redaction: Redaction) -> Account:
+def _account_of_run(trial: Trial, watched: Watched, redaction: Redaction) -> Account:
     """The marks and the changes of a run."""
     clock = trial.run.clock
     began = clock.now().wall - clock.elapsed + trial.journal.since
@@ -168,7 +168,9 @@ def _changes(trial: Trial, watched: Watched, redaction: Redaction) -> Iterator[C
         if each.resource not in ASIDE
         if (each.resource[1], each.object["metadata"]["name"]) not in _BEGINNINGS
     ][:PLACES_MAX]
-    for event, body in zip(events, _redacted(events, watched, redaction), strict=True):
+    for event, body in zip(
+        events, _redacted_objects(events, watched, redaction), strict=True
+    ):
         by = trial.journal.maker_of(event.version)
         group, plural = event.resource
         meta = event.object["metadata"]
@@ -188,7 +190,7 @@ _BEGINNINGS = frozenset(
 )
 
 
-def _redacted(
+def _redacted_objects(
     events: Iterable[StoredEvent], watched: Watched, redaction: Redaction
 ) -> Iterator[dict[str, Any]]:
     """The objects in the form that a recording of the same run would show."""
@@ -225,14 +227,14 @@ def _differences(
     benign = explorer.reference.benign
     if failure.schedule:
         found = differences(benign.seen.world, seen_by(trial).world, benign.volatile)
-        return BENIGN, [*map(_concealed, found)]
+        return BENIGN, [*map(_redacted_difference, found)]
     if failure.violation.property == "history" and benign.fresh is not None:
         found = differences(benign.fresh, benign.seen.world, benign.volatile)
-        return FRESH, [*map(_concealed, found)]
+        return FRESH, [*map(_redacted_difference, found)]
     return "", []
 
 
-def _concealed(found: Difference) -> Differing:
+def _redacted_difference(found: Difference) -> Differing:
     plain = found.concealed
     return Differing(plain.alias, plain.path.strip("."), plain.expected, plain.found)
 

@@ -163,7 +163,7 @@ class Campaign:
         `changed`, by their ids, come before others. The split into shards depends on
         neither: shards that run one after another know different failures.
         """
-        whole = self._all()
+        whole = self._all_tasks()
         place, number = self.options.shard
         part = dict.fromkeys(whole[place - 1 :: number])
         others = set(whole) if place == 1 else None
@@ -176,16 +176,16 @@ class Campaign:
             part.pop(each, None)
         return [*first, *sorted(part, key=lambda task: _rank(task, changed))]
 
-    def _all(self) -> list[Task]:
+    def _all_tasks(self) -> list[Task]:
         """The tasks of all shards, without former failures."""
         found = [Task(number, ()) for number in range(len(self.explorers))]
-        singles = [*self._singles()]
+        singles = [*self._single_fault_tasks()]
         found += singles
         if self.options.depth != 1:
             found += self._likely_pairs(singles)
         if self.options.depth == 2:
             found += [each._replace(pairs=Pairs.NEAR) for each in singles]
-        found += self._randoms()
+        found += self._random_tasks()
         return [*dict.fromkeys(found)]
 
     def _likely_pairs(self, singles: Sequence[Task]) -> list[Task]:
@@ -208,7 +208,7 @@ class Campaign:
         number = max(FIRSTS_MIN, len(singles) // (PAIRS_SHARE * LIKELY_MAX))
         return [each._replace(pairs=Pairs.LIKELY) for _, each in firsts[:number]]
 
-    def _singles(self) -> Iterator[Task]:
+    def _single_fault_tasks(self) -> Iterator[Task]:
         """The single faults of all cases by turns: each list begins with new sorts."""
         lists = [each.singles() for each in self.explorers]
         longest = max(map(len, lists), default=0)
@@ -217,7 +217,7 @@ class Campaign:
                 if place < len(schedules):
                     yield Task(number, schedules[place])
 
-    def _randoms(self) -> Iterator[Task]:
+    def _random_tasks(self) -> Iterator[Task]:
         for number, explorer in enumerate(self.explorers):
             for schedule in explorer.random(self.options.randoms, self.options.seed):
                 yield Task(number, schedule)
@@ -227,10 +227,10 @@ class Campaign:
     def tried(self, task: Task) -> Result:
         """Try a task."""
         if task.case >= len(self.explorers):
-            return self._tried_again(task)
-        return self._tried(self.explorers[task.case], task)
+            return self._retry_failure(task)
+        return self._try_task(self.explorers[task.case], task)
 
-    def _tried_again(self, task: Task) -> Result:
+    def _retry_failure(self, task: Task) -> Result:
         """Try a former failure; the result is empty if that is not possible.
 
         Its kinds and handlers may be gone, and then the trial shows nothing.
@@ -242,21 +242,23 @@ class Campaign:
             return nothing
         if explorer.mistakes or explorer.refused:
             return nothing
-        found = self._tried(explorer, task)
+        found = self._try_task(explorer, task)
         return found if all(each.struck for each in found.verdicts) else nothing
 
-    def _tried(self, explorer: Explorer, task: Task) -> Result:
+    def _try_task(self, explorer: Explorer, task: Task) -> Result:
         try:
             if task.pairs is Pairs.LIKELY:
                 verdicts = tuple(
-                    map(self._wanted, explorer.likely_pairs(task.schedule))
+                    map(self._filter_violations, explorer.likely_pairs(task.schedule))
                 )
             elif task.pairs is Pairs.NEAR:
-                verdicts = tuple(map(self._wanted, explorer.pairs(task.schedule)))
+                verdicts = tuple(
+                    map(self._filter_violations, explorer.pairs(task.schedule))
+                )
             elif not task.schedule:
-                verdicts = (self._wanted(explorer.benign),)
+                verdicts = (self._filter_violations(explorer.benign),)
             else:
-                verdicts = (self._wanted(explorer.tried(task.schedule)),)
+                verdicts = (self._filter_violations(explorer.tried(task.schedule)),)
         except ScriptProblem:  # it is the author's, and concerns more than one schedule
             raise
         except Exception as problem:  # a defect of the simulator loses one schedule
@@ -275,7 +277,7 @@ class Campaign:
             sure.append(verdict)
         return Result(task, tuple(sure), tuple(doubted))
 
-    def _wanted(self, verdict: Verdict) -> Verdict:
+    def _filter_violations(self, verdict: Verdict) -> Verdict:
         names = self.properties
         found = tuple(each for each in verdict.violations if each.property in names)
         return verdict._replace(violations=found)
@@ -317,14 +319,14 @@ class Campaign:
         at_least = any(e.pairs is not Pairs.NONE for e in left) or not all(
             e.whole for e in results
         )
-        endless = self._endless()
+        endless = self._endless_cases()
         report = groups.report()._replace(
             left=len(left),
             at_least=at_least,
             cut=(cut,) if left or at_least else (),
             properties=self.properties,
             wanted=has_faults(tasks) or any(each.case in endless for each in tasks),
-            endless=dict(self._told(endless, tasks)),
+            endless=dict(self._endless_reasons(endless, tasks)),
             unshown=unshown_by([e.reference.benign.admitting for e in self.explorers]),
             former=len(former),
             cases=tuple(names[:own] + [names[e] for e in former]),
@@ -336,7 +338,7 @@ class Campaign:
         )
         return report._replace(unsure=unsure_of(report, tasks, results, ended))
 
-    def _endless(self) -> dict[int, str]:
+    def _endless_cases(self) -> dict[int, str]:
         """The numbers of the cases whose run without faults does not end, and why."""
         found = {}
         for number, explorer in enumerate(self.explorers):
@@ -348,7 +350,7 @@ class Campaign:
                 found[number] = reasons[0]
         return found
 
-    def _told(
+    def _endless_reasons(
         self, endless: Mapping[int, str], tasks: Sequence[Task]
     ) -> Iterator[tuple[str, str]]:
         """The names of endless cases that have tasks, with the reasons."""

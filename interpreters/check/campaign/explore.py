@@ -269,11 +269,11 @@ def reference_of(
     handlers = case.program.handlers
     gates = _Gates(Purity(), Idleness(handlers), Heeding(handlers))
     eye = gates if watched else None
-    other = trial if trial.is_endless else _second(case, eye)
-    followed = () if case.calm else _followed(trial, forks, alone)
+    other = trial if trial.is_endless else _second_benign_run(case, eye)
+    followed = () if case.calm else _play_follow_ups(trial, forks, alone)
     return Reference(
         scene,
-        _benign(case, trial, other, gates, followed),
+        _benign_result(case, trial, other, gates, followed),
         forks,
         Limits(turns=20 * trial.state.turns + 200),
     )
@@ -301,14 +301,14 @@ class _Gates(NamedTuple):
         self.heeding.drove(situation, journal)
 
 
-def _second(case: Case, gates: _Gates | None) -> Trial:
+def _second_benign_run(case: Case, gates: _Gates | None) -> Trial:
     """The benign run with another seed and another clock, under the gates."""
     other = Trial(prepared(case, seed="1", later=case.other_start))
     other.run.machine.eye = gates
     return other.play()
 
 
-def _benign(
+def _benign_result(
     case: Case,
     trial: Trial,
     other: Trial,
@@ -316,13 +316,13 @@ def _benign(
     followed: tuple[Followed, ...] = (),
 ) -> Benign:
     seen, again = seen_by(trial), seen_by(other)
-    volatile = _volatile(seen, again)
+    volatile = _volatile_parts(seen, again)
     return Benign(
         seen,
         volatile,
         handled_kinds(trial),
         has_background(case.program),
-        None if trial.is_endless else _created(trial),
+        None if trial.is_endless else _direct_creation(trial),
         case.history,
         tuple(map(str, gates.purity.findings)),
         unsteady(seen, again),
@@ -337,7 +337,7 @@ def _benign(
     )
 
 
-def _volatile(seen: Seen, again: Seen) -> Volatile:
+def _volatile_parts(seen: Seen, again: Seen) -> Volatile:
     """The differences of two benign runs, after the restart or before it."""
     found = learned(seen.world, again.world, seen.healed, again.healed)
     before = learned(seen.healed, again.healed)
@@ -345,7 +345,7 @@ def _volatile(seen: Seen, again: Seen) -> Volatile:
     return found._replace(paths=paths, objects=objects)
 
 
-def _created(trial: Trial) -> Seen | None:
+def _direct_creation(trial: Trial) -> Seen | None:
     """The run of a user who directly creates the end state of a run's script.
 
     It leaves out what the operator has denied. None if the script does not change
@@ -364,7 +364,7 @@ def _created(trial: Trial) -> Seen | None:
     return seen_by(Trial(scene._replace(script=actions)).play())
 
 
-def _followed(
+def _play_follow_ups(
     trial: Trial, forks: Mapping[int, Trial], alone: bool
 ) -> tuple[Followed, ...]:
     """The follow-ups of a benign run that has ended, played."""
@@ -385,13 +385,13 @@ def _followed(
             longer = Trial(scene)
         followed = Followed(follow_up, seen_by(longer.play()))
         if forks and has_background(scene.program) and not follow_up.ends:
-            waited = _waited(forks[max(forks)], followed)
+            waited = _idle_clusters(forks[max(forks)], followed)
             followed = followed._replace(waited=waited)
         found.append(followed)
     return tuple(found)
 
 
-def _waited(before: Trial, followed: Followed) -> tuple[Cluster, ...]:
+def _idle_clusters(before: Trial, followed: Followed) -> tuple[Cluster, ...]:
     """The clusters at the rests of a follow-up, if the user does nothing instead.
 
     The operator restarts at the time at which it does after the follow-up.
@@ -451,7 +451,7 @@ class Explorer:
         return Verdict((), found, True, self._trial.state.turns)
 
     @cached_property
-    def _always(self) -> frozenset[str]:
+    def _faultless_violations(self) -> frozenset[str]:
         """The properties that are violated without any fault."""
         return frozenset(each.property for each in self.benign.violations)
 
@@ -494,12 +494,14 @@ class Explorer:
         """
         return (
             *self.unmodelled,
-            *self._unserved("@expect({!r})", [e.kind for e in self.case.expectations]),
-            *self._unserved("RIVALS[{!r}]", self.case.rivals),
+            *self._unserved_kinds(
+                "@expect({!r})", [e.kind for e in self.case.expectations]
+            ),
+            *self._unserved_kinds("RIVALS[{!r}]", self.case.rivals),
             *errors_of_expectations(self.reference.benign.seen),
         )
 
-    def _unserved(self, what: str, kinds: Iterable[str]) -> Iterator[str]:
+    def _unserved_kinds(self, what: str, kinds: Iterable[str]) -> Iterator[str]:
         catalogue = catalogue_of(self._trial.run)
         for kind in dict.fromkeys(kinds):
             if catalogue.lookup(kind) is None:
@@ -517,21 +519,21 @@ class Explorer:
         if self._trial.is_endless or self.case.calm:
             return []
         trial = self.reference.benign.seen.trial
-        ahead = self._ahead._replace(
+        ahead = self._facts_for_faults._replace(
             former=self.case.former is not None,
             controllers=_controllers_for(trial),
-            forked=self._forked,
+            forked=self._state_at_visit,
         )
-        found = [*candidates(trial.journal.visits, ahead), *_lasting(ahead)]
-        return [(each,) for each in _unseen_first(found)]
+        found = [*candidates(trial.journal.visits, ahead), *_lasting_faults(ahead)]
+        return [(each,) for each in _faults_by_novelty(found)]
 
     @cached_property
-    def _ahead(self) -> Ahead:
+    def _facts_for_faults(self) -> Ahead:
         """The facts by which faults may strike a second time."""
         program = self.case.program
         return Ahead(len(self.case.script), is_elected(program), has_admission(program))
 
-    def _forked(self, visit: Visit) -> TrialState | None:
+    def _state_at_visit(self, visit: Visit) -> TrialState | None:
         """The state of the run without faults at a visit, if there is a fork of it."""
         fork = self.reference.forks.get(visit.turn - 1)
         return None if fork is None else fork.state
@@ -552,9 +554,9 @@ class Explorer:
 
     def played(self, schedule: Schedule) -> Trial:
         """The trial of a schedule at its end, starting where another script left it."""
-        return self._begun(schedule).play()
+        return self._latest_trial(schedule).play()
 
-    def _begun(self, schedule: Schedule) -> Trial:
+    def _latest_trial(self, schedule: Schedule) -> Trial:
         """A trial of the schedule, at the latest point that is known.
 
         It keeps its own rests for other scripts.
@@ -574,7 +576,9 @@ class Explorer:
         """The verdict of a finished trial."""
         found = judged(self.reference.benign, seen_by(trial))
         # A violation of the benign run is reported once, and not for every fault again.
-        fresh = tuple(each for each in found if each.property not in self._always)
+        fresh = tuple(
+            each for each in found if each.property not in self._faultless_violations
+        )
         return Verdict(
             schedule, fresh, len(trial.struck) == len(schedule), trial.state.turns
         )
@@ -593,20 +597,20 @@ class Explorer:
     def _fork_for(self, schedule: Schedule) -> Trial | None:
         if any(_is_from_the_start(each) for each in schedule):
             return None
-        visits = self._turns()
+        visits = self._turns_by_site()
         # The site of the second fault may only exist because of the first.
         turns = [visits[each.site] for each in schedule if each.site in visits]
         if schedule and not turns:
             return None
         return self.reference.forks.get(min(turns, default=1) - 1)
 
-    def _turns(self) -> Mapping[Site, int]:
+    def _turns_by_site(self) -> Mapping[Site, int]:
         visits = self.reference.benign.seen.trial.journal.visits
         return {each.site: each.turn for each in reversed(visits)}
 
     def pairs(self, first: Schedule) -> Iterator[Verdict]:
         """Try each second fault within a few turns after a first one."""
-        trial = self._struck_by(first)
+        trial = self._trial_after_fault(first)
         known, forks = len(trial.journal.visits), dict[int, Trial]()
         begun = trial.state.turns
         while trial.phase is Phase.SCRIPT and trial.state.turns < begun + NEAR_TURNS:
@@ -616,8 +620,8 @@ class Explorer:
                 return
             trial.go_on()
         near = [each for each in trial.journal.visits[known:] if each.turn - 1 in forks]
-        found = candidates(near, self._ahead)
-        for fault in _unseen_first(e for e in found if not is_special((e,))):
+        found = candidates(near, self._facts_for_faults)
+        for fault in _faults_by_novelty(e for e in found if not is_special((e,))):
             visit = next(each for each in near if each.site == fault.site)
             second = forks[visit.turn - 1].fork()
             second.state.left = [fault]
@@ -631,10 +635,10 @@ class Explorer:
         (fault,) = first
         is_of_work = bool(fault.site.handler or fault.site.verb)  # not the very start
         likely = fault.kind.likely_next
-        return is_of_work and any(place in self._asked for _, place in likely)
+        return is_of_work and any(place in self._request_places for _, place in likely)
 
     @cached_property
-    def _asked(self) -> frozenset[Place]:
+    def _request_places(self) -> frozenset[Place]:
         """The places of handlers' requests in the run without faults."""
         return frozenset(
             Place(place) for place, who, *_ in self._trial.journal.counts if who
@@ -642,18 +646,18 @@ class Explorer:
 
     def likely_pairs(self, first: Schedule) -> Iterator[Verdict]:
         """Try the likely second faults before the user's next action."""
-        trial = self._struck_by(first)
+        trial = self._trial_after_fault(first)
         known, place = len(trial.journal.visits), trial.state.user.place
         end = trial.state.turns + LIKELY_TURNS
         while trial.phase is Phase.SCRIPT and trial.state.user.place == place:
             if trial.state.turns >= end:
                 break
             trial.go_on()
-        found = candidates(trial.journal.visits[known:], self._ahead)
-        for fault in _likely_seconds(first[0], found):
+        found = candidates(trial.journal.visits[known:], self._facts_for_faults)
+        for fault in _likely_second_faults(first[0], found):
             yield self.tried((*first, fault))
 
-    def _struck_by(self, first: Schedule) -> Trial:
+    def _trial_after_fault(self, first: Schedule) -> Trial:
         """A trial just after its first fault has struck."""
         trial = self.trial_of(first)
         while (
@@ -670,7 +674,7 @@ class Explorer:
             return ()
         found = {each.property for each in verdict.violations}
         if verdict.schedule:
-            other = self._other
+            other = self._confirming_reference
             trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
             again = judged(other.benign, seen_by(trial), found)
         else:
@@ -680,17 +684,19 @@ class Explorer:
         return tuple(each for each in verdict.violations if each.property in names)
 
     @cached_property
-    def _other(self) -> Reference:
+    def _confirming_reference(self) -> Reference:
         """The reference under another seed, to confirm schedules."""
         return _other_reference(self.case, self.reference.benign.heeding)
 
     @cached_property
     def _other_with_follow_ups(self) -> Benign:
         """The benign run under another seed, the only one judged by its follow-ups."""
-        benign = self._other.benign
+        benign = self._confirming_reference.benign
         if self.case.calm:
             return benign
-        return benign._replace(followed=_followed(benign.seen.trial, {}, self._alone))
+        return benign._replace(
+            followed=_play_follow_ups(benign.seen.trial, {}, self._alone)
+        )
 
 
 def _refused_without_reviews(case: Case) -> frozenset[int]:
@@ -709,7 +715,7 @@ def _other_reference(case: Case, heeding: Heeding) -> Reference:
     scene = prepared(case, seed="2", later=2 * case.other_start)
     trial = Trial(scene).play()
     other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
-    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(()), heeding))
+    benign = _benign_result(case, trial, other, _Gates(Purity(), Idleness(()), heeding))
     return Reference(scene, benign, {}, Limits(turns=20 * trial.state.turns + 200))
 
 
@@ -766,7 +772,7 @@ def candidates(visits: Iterable[Visit], ahead: Ahead) -> Iterator[Fault]:
     not changed between them.
     """
     crashes: set[tuple[str, int, int]] = set()
-    for visit, following in _with_next(visits):
+    for visit, following in _visits_with_versions(visits):
         for kind in FAULTS:
             if visit.site.place not in kind.places or visit.site.place is Place.RUN:
                 continue
@@ -784,7 +790,7 @@ def candidates(visits: Iterable[Visit], ahead: Ahead) -> Iterator[Fault]:
 _CRASHES = Trait.CRASHES_BEFORE | Trait.CRASHES_AFTER
 
 
-def _likely_seconds(first: Fault, found: Iterable[Fault]) -> list[Fault]:
+def _likely_second_faults(first: Fault, found: Iterable[Fault]) -> list[Fault]:
     """The likely faults after a first one: one of each sort, the kinds by turns.
 
     A rival gets its turn only if fewer requests can fail.
@@ -806,7 +812,7 @@ def _one_of_each_sort(faults: Iterable[Fault], name: str, place: Place) -> list[
     return [*found.values()]
 
 
-def _with_next(visits: Iterable[Visit]) -> Iterator[tuple[Visit, int]]:
+def _visits_with_versions(visits: Iterable[Visit]) -> Iterator[tuple[Visit, int]]:
     """Each visit, with the cluster's version at the next one."""
     found = [*visits]
     for number, visit in enumerate(found):
@@ -832,7 +838,7 @@ def _controllers_for(trial: Trial) -> set[str]:
     return found
 
 
-def _lasting(ahead: Ahead) -> Iterator[Fault]:
+def _lasting_faults(ahead: Ahead) -> Iterator[Fault]:
     """The faults that last for the whole script."""
     for kind in FAULTS:
         if Place.RUN in kind.places:
@@ -846,7 +852,7 @@ def _lasting(ahead: Ahead) -> Iterator[Fault]:
 _TURN = 3
 
 
-def _unseen_first(faults: Iterable[Fault]) -> list[Fault]:
+def _faults_by_novelty(faults: Iterable[Fault]) -> list[Fault]:
     """The first of each sort, then the second of each, and so on; the kinds by turns.
 
     So a small budget covers some of every kind, regardless of the number of effects.

@@ -78,10 +78,10 @@ class Hearing:
         self.succeeded: dict[str, bool] = {}
         self.functions: dict[str, set[str]] = {}
         self.program = Program(
-            tuple(map(self._noting, program.handlers)), program.settings
+            tuple(map(self._recording_handler, program.handlers)), program.settings
         )
 
-    def _noting(self, handler: Handler) -> Handler:
+    def _recording_handler(self, handler: Handler) -> Handler:
         """The handler, with its calls noted."""
 
         @functools.wraps(handler.fn)
@@ -99,22 +99,22 @@ class Hearing:
                 known = self.succeeded.get(command.handler, False)
                 self.succeeded[command.handler] = known or good
             return
-        for who in self._whose(command):
+        for who in self._handlers_behind(command):
             self.needs.update(needs_of(command, who))
         if isinstance(command, Perform):
-            ids = _ids(command)
+            ids = _handler_ids(command)
             self.called.update(ids)
             if isinstance(command.effect, Call):
                 self.functions.setdefault(command.effect.function, set()).update(ids)
 
-    def _whose(self, command: Command) -> Iterator[Who]:
+    def _handlers_behind(self, command: Command) -> Iterator[Who]:
         match command:
             case ListPage(resource=resource) | Watch(resource=resource):
                 yield from self._followers(resource)
             case FollowLog(handlers=handlers):
                 yield from map(Who, handlers)
             case Perform():
-                yield from map(Who, _ids(command))
+                yield from map(Who, _handler_ids(command))
                 if not command.handler:
                     yield OPERATOR
             case _:
@@ -131,7 +131,7 @@ class Hearing:
         return [*dict.fromkeys(found)] or [OPERATOR]
 
 
-def _ids(command: Perform) -> list[str]:
+def _handler_ids(command: Perform) -> list[str]:
     """The ids of the handlers behind an effect: a write often has several."""
     return command.handler.split(", ") if command.handler else []
 

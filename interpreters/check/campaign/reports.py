@@ -269,14 +269,14 @@ class Groups:
         return Report(
             tuple(self._names),
             self._tried,
-            _sorted(self._groups),
+            _sorted_groups(self._groups),
             tuple(self._doubted),
             self._unknown,
             0,
             dict(sorted(self._faults.items())),
             (),
             tuple(self._broken),
-            _sorted(self._finer),
+            _sorted_groups(self._finer),
             struck=self._struck,
         )
 
@@ -291,7 +291,7 @@ def _add(
     groups[key] = min(first, failure, key=_weight), others + number
 
 
-def _sorted(
+def _sorted_groups(
     groups: Mapping[tuple[object, ...], tuple[Failure, int]],
 ) -> tuple[tuple[Failure, int], ...]:
     found = [(each, max(1, number)) for each, number in groups.values()]
@@ -308,7 +308,7 @@ def merged(reports: Sequence[Report], missing: Sequence[int] = ()) -> Report:
         for failure, number in report.finer:
             _add(groups, (failure.case, *_sort(failure)), failure, number)
     whole = reports[0]
-    failures = _sorted(groups)
+    failures = _sorted_groups(groups)
     unsure = {
         name: why
         for name, why in whole.unsure.items()

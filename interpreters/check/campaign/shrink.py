@@ -32,7 +32,7 @@ def shrinking(
     going = True
     while going:
         going = False
-        for case, schedule in _smaller(explorer.case, failure):
+        for case, schedule in _smaller_cases(explorer.case, failure):
             if tries >= TRIES_MAX or not goes_on():
                 return
             tries += 1
@@ -69,12 +69,12 @@ def _still(
 ) -> tuple[Explorer, Failure] | None:
     """The failure in a smaller case, if it persists, with no unknown errors."""
     try:
-        return _shown_by(Explorer(case), failure, known)
+        return _matching_failure(Explorer(case), failure, known)
     except (ApplyProblem, ActionRefused, ScriptProblem):
         return None
 
 
-def _shown_by(
+def _matching_failure(
     explorer: Explorer, failure: Failure, known: set[str]
 ) -> tuple[Explorer, Failure] | None:
     if explorer.reference.benign.seen.trial.journal.refused or explorer.mistakes:
@@ -103,7 +103,7 @@ def _is_like(found: Violation, before: Violation) -> bool:
 _BY_MESSAGE = frozenset(("heeds", "idle"))
 
 
-def _smaller(case: Case, failure: Failure) -> Iterator[tuple[Case, Any]]:
+def _smaller_cases(case: Case, failure: Failure) -> Iterator[tuple[Case, Any]]:
     schedule = failure.schedule
     if schedule:
         for place in range(len(schedule)):
@@ -120,12 +120,12 @@ def _smaller(case: Case, failure: Failure) -> Iterator[tuple[Case, Any]]:
         yield case._replace(restored=fewer), schedule
     for place, action in enumerate(script):
         if isinstance(action, Apply):
-            for manifest in _less(action.manifest):
+            for manifest in _smaller_manifests(action.manifest):
                 changed = (*script[:place], Apply(manifest), *script[place + 1 :])
                 yield case._replace(script=changed), schedule
 
 
-def _less(manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _smaller_manifests(manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The manifest with one element less, in every way."""
     spec = manifest.get("spec")
     if isinstance(spec, dict):

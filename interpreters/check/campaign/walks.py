@@ -108,15 +108,15 @@ def scripts_for(
     walks: list[Script] = []
     for subject in last.values():
         of = f" of {subject.where}" if len(last) > 1 else ""
-        walks += _walks(ground, subject, of)
+        walks += _walk_scripts(ground, subject, of)
     follows = any(each.changes for each in subjects)
     for each in beside:
         kind = each.where.partition("/")[0].partition(".")[0]
         if each.watched or (follows and kind in ground.usual.reads):
-            walks += _beside(ground, each)
+            walks += _scripts_for_watched(ground, each)
     scripts = [
         Script("create", create),
-        *_struck(ground, subjects[-1]),
+        *_scripts_for_faults(ground, subjects[-1]),
         Script("delete", (*create, *gone)),
         Script("delete and recreate", (*create, *gone, *create)),
     ]
@@ -168,10 +168,10 @@ class _Ground:
         self.world = self.scene.base.fork()
         self.world.begin_reviewing()
         for each in self.create:
-            self._creates(each)
+            self._create_object(each)
         self.usual = self.served(self.create)
 
-    def _creates(self, action: Action) -> None:
+    def _create_object(self, action: Action) -> None:
         """Create an object, unless the operator's own admission handlers prevent it.
 
         Raises `ActionRefused` if the cluster refuses the object without them as well.
@@ -278,7 +278,7 @@ class _Ground:
     ) -> list[Change]:
         """The first change of each field that is accepted by the cluster and served."""
         world, picked = self.world, list[Change]()
-        for values in _by_field(subject.changes, sort):
+        for values in _changes_by_field(subject.changes, sort):
             for change in values[:VALUES_MAX]:
                 after = self.taken(world, subject, change)
                 if after is not None and serves(picked, change):
@@ -333,7 +333,7 @@ class _Ground:
     def _try_odd_values(self, subject: Subject) -> None:
         known = self.mistakes.setdefault(subject.where, [])
         tries = 0
-        for values in _by_field(subject.changes, Sort.ODD):
+        for values in _changes_by_field(subject.changes, Sort.ODD):
             for change in values:
                 if len(known) >= MISTAKES_MAX or tries >= ODD_MAX:
                     return
@@ -345,7 +345,7 @@ class _Ground:
                     break
 
 
-def _by_field(changes: Iterable[Change], sort: Sort) -> list[list[Change]]:
+def _changes_by_field(changes: Iterable[Change], sort: Sort) -> list[list[Change]]:
     """The changes of a sort, field by field."""
     found = (each for each in changes if each.sort is sort and not each.is_of_pauses)
     return [[*each] for _, each in groupby(found, key=lambda each: each.path)][
@@ -356,7 +356,7 @@ def _by_field(changes: Iterable[Change], sort: Sort) -> list[list[Change]]:
 # ------------------------------------------------------------------------- the scripts
 
 
-def _struck(ground: _Ground, subject: Subject) -> Iterator[Script]:
+def _scripts_for_faults(ground: _Ground, subject: Subject) -> Iterator[Script]:
     """The edits that all faults strike: first those with an effect."""
     usual = len(ground.usual.verbs)
 
@@ -380,7 +380,7 @@ def _struck(ground: _Ground, subject: Subject) -> Iterator[Script]:
             return
 
 
-def _walks(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
+def _walk_scripts(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
     """The walks over the fields of an object, and the mistakes that are corrected."""
     for sort, there, back in (
         (Sort.CHANGE, "change all fields", "and change them back"),
@@ -404,7 +404,7 @@ def _walks(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
         yield Script(name, (*ground.create, *edits), calm=True, mistake=True)
 
 
-def _beside(ground: _Ground, watched: Subject) -> Iterator[Script]:
+def _scripts_for_watched(ground: _Ground, watched: Subject) -> Iterator[Script]:
     """The scripts that let others change an object that the operator does not serve.
 
     fnop compares the result with a world in which the object has been like that all the

@@ -80,21 +80,21 @@ class Behaviour:
         performed: Performed,
     ) -> Outcome:
         """The outcome of a request or a call that is struck. Raises `Crashed`."""
-        self._never(fault)
+        self._reject_fault(fault)
 
     def strike_event(self, state: TrialState, fault: Fault, source: str) -> None:
         """Strike a watch event, or lines of a log, that are about to arrive."""
-        self._never(fault)
+        self._reject_fault(fault)
 
     def strike_rest(self, state: TrialState, fault: Fault) -> bool:
         """Strike when everything has settled; whether it has to settle again."""
-        self._never(fault)
+        self._reject_fault(fault)
 
     def begin(self, state: TrialState, fault: Fault) -> None:
         """Begin what lasts for the whole script."""
-        self._never(fault)
+        self._reject_fault(fault)
 
-    def _never(self, fault: Fault) -> NoReturn:
+    def _reject_fault(self, fault: Fault) -> NoReturn:
         raise AssertionError(f"{fault.kind.name} does not strike {fault.site}")
 
     def refuses(self, state: TrialState, site: Site) -> Outcome | None:

@@ -81,18 +81,18 @@ class LateRequest(Behaviour):
             request, until, since = each
             if until == "rest" or state.user.place > since or state.is_over:
                 late.remove(each)
-                _land(state, request)
+                _send_late_request(state, request)
                 is_released = True
         return is_released
 
     def heal(self, state: TrialState) -> None:
         """Let all requests land."""
         for request, _, _ in state.in_force.late:
-            _land(state, request)
+            _send_late_request(state, request)
         state.in_force.late.clear()
 
 
-def _land(state: TrialState, request: ApiRequest) -> None:
+def _send_late_request(state: TrialState, request: ApiRequest) -> None:
     version = state.run.cluster.version
     body = state.request("late", request).body
     meta = body.get("metadata") if isinstance(body, dict) else None

@@ -84,7 +84,7 @@ class Rival(Behaviour):
     ) -> Outcome:
         """Let the rival write, and then the operator."""
         if fault.kind.mode == "remade":
-            _remake(state, command)
+            _recreate_target(state, command)
         else:
             _touch(state, command, held=fault.kind.mode == "held")
         return performed()
@@ -101,7 +101,7 @@ def let_go(state: TrialState) -> bool:
         if state.scene.base.cluster.shelves.get(resource) is shelf:
             continue
         for _, found in sorted(shelf.items()):
-            _take_back(state, found)
+            _undo_rival_change(state, found)
     return state.run.cluster.version != version
 
 
@@ -114,7 +114,7 @@ def _target(state: TrialState, command: Perform) -> dict[str, Any] | None:
     return shelf.get((command.namespace or "", name)) if shelf else None
 
 
-def _remake(state: TrialState, command: Perform) -> None:
+def _recreate_target(state: TrialState, command: Perform) -> None:
     """Let a rival delete the target and make another one like it, which is its own.
 
     An object with a finalizer is not deleted at once, and stays.
@@ -149,7 +149,7 @@ def _touch(state: TrialState, command: Perform, *, held: bool) -> None:
     as_rival(state, found, change)
 
 
-def _take_back(state: TrialState, found: dict[str, Any]) -> None:
+def _undo_rival_change(state: TrialState, found: dict[str, Any]) -> None:
     meta = found["metadata"]
     change: dict[str, Any] = {}
     if (meta.get("annotations") or {}).get(RIVAL) == "touched":

@@ -57,7 +57,7 @@ class Tampering(Behaviour):
 def _children(state: TrialState) -> list[dict[str, Any]]:
     """The objects that the operator has created, as they are now."""
     writes = state.journal.writes
-    uids = {each.body["metadata"]["uid"] for each in writes if _created(each)}
+    uids = {each.body["metadata"]["uid"] for each in writes if _is_creation(each)}
     return [
         found
         for resource, shelf in sorted(state.run.cluster.shelves.items())
@@ -67,7 +67,7 @@ def _children(state: TrialState) -> list[dict[str, Any]]:
     ]
 
 
-def _created(write: Any) -> bool:
+def _is_creation(write: Any) -> bool:
     body = write.body
     return (
         write.site.verb in ("create", "adopt", "apply")

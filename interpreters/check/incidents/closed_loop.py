@@ -120,15 +120,17 @@ def go_on(
 
     `pace` changes the behaviour of the cluster's own controllers.
     """
-    base = pace(_base(excerpt.catalogue, excerpt.places))
+    base = pace(_base_cluster(excerpt.catalogue, excerpt.places))
     program = Program(program.handlers, program.settings.replace(traces=True))
     teller = _Teller(program.settings.marker, tell)
     apart = [{} if calls is None else forked(calls) for _ in range(2)]
-    run, refused, unsettled = _played(excerpt, program, base, calls, observer=teller)
+    run, refused, unsettled = _play_excerpt(
+        excerpt, program, base, calls, observer=teller
+    )
     kinds = {resource_of(excerpt.catalogue, each) for each in excerpt.places} - {None}
     # The recording does not show the objects of other kinds.
-    shown = tuple(_alias_begin(each) for each in kinds if each is not None)
-    expected = world_of(_restored(base, excerpt, excerpt.end), base)
+    shown = tuple(_alias_prefix(each) for each in kinds if each is not None)
+    expected = world_of(_cluster_with_objects(base, excerpt, excerpt.end), base)
     found = world_of(run.cluster, base)
     differing = [
         each
@@ -140,7 +142,7 @@ def go_on(
     ]
     made: set[_Where] = set()
     if any(map(_are_texts, differing)) and (run.has_drawn or has_secrets(excerpt)):
-        made = _made_of_secrets(excerpt, program, base, apart, found)
+        made = _fields_from_secrets(excerpt, program, base, apart, found)
     concealed = [e for e in differing if _are_texts(e) and (e.alias, e.path) in made]
     return Ended(
         unsettled,
@@ -151,7 +153,7 @@ def go_on(
     )
 
 
-def _played(
+def _play_excerpt(
     excerpt: Excerpt,
     program: Program,
     base: Cluster,
@@ -163,7 +165,7 @@ def _played(
     """The run at its end, the refused changes, and the reason why it does not rest."""
     run = _Loop(
         program,
-        _restored(base, excerpt, excerpt.objects),
+        _cluster_with_objects(base, excerpt, excerpt.objects),
         seed=seed,
         clock=VirtualClock(excerpt.wall),
         observers=() if observer is None else [observer],
@@ -174,7 +176,7 @@ def _played(
     run.wait(0)
     for each in excerpt.changes:
         run.wait(max(0.0, each.wall - excerpt.wall - run.clock.elapsed))
-        refused += _done(run, excerpt.catalogue, each)
+        refused += _repeat_change(run, excerpt.catalogue, each)
     end_of_time = max(excerpt.until, run.replies.until)
     run.wait(max(0.0, end_of_time - excerpt.wall - run.clock.elapsed))
     rests = run.settle()
@@ -184,7 +186,7 @@ def _played(
 _Where = tuple[str, str]
 
 
-def _made_of_secrets(
+def _fields_from_secrets(
     excerpt: Excerpt,
     program: Program,
     base: Cluster,
@@ -196,9 +198,9 @@ def _made_of_secrets(
     Fields that differ in a repetition of the same run are not made of secrets, but of
     something that the operator should not read.
     """
-    same, _, _ = _played(excerpt, program, base, calls[0])
+    same, _, _ = _play_excerpt(excerpt, program, base, calls[0])
     others = with_other_tokens(excerpt, program)
-    other, _, _ = _played(others, program, base, calls[1], seed="1")
+    other, _, _ = _play_excerpt(others, program, base, calls[1], seed="1")
     one, two = (
         {
             (each.alias, each.path)
@@ -246,7 +248,7 @@ def _is_chosen(difference: Difference) -> bool:
     return is_addressed and name in CHOSEN and None not in values
 
 
-def _alias_begin(resource: Resource) -> str:
+def _alias_prefix(resource: Resource) -> str:
     """The beginning of the aliases of a kind's objects (`world_of`)."""
     return f"{resource.plural}.{resource.group}".rstrip(".") + "/"
 
@@ -254,7 +256,7 @@ def _alias_begin(resource: Resource) -> str:
 # ----------------------------------------------------------------- the world restored
 
 
-def _base(catalogue: Catalogue, places: Iterable[Place]) -> Cluster:
+def _base_cluster(catalogue: Catalogue, places: Iterable[Place]) -> Cluster:
     """A cluster with the recorded kinds, and the namespaces of the objects."""
     served = {(each.group, each.version, each.plural) for each in catalogue.resources}
     cluster = simulated.blank_cluster("loop", 0, served)
@@ -273,7 +275,7 @@ def _base(catalogue: Catalogue, places: Iterable[Place]) -> Cluster:
     return simulated.restored(cluster, ("", "v1", "namespaces"), namespaces)
 
 
-def _restored(
+def _cluster_with_objects(
     cluster: Cluster, excerpt: Excerpt, objects: Mapping[Place, dict[str, Any]]
 ) -> Cluster:
     for place, each in objects.items():
@@ -287,7 +289,9 @@ def _restored(
 # ----------------------------------------------------------- what others have done
 
 
-def _done(run: SimulatedRun, catalogue: Catalogue, change: Foreign) -> list[str]:
+def _repeat_change(
+    run: SimulatedRun, catalogue: Catalogue, change: Foreign
+) -> list[str]:
     """Repeat another client's change; return sentences about the refusals."""
     place = change.place
     resource = resource_of(catalogue, place)
@@ -313,8 +317,8 @@ def _requests(
     if after is None:
         return [ApiRequest("DELETE", one)]
     if before is None and present.status == 404:
-        return _created(resource, path, change)
-    writer = _writer(change)
+        return _creation_requests(resource, path, change)
+    writer = _writer_query(change)
     main, status = change_of(before or present.body, after)
     found = []
     if "finalizers" in main.get("metadata", {}):
@@ -322,31 +326,33 @@ def _requests(
     if any(main.values()) or None in main.values():
         found.append(ApiRequest("PATCH", one, writer, main, MERGE_PATCH))
     if status:
-        found.append(_of_status(resource, one, writer, status))
+        found.append(_status_request(resource, one, writer, status))
     if _is_deleting(after) and not _is_deleting(before):
         found.append(ApiRequest("DELETE", one))
     return found
 
 
-def _created(resource: Resource, path: str, change: Foreign) -> list[ApiRequest]:
+def _creation_requests(
+    resource: Resource, path: str, change: Foreign
+) -> list[ApiRequest]:
     """The object as another client created it, with its owners' present uids."""
-    found, writer = change.after or {}, _writer(change)
+    found, writer = change.after or {}, _writer_query(change)
     manifest, status = change_of({}, found)
     requests = [ApiRequest("POST", path, writer, manifest)]
     if status:
         one = f"{path}/{change.place.name}"
-        requests.append(_of_status(resource, one, writer, status))
+        requests.append(_status_request(resource, one, writer, status))
     return requests
 
 
-def _of_status(
+def _status_request(
     resource: Resource, one: str, writer: Query, status: dict[str, Any]
 ) -> ApiRequest:
     tail = "/status" if resource.has_status else ""
     return ApiRequest("PATCH", f"{one}{tail}", writer, {"status": status}, MERGE_PATCH)
 
 
-def _writer(change: Foreign) -> Query:
+def _writer_query(change: Foreign) -> Query:
     """The query that names the writer of a change, by the managed fields."""
     if change.after is None:
         return ()

@@ -66,7 +66,7 @@ def incident_of(excerpt: Excerpt, definitions: Sequence[Json] = ()) -> Incident:
 
     Kinds without a definition allow any field: a recording has no schemas.
     """
-    assumed = [*map(_manifest, _assumed(excerpt, definitions))]
+    assumed = [*map(_manifest, _definitions_of_kinds(excerpt, definitions))]
     known = {
         (each["spec"]["group"], each["spec"]["names"]["plural"])
         for each in (*definitions, *assumed)
@@ -94,9 +94,9 @@ def incident_of(excerpt: Excerpt, definitions: Sequence[Json] = ()) -> Incident:
             *([] if runs_pods(excerpt) else [SetPace("kubelet", Off())]),
             *_script(excerpt, changes),
         ],
-        _answers(excerpt.answers),
+        _answers_by_function(excerpt.answers),
         {place: each for place, each in excerpt.end.items() if is_known(place)},
-        _left(excerpt, changes),
+        _wait_after_changes(excerpt, changes),
         sorted(lacking),
     )
 
@@ -122,7 +122,7 @@ def fit_of(excerpt: Excerpt, definitions: Sequence[Json]) -> Fit:
 
     Raises `ValueError` in a sentence for a definition that does not name its kind.
     """
-    known = dict(map(_served_by, definitions))
+    known = dict(map(_served_versions, definitions))
     builtin = {(kind.group, kind.plural) for kind in _registry()}
     present = _resources(excerpt.catalogue, excerpt.places)
     watched = [e for e in excerpt.catalogue.resources if e.key in excerpt.watched]
@@ -143,7 +143,7 @@ def fit_of(excerpt: Excerpt, definitions: Sequence[Json]) -> Fit:
     )
 
 
-def _served_by(definition: Json) -> tuple[str, set[tuple[str, str]]]:
+def _served_versions(definition: Json) -> tuple[str, set[tuple[str, str]]]:
     """The kind of a definition, and its served versions with their kinds."""
     try:
         spec = definition["spec"]
@@ -170,7 +170,7 @@ def _resources(catalogue: Catalogue, places: Iterable[Place]) -> list[Resource]:
     return [*dict.fromkeys(each for each in found if each is not None)]
 
 
-def _assumed(excerpt: Excerpt, definitions: Sequence[Json]) -> list[Json]:
+def _definitions_of_kinds(excerpt: Excerpt, definitions: Sequence[Json]) -> list[Json]:
     """Definitions of the kinds that the operator has watched, or worked with."""
     wanted = {each.key for each in _resources(excerpt.catalogue, excerpt.places)}
     wanted |= excerpt.watched
@@ -229,7 +229,7 @@ def _actions(resource: Resource, change: Foreign) -> Iterator[Action]:
 # ------------------------------------------------------------------------ answers
 
 
-def _answers(
+def _answers_by_function(
     found: Iterable[Recorded],
 ) -> dict[str, list[tuple[Json, Answer | Raised]]]:
     """The answers by functions; answers to equal arguments are together."""
@@ -247,7 +247,7 @@ def _answers(
     }
 
 
-def _left(excerpt: Excerpt, changes: Sequence[Foreign]) -> float:
+def _wait_after_changes(excerpt: Excerpt, changes: Sequence[Foreign]) -> float:
     """The time after the last change until the last answer that is new."""
     last: dict[str, Outcome] = {}
     until = begun = max((each.wall for each in changes), default=excerpt.wall)

@@ -69,7 +69,7 @@ class Heeding:
     def looked(self) -> Looked:
         """The inputs that the attempts have looked at, and their effects."""
         with quietly():
-            return looked_at(self._several, [*self._uncalled()])
+            return looked_at(self._sampled_attempts, [*self._attempts_of_uncalled()])
 
     @cached_property
     def unheeded(self) -> tuple[str, ...]:
@@ -77,21 +77,33 @@ class Heeding:
         beside = (each.looked for each in self.beside) if self.looked.left else ()
         found = [*self.looked.unheeded(beside)]
         with quietly():
-            found += [each for one in self._by_function for each in _lonely(one)]
+            found += [
+                each
+                for one in self._attempts_by_function
+                for each in _unused_arguments(one)
+            ]
         return tuple(dict.fromkeys(found))
 
     @cached_property
     def unforeseen(self) -> tuple[str, ...]:
         """A sentence for each error that occurs when a found object is gone."""
         with quietly():
-            found = [sentence for each in self._several for sentence in _without(each)]
+            found = [
+                sentence
+                for each in self._sampled_attempts
+                for sentence in _without(each)
+            ]
         return tuple(dict.fromkeys(found))
 
     @cached_property
     def fruitless(self) -> tuple[str, ...]:
         """A sentence for each handler that has never succeeded, and never will."""
         with quietly():
-            return tuple(each for one in self._by_function for each in _fruitless(one))
+            return tuple(
+                each
+                for one in self._attempts_by_function
+                for each in _fruitless_functions(one)
+            )
 
     @cached_property
     def _attempts(self) -> list[Attempt]:
@@ -105,30 +117,32 @@ class Heeding:
                 continue
             attempt = Attempt(situation, journal, answers)
             answers.update((encode(e.effect), e.outcome) for e in attempt.asked)
-            shown = [*map(_told, (attempt.inputs.object, *attempt.inputs.answers))]
+            shown = [
+                *map(_stable_object, (attempt.inputs.object, *attempt.inputs.answers))
+            ]
             key = code, situation.reason, situation.retry, digest(shown)
             numbers[code] += key not in found
             found.setdefault(key, attempt)
         return [*found.values()]
 
     @property
-    def _by_function(self) -> list[list[Attempt]]:
+    def _attempts_by_function(self) -> list[list[Attempt]]:
         several: dict[CodeType | None, list[Attempt]] = {}
         for each in self._attempts:
             several.setdefault(code_of(each.handler.declared), []).append(each)
         return [*several.values()]
 
     @cached_property
-    def _several(self) -> list[Attempt]:
+    def _sampled_attempts(self) -> list[Attempt]:
         """Some attempts of each function: the first ones, and the last ones."""
         half = ATTEMPTS_MAX // 2
         return [
             each
-            for one in self._by_function
+            for one in self._attempts_by_function
             for each in (*one[:half], *one[half:][-half:])
         ]
 
-    def _uncalled(self) -> Iterator[Attempt]:
+    def _attempts_of_uncalled(self) -> Iterator[Attempt]:
         """Attempts of handlers that the run has not called: they may share a helper."""
         known = {code_of(each.handler.declared) for each in self._attempts}
         shown = {each.situation.resource: each.situation for each in self._attempts}
@@ -144,10 +158,10 @@ class Heeding:
                     yield Attempt(situation._replace(handler=handler, reason=reason))
 
 
-def _told(found: Any) -> Any:
+def _stable_object(found: Any) -> Any:
     """An object without the metadata that differs each time."""
     if isinstance(found, list):
-        return [*map(_told, found)]
+        return [*map(_stable_object, found)]
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
         return found
     aside = ("uid", "resourceVersion", "managedFields", "creationTimestamp")
@@ -178,7 +192,7 @@ def _without(attempt: Attempt) -> Iterator[str]:
 # -------------------------------------------------------------------------- no success
 
 
-def _fruitless(attempts: Sequence[Attempt]) -> Iterator[str]:
+def _fruitless_functions(attempts: Sequence[Attempt]) -> Iterator[str]:
     """A sentence about a function without a single successful attempt."""
     ends = [each.decided(each.inputs).end for each in attempts]
     failures = [None if each is None else each.failure for each in ends]
@@ -217,7 +231,7 @@ def _waits_for_nothing(attempt: Attempt) -> bool:
 # -------------------------------------------------------------------- arguments
 
 
-def _lonely(attempts: Sequence[Attempt]) -> Iterator[str]:
+def _unused_arguments(attempts: Sequence[Attempt]) -> Iterator[str]:
     """A sentence for each argument that a function requests without a need."""
     handler = attempts[0].handler
     code = code_of(handler.declared)

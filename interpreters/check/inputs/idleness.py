@@ -79,7 +79,7 @@ class Idleness:
     def open(self) -> None:
         """Watch this thread."""
         self._before = sys.gettrace()
-        sys.settrace(self._called)
+        sys.settrace(self._trace_call)
 
     def shut(self) -> None:
         """Stop watching it."""
@@ -91,7 +91,7 @@ class Idleness:
     def drove(self, situation: Situation, journal: Journal) -> None:
         """Attempts are for others."""
 
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _trace_call(self, frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
         if code.co_filename not in self._files:
             return None
@@ -100,7 +100,7 @@ class Idleness:
         frame.f_trace_opcodes = True
         for root in self._roots(frame):
             self._reached.setdefault(root, set()).add(code)
-        return self._goes_on
+        return self._trace_line
 
     def _roots(self, frame: FrameType | None) -> list[CodeType]:
         """The handlers that a frame runs for: nested ones count for both."""
@@ -111,7 +111,7 @@ class Idleness:
             frame = frame.f_back
         return found
 
-    def _goes_on(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _trace_line(self, frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
         if event == "line":
             self._lines[code].add(frame.f_lineno)
@@ -121,7 +121,7 @@ class Idleness:
             event == "return" and code in self._names and not _is_nothing(argument)
         ):
             self._busy.update(self._roots(frame))
-        return self._goes_on
+        return self._trace_line
 
     def _is_harmless(self, code: CodeType) -> bool:
         """Whether all of it has run, and nothing in it changes or reports anything."""

@@ -154,7 +154,7 @@ def constants_of(function: Callable[..., Any]) -> list[Any]:
             if each.__code__.co_filename == code.co_filename:
                 found.update(dict.fromkeys(constants_in(each.__code__)))
         elif not name.startswith("__"):
-            found.update(dict.fromkeys(_plain(each)))
+            found.update(dict.fromkeys(_plain_constants(each)))
     return [*found][:CONSTANTS_MAX]
 
 
@@ -171,7 +171,7 @@ def constants_at(code: CodeType, line: int) -> list[Any]:
     for each in dis.get_instructions(code):
         here = each.starts_line or here
         if here == line and each.opname == "LOAD_CONST":
-            found.update(dict.fromkeys(_plain(each.argval)))
+            found.update(dict.fromkeys(_plain_constants(each.argval)))
     return [*found]
 
 
@@ -181,10 +181,10 @@ def constants_in(code: CodeType) -> Iterator[Any]:
         if isinstance(each, CodeType):
             yield from constants_in(each)
         else:
-            yield from _plain(each)
+            yield from _plain_constants(each)
 
 
-def _plain(value: Any) -> Iterator[Any]:
+def _plain_constants(value: Any) -> Iterator[Any]:
     """The texts and numbers in a constant."""
     match value:
         case bool():

@@ -43,14 +43,14 @@ def looks_at(attempt: Attempt) -> Iterator[tuple[Path, Look]]:
     by_name = fetched(attempt, inputs)
 
     def looks(path: Path) -> list[tuple[Path, Look]]:
-        look = by_name.get(path) or _touched_at(attempt, inputs, path)
+        look = by_name.get(path) or _first_look_at(attempt, inputs, path)
         if look is None:
             return []
         inner = [e for each in below(path, inputs.at(path)) for e in looks(each)]
         return inner or [(path, look)]
 
     for path in _roots(attempt, inputs):
-        if path[0] == "object" or _touched_at(attempt, inputs, path):
+        if path[0] == "object" or _first_look_at(attempt, inputs, path):
             for each in below(path, inputs.at(path)):
                 yield from looks(each)
 
@@ -108,7 +108,7 @@ def fetched(attempt: Attempt, inputs: Inputs) -> dict[Path, Look]:
         looks.setdefault(path, _look(sys._getframe(2)))
 
     for path in _roots(attempt, inputs):
-        inputs = inputs.with_(path, _noticing(inputs.at(path), path, tell))
+        inputs = inputs.with_(path, _noticing_value(inputs.at(path), path, tell))
     attempt.decided(inputs)
     return {path: look for path, look in looks.items() if look is not None}
 
@@ -126,12 +126,14 @@ def unsaid(attempt: Attempt) -> Iterator[Path]:
             yield from ((*path, "metadata", each) for each in names)
 
 
-def _noticing(value: Any, path: Path, tell: Callable[[Path], None]) -> Any:
+def _noticing_value(value: Any, path: Path, tell: Callable[[Path], None]) -> Any:
     if isinstance(value, dict):
-        fields = {key: _noticing(e, (*path, key), tell) for key, e in value.items()}
+        fields = {
+            key: _noticing_value(e, (*path, key), tell) for key, e in value.items()
+        }
         return _Noticing(fields, path, tell)
     if isinstance(value, list):
-        several = [_noticing(e, (*path, n), tell) for n, e in enumerate(value)]
+        several = [_noticing_value(e, (*path, n), tell) for n, e in enumerate(value)]
         return read_only(several)
     return value
 
@@ -169,7 +171,7 @@ class _Noticing(ReadOnlyDict):
 # ------------------------------------------------------------------------ touched
 
 
-def _touched_at(attempt: Attempt, inputs: Inputs, path: Path) -> Look | None:
+def _first_look_at(attempt: Attempt, inputs: Inputs, path: Path) -> Look | None:
     """The first look of an author's function that does anything with a value."""
     poison = _Poison()
     inputs = inputs.with_(path, poison)

@@ -121,14 +121,14 @@ def looked_at(real: Sequence[Attempt], others: Sequence[Attempt]) -> Looked:
     matters = {input: _matters(places[input], ways, source) for input in looks}
     doubtful = [input for input, does in matters.items() if does is not False]
     left = {
-        input: _unheeded(input, *found)
+        input: _unheeded_message(input, *found)
         for input, found in looks.items()
         if not any(map(input.holds, doubtful))
     }
     return Looked(frozenset(input for input, does in matters.items() if does), left)
 
 
-def _unheeded(input: Input, who: str, look: Look) -> str:
+def _unheeded_message(input: Input, who: str, look: Look) -> str:
     file = os.path.basename(look.code.co_filename)
     return (
         f"{who} looks at {input} ({file}, line {look.line}), and nothing ever "
@@ -232,13 +232,13 @@ class _Ways:
         for path in unsaid(attempt):
             self.looks.setdefault(path, None)
         for seconds in _LATER:
-            self._look_at(attempt.inputs._replace(later=seconds))
+            self._keep_if_new(attempt.inputs._replace(later=seconds))
         steps = 0
         for inputs in self._situations:  # it grows meanwhile
             for path in [*self.looks]:
                 for other in islice(self.others(path, inputs.at(path)), LIKELY):
                     steps += 1
-                    self._look_at(inputs.with_(path, other))
+                    self._keep_if_new(inputs.with_(path, other))
                     if steps >= STEPS_MAX or len(self._situations) >= SITUATIONS_MAX:
                         return
 
@@ -254,10 +254,10 @@ class _Ways:
             inputs = self._random.choice(self._situations)
             number = self._random.randint(1, min(4, len(paths)))
             for each in self._random.sample(paths, number):
-                inputs = self._changed(inputs, each)
+                inputs = self._inputs_with_change(inputs, each)
             yield inputs
 
-    def _look_at(self, inputs: Inputs) -> None:
+    def _keep_if_new(self, inputs: Inputs) -> None:
         """Keep a situation in which the code looks at something for the first time."""
         looks = fetched(self._attempt, inputs)
         if not looks.keys() <= self.looks.keys():
@@ -274,11 +274,11 @@ class _Ways:
         paths = [each for each in self.looks if each != path]
         number = self._random.randint(0, min(3, len(paths)))
         for each in self._random.sample(paths, number):
-            inputs = self._changed(inputs, each)
-        one, other = inputs, self._changed(inputs, path)
+            inputs = self._inputs_with_change(inputs, each)
+        one, other = inputs, self._inputs_with_change(inputs, path)
         return self._attempt.decided(other).differs(self._attempt.decided(one))
 
-    def _changed(self, inputs: Inputs, path: Path) -> Inputs:
+    def _inputs_with_change(self, inputs: Inputs, path: Path) -> Inputs:
         """The inputs with another value at a path, if one exists."""
         others = [*self.others(path, inputs.at(path))]
         if not others:

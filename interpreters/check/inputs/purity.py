@@ -117,7 +117,7 @@ class Purity:
         if "numpy.random" in sys.modules:
             self._numpy = self._numpy or _NumpyNumbers()
             self._numpy.look()
-            sys.setprofile(_with_numpy(self, self._profile, self._numpy))
+            sys.setprofile(_profile_with_numpy(self, self._profile, self._numpy))
         else:
             sys.setprofile(self._profile)
 
@@ -155,7 +155,7 @@ class Purity:
             return
         if any(map(_is_free, frames)):
             return
-        author = _innermost(frames)
+        author = _author_frame(frames)
         declaring = Declaring.current.get()
         handler = frames[-1].f_code.co_qualname.rpartition("<locals>.")[2]
         if declaring is not None:
@@ -200,7 +200,7 @@ def _is_free(frame: FrameType) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in _FREE)
 
 
-def _innermost(frames: list[FrameType]) -> FrameType:
+def _author_frame(frames: list[FrameType]) -> FrameType:
     """The author's function that is nearest to the event.
 
     Its module is not a library's, or belongs to the package of the function that fnop
@@ -243,7 +243,7 @@ def _arguments(frame: FrameType) -> int | None:
     return code[at + 1] if name in ("PRECALL", "CALL", "CALL_KW") else None
 
 
-def _with(most: int) -> Callable[[FrameType, Any], bool]:
+def _has_at_most(most: int) -> Callable[[FrameType, Any], bool]:
     """Whether a call has this number of arguments or fewer: then the clock fills in."""
 
     def holds(frame: FrameType, function: Any) -> bool:
@@ -253,7 +253,7 @@ def _with(most: int) -> Callable[[FrameType, Any], bool]:
     return holds
 
 
-def _by_author(frame: FrameType, function: Any) -> bool:
+def _is_called_by_author(frame: FrameType, function: Any) -> bool:
     """Whether it is called from a file that is not a library's."""
     return not is_library(frame.f_code.co_filename)
 
@@ -272,7 +272,7 @@ def _is_shared(frame: FrameType, function: Any) -> bool:
     return getattr(function, "__self__", None) is _SHARED
 
 
-def _of_shared(frame: FrameType, function: Any) -> bool:
+def _is_shared_source(frame: FrameType, function: Any) -> bool:
     """Whether a Python method draws from the shared numbers, or from the system."""
     numbers = frame.f_locals.get("self")
     return numbers is _SHARED or isinstance(numbers, random.SystemRandom)
@@ -287,14 +287,14 @@ def _is_unseeded(frame: FrameType, function: Any) -> bool:
     return frame.f_locals.get("x") is None and not copies
 
 
-def _of_datetime(frame: FrameType, function: Any) -> bool:
+def _is_from_datetime(frame: FrameType, function: Any) -> bool:
     owner = getattr(function, "__self__", None)
     return isinstance(owner, type) and any(
         each.__module__ == "datetime" for each in owner.__mro__
     )
 
 
-def _of_socket(frame: FrameType, function: Any) -> bool:
+def _is_from_socket(frame: FrameType, function: Any) -> bool:
     owner = getattr(function, "__self__", None)
     return isinstance(owner, _socket.socket) or type(owner).__name__ == "_SSLSocket"
 
@@ -318,21 +318,29 @@ def _functions_in_c() -> _Table:
     durations += " process_time_ns thread_time thread_time_ns clock_gettime"
     durations += " clock_gettime_ns"
     add("time", durations, _Use("calls time.{}", _DURATION))
-    add("time", "gmtime localtime ctime asctime", _Use("calls time.{}", _NOW, _with(0)))
-    add("time", "strftime", _Use("calls time.{}", _NOW, _with(1)))
+    add(
+        "time",
+        "gmtime localtime ctime asctime",
+        _Use("calls time.{}", _NOW, _has_at_most(0)),
+    )
+    add("time", "strftime", _Use("calls time.{}", _NOW, _has_at_most(1)))
     add("time", "sleep", _Use("calls time.{}", _SLEEP))
-    add(None, "now utcnow today", _Use("calls datetime.{}", _NOW, _of_datetime))
+    add(None, "now utcnow today", _Use("calls datetime.{}", _NOW, _is_from_datetime))
     numbers = "random getrandbits getstate"
     add(None, numbers, _Use("calls random.{}", _RANDOM, _is_shared))
     facts = "getcwd getcwdb getpid getppid uname cpu_count getlogin getloadavg getuid"
     for system in ("posix", "nt"):
         add(system, "urandom getrandom", _Use("calls os.{}", _RANDOM))
         add(system, facts, _Use("calls os.{}", _ENVIRONMENT))
-        add(system, "stat lstat access", _Use("calls os.{}", _FILE, _by_author))
+        add(
+            system,
+            "stat lstat access",
+            _Use("calls os.{}", _FILE, _is_called_by_author),
+        )
     add("_socket", "gethostname", _Use("calls socket.{}", _ENVIRONMENT))
     traffic = "connect connect_ex send sendall sendto sendmsg recv recv_into recvfrom"
     traffic += " recvmsg accept read write"
-    add(None, traffic, _Use("calls {} of a socket", _ACT, _of_socket))
+    add(None, traffic, _Use("calls {} of a socket", _ACT, _is_from_socket))
     return found
 
 
@@ -348,7 +356,7 @@ def _functions_in_python() -> dict[FunctionType, _Use]:
 
     for kind in (random.Random, random.SystemRandom):
         public = [name for name in vars(kind) if not name.startswith("_")]
-        add(kind, " ".join(public), _Use("calls random.{}", _RANDOM, _of_shared))
+        add(kind, " ".join(public), _Use("calls random.{}", _RANDOM, _is_shared_source))
     seeding = _Use("makes a random.Random() without a seed", _RANDOM, _is_unseeded)
     add(random.Random, "__init__", seeding)
     add(socket.socket, "__init__", _Use("makes a socket", _ACT, _is_authors_call))
@@ -461,7 +469,7 @@ class _NumpyNumbers:
         return self._lines[code]
 
 
-def _with_numpy(
+def _profile_with_numpy(
     purity: Purity,
     profile: Callable[[FrameType, str, Any], None],
     numbers: _NumpyNumbers,
@@ -485,13 +493,13 @@ def _with_numpy(
 # --------------------------------------------------------------- reports about files
 
 
-def _opens(args: tuple[Any, ...]) -> str | None:
+def _words_for_open(args: tuple[Any, ...]) -> str | None:
     path, _, flags = args
     writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
     return None if writes or not _is_asked(path) else f"reads the file {_name(path)}"
 
 
-def _lists(args: tuple[Any, ...]) -> str | None:
+def _words_for_listing(args: tuple[Any, ...]) -> str | None:
     path = os.getcwd() if args[0] is None else args[0]
     return f"lists the folder {_name(path)}" if _is_asked(path) else None
 
@@ -501,9 +509,9 @@ def _name(path: Any) -> str:
 
 
 _READING: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
-    "open": _opens,
-    "os.listdir": _lists,
-    "os.scandir": _lists,
+    "open": _words_for_open,
+    "os.listdir": _words_for_listing,
+    "os.scandir": _words_for_listing,
 }
 
 # The open eyes, by thread.
@@ -516,10 +524,10 @@ def _install() -> None:
     global _installed
     if not _installed:
         _installed = True
-        sys.addaudithook(_heard)
+        sys.addaudithook(_handle_audit_event)
 
 
-def _heard(
+def _handle_audit_event(
     event: str,
     args: tuple[Any, ...],
     # Bound here, because at the end of the process the module is empty.
@@ -534,13 +542,13 @@ def _heard(
             profile = sys.getprofile()
             sys.setprofile(None)  # calls from here do not count
             try:
-                for what, alternative in _told(event, args):
+                for what, alternative in _words_for_event(event, args):
                     purity.saw(what, alternative, sys._getframe(1))
             finally:
                 sys.setprofile(profile)
 
 
-def _told(event: str, args: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
+def _words_for_event(event: str, args: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
     """An event in words, and fnop's alternative."""
     tables: tuple[tuple[Mapping[str, Any], str], ...] = (
         (_READING, _FILE),

@@ -116,30 +116,30 @@ class Inputs(NamedTuple):
     def with_(self, path: Path, value: Any) -> Inputs:
         """The inputs with another value at a path; ABSENT removes it."""
         if path[0] == "object":
-            return self._replace(object=_placed(self.object, path[1:], value))
+            return self._replace(object=_whole_with_value(self.object, path[1:], value))
         number = int(path[1])
         answers = [*self.answers]
-        answers[number] = _placed(answers[number], path[2:], value)
+        answers[number] = _whole_with_value(answers[number], path[2:], value)
         return self._replace(answers=tuple(answers))
 
 
-def _placed(whole: Any, path: Path, value: Any) -> Any:
+def _whole_with_value(whole: Any, path: Path, value: Any) -> Any:
     """A JSON value with another one at a path, or without it.
 
-    >>> _placed({"a": [1, 2], "b": 3}, ("a", 0), 5)
+    >>> _whole_with_value({"a": [1, 2], "b": 3}, ("a", 0), 5)
     {'a': [5, 2], 'b': 3}
-    >>> _placed({"a": [1, 2], "b": 3}, ("a", 0), ABSENT)
+    >>> _whole_with_value({"a": [1, 2], "b": 3}, ("a", 0), ABSENT)
     {'a': [2], 'b': 3}
     """
     if not path:
         return value
     key, rest = path[0], path[1:]
     if isinstance(whole, list) and isinstance(key, int) and key < len(whole):
-        inner = _placed(whole[key], rest, value)
+        inner = _whole_with_value(whole[key], rest, value)
         middle = [] if inner is ABSENT else [inner]
         return [*whole[:key], *middle, *whole[key + 1 :]]
     if isinstance(whole, dict) and isinstance(key, str) and (key in whole or not rest):
-        inner = _placed(whole.get(key), rest, value)
+        inner = _whole_with_value(whole.get(key), rest, value)
         found = {**whole, key: inner}
         if inner is ABSENT:
             del found[key]
@@ -230,7 +230,7 @@ class Attempt:
         texts: list[bytes] = []
         _PATIENCE.begin()
         try:
-            end = self._driven(inputs, texts)
+            end = self._run_attempt(inputs, texts)
         except _Endless as endless:
             return Decision((*texts, b""), None, endless)
         finally:
@@ -243,7 +243,7 @@ class Attempt:
         error = failure if isinstance(failure, (*OWN_ERRORS, _Endless)) else None
         return Decision(tuple(texts), end, error)
 
-    def _driven(self, inputs: Inputs, texts: list[bytes]) -> Ending | None:
+    def _run_attempt(self, inputs: Inputs, texts: list[bytes]) -> Ending | None:
         """The end, if it reaches one; log lines and requests go to `texts`."""
         situation = self.with_(inputs)
         journal: Journal = ()
@@ -254,23 +254,23 @@ class Attempt:
             if found.asks is None:
                 return found.end
             texts.append(encode(found.asks))
-            entry = self._entry(found.asks, texts[-1], inputs, left)
+            entry = self._journal_entry(found.asks, texts[-1], inputs, left)
             if entry is None or len(journal) >= ANSWERS_MAX:
                 return None
             journal = (*journal, entry)
 
-    def _entry(
+    def _journal_entry(
         self, effect: Effect, text: bytes, inputs: Inputs, left: list[int]
     ) -> JournalEntry | None:
         """The answer to an effect: the original one, or a likely one."""
         wall = self.situation.now.wall + inputs.later
         number = next((each for each in left if self._known[each] == text), None)
         if number is None:
-            outcome = self._answers.get(text) or _made_up(effect)
+            outcome = self._answers.get(text) or _likely_outcome(effect)
         else:
             left.remove(number)
             asked = self.asked[number]
-            outcome = _with_value(asked, inputs.answers[number])
+            outcome = _outcome_with_value(asked, inputs.answers[number])
             wall = asked.wall + inputs.later
         return (
             None if outcome is None else JournalEntry(digest_of(effect), outcome, wall)
@@ -374,7 +374,7 @@ def _value_of(outcome: Outcome) -> Any:
             return None
 
 
-def _with_value(asked: Asked, value: Any) -> Outcome:
+def _outcome_with_value(asked: Asked, value: Any) -> Outcome:
     """The outcome with another value, if it has one."""
     outcome = asked.outcome
     match outcome:
@@ -390,7 +390,7 @@ def _with_value(asked: Asked, value: Any) -> Outcome:
             return outcome
 
 
-def _made_up(effect: Effect) -> Outcome | None:
+def _likely_outcome(effect: Effect) -> Outcome | None:
     """A likely answer to a request that no attempt has made."""
     match effect:
         case Get():

@@ -143,11 +143,15 @@ def _changes(seen: Seen, *, made: bool = False) -> Iterator[_Change]:
         alias = seen.alias_of(event.resource, event.object)
         was = event.previous or (event.object if not is_new else {})
         yield _Change(
-            write, event.resource, alias, was, None if _goes(event) else event.object
+            write,
+            event.resource,
+            alias,
+            was,
+            None if _is_removal(event) else event.object,
         )
 
 
-def _goes(event: StoredEvent) -> bool:
+def _is_removal(event: StoredEvent) -> bool:
     before = (event.previous or {}).get("metadata") or {}
     is_marked = "deletionTimestamp" in event.object["metadata"]
     return event.type == "DELETED" or (is_marked and "deletionTimestamp" not in before)

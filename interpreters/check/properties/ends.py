@@ -34,13 +34,17 @@ __all__ = ["history", "same_end"]
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """After the faults the world reaches the state of the benign run."""
-    if tampers(seen.trial) or seen is benign.seen or _gave_up(benign, seen):
+    if tampers(seen.trial) or seen is benign.seen or _has_given_up(benign, seen):
         return
     if _is_reviewed_otherwise(benign, seen):
         return
-    found = [*map(str, _astray(benign, seen, benign.seen.world, _End.RESTARTED))]
+    found = [
+        *map(
+            str, _erroneous_differences(benign, seen, benign.seen.world, _End.RESTARTED)
+        )
+    ]
     # A restart may repair what would stay broken without one.
-    found = found or [f"{each}{_UNTIL}" for each in _mended(benign, seen)]
+    found = found or [f"{each}{_UNTIL}" for each in _mended_differences(benign, seen)]
     usual = {each.partition(": ")[0] for each in benign.seen.trial.journal.refused}
     found += [
         f"the user's action is refused: {each}"
@@ -79,7 +83,7 @@ class _End(Enum):
 _UNTIL = " until the operator restarts"
 
 
-def _mended(benign: Benign, seen: Seen) -> list[Difference]:
+def _mended_differences(benign: Benign, seen: Seen) -> list[Difference]:
     """The differences before the restart at the end that disappear after it.
 
     An operator that has crashed may have resumed, or not yet. It equals neither the
@@ -88,17 +92,19 @@ def _mended(benign: Benign, seen: Seen) -> list[Difference]:
     """
     if benign.background and (seen.trial.journal.healed.crashes or skips(seen.trial)):
         return []
-    found = _astray(benign, seen, benign.seen.healed, _End.HEALED)
+    found = _erroneous_differences(benign, seen, benign.seen.healed, _End.HEALED)
     if not (found and seen.trial.journal.healed.crashes):
         return found
     if has_struck(seen.trial, Trait.SPECIAL | Trait.LANDS_LATE):
         return []  # no handler sees that a request of a dead process has landed late
-    resumed = _astray(benign, seen, benign.seen.world, _End.HEALED)
+    resumed = _erroneous_differences(benign, seen, benign.seen.world, _End.HEALED)
     both = {(each.alias, each.path) for each in resumed}
     return [each for each in found if (each.alias, each.path) in both]
 
 
-def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Difference]:
+def _erroneous_differences(
+    benign: Benign, seen: Seen, usual: World, end: _End
+) -> list[Difference]:
     """The differences of a world from the usual one that are errors."""
     bare = benign.handled if merges(seen.trial) else frozenset[str]()
     now = end.of(seen)
@@ -110,7 +116,7 @@ def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Differe
     found = in_turn(usual, now, found, benign.handled, given)
     if not (found and skips(seen.trial)):
         return found
-    rolling = _rolling(benign.seen, end) | _rolling(seen, end)
+    rolling = _rolling_objects(benign.seen, end) | _rolling_objects(seen, end)
     found = [each for each in found if not _has_a_past(benign, each, rolling)]
     if found and not benign.straight and benign.created is not None:
         # The operator may have missed something temporary, or not have got to it.
@@ -151,7 +157,7 @@ def _partial_records(usual: World, fresh: World, now: World, trial: Trial) -> se
     return found
 
 
-def _rolling(seen: Seen, end: _End) -> frozenset[str]:
+def _rolling_objects(seen: Seen, end: _End) -> frozenset[str]:
     """The aliases of objects that a waiting rollout has kept."""
     is_healed = end is _End.HEALED
     return rolling_in(
@@ -159,7 +165,7 @@ def _rolling(seen: Seen, end: _End) -> frozenset[str]:
     )
 
 
-def _gave_up(benign: Benign, seen: Seen) -> bool:
+def _has_given_up(benign: Benign, seen: Seen) -> bool:
     """Whether a handler has used up its attempts, or its time.
 
     Its author wants it to end so, and fnop does not call it again.
@@ -197,17 +203,17 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return  # nor is one that the operator has refused to follow
     found = [
         f"after the edits {e}, as after one creation"
-        for e in _of_the_past(benign, benign.created, _End.RESTARTED)
+        for e in _differences_from_past(benign, benign.created, _End.RESTARTED)
     ]
     found += _conditions_of_the_past(benign, seen)
-    if not _depends(benign, benign.created):
+    if not _depends_on_past(benign, benign.created):
         found += [
             f"after the edits {e}, as after one creation"
             for e in left_over(benign, seen)
         ]
     found = found or [
         f"after the edits {each}, as after one creation,{_UNTIL}"
-        for each in _of_the_past(benign, benign.created, _End.HEALED)
+        for each in _differences_from_past(benign, benign.created, _End.HEALED)
     ]
     for violation in told("history", found):
         yield violation._replace(calls=calls_for_edits(seen.trial))
@@ -234,20 +240,25 @@ def _is_mutated_otherwise(benign: Benign, created: Seen) -> bool:
     )
 
 
-def _depends(benign: Benign, created: Seen) -> bool:
+def _depends_on_past(benign: Benign, created: Seen) -> bool:
     """Whether part of the world has another past, by its author or by the cluster.
 
     A status may report the past.
     """
-    rolling = _rolling(benign.seen, _End.RESTARTED)
+    rolling = _rolling_objects(benign.seen, _End.RESTARTED)
     found = differences(created.world, benign.seen.world, benign.volatile)
     return bool(rolling) or any(_has_a_past(benign, each, rolling) for each in found)
 
 
-def _of_the_past(benign: Benign, created: Seen, end: _End) -> Iterator[Difference]:
+def _differences_from_past(
+    benign: Benign, created: Seen, end: _End
+) -> Iterator[Difference]:
     """The differences from the end of one creation, except in the status."""
     expected, now = end.of(created), end.of(benign.seen)
-    rolling, aged = _rolling(benign.seen, end), ages(benign.seen) | ages(created)
+    rolling, aged = (
+        _rolling_objects(benign.seen, end),
+        ages(benign.seen) | ages(created),
+    )
     for each in differences(
         expected, now, benign.volatile, without_status=benign.handled
     ):

@@ -35,14 +35,14 @@ def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The expectations of the author hold after the faults, and stay true."""
     if tampers(seen.trial):
         return
-    for each in _unmet(seen):
+    for each in _unmet_expectations(seen):
         yield Violation("matches", each.message)
         return
 
 
 def errors_of_expectations(seen: Seen) -> tuple[str, ...]:
     """A sentence for each expectation that fails itself, and so proves nothing."""
-    errors = (each.message for each in _unmet(seen) if each.is_error)
+    errors = (each.message for each in _unmet_expectations(seen) if each.is_error)
     return tuple(dict.fromkeys(errors))
 
 
@@ -53,12 +53,12 @@ class _Unmet(NamedTuple):
     is_error: bool = False
 
 
-def _unmet(seen: Seen) -> Iterator[_Unmet]:
+def _unmet_expectations(seen: Seen) -> Iterator[_Unmet]:
     """The expectations that do not hold: at each rest, and always."""
     expectations = seen.trial.scene.expectations
-    for picture in _rests(seen) if expectations else ():
+    for picture in _pictures_at_rest(seen) if expectations else ():
         for each in expectations:
-            yield from _unmet_in(picture, each)
+            yield from _unmet_in_picture(picture, each)
     always = [each for each in expectations if each.always]
     # A moment after a deletion by others, or a restored backup, is not the operator's.
     if not always or has_struck(seen.trial, Trait.DELETES):
@@ -67,10 +67,10 @@ def _unmet(seen: Seen) -> Iterator[_Unmet]:
         for each in always:
             change = picture.change_of(event)
             when = f", right after {change.target} is {_DONE[change.verb]}"
-            yield from _unmet_in(picture, each, when)
+            yield from _unmet_in_picture(picture, each, when)
 
 
-def _unmet_in(
+def _unmet_in_picture(
     picture: Picture, expectation: Expectation, when: str = ""
 ) -> Iterator[_Unmet]:
     """The objects of a picture that violate an expectation."""
@@ -96,7 +96,7 @@ def _unmet_in(
 # ---------------------------------------------------------------------- pictures
 
 
-def _rests(seen: Seen) -> Iterator[Picture]:
+def _pictures_at_rest(seen: Seen) -> Iterator[Picture]:
     """The world at each rest after the faults."""
     trial = seen.trial
     wall = trial.run.clock.now().wall
@@ -104,11 +104,11 @@ def _rests(seen: Seen) -> Iterator[Picture]:
         end = trial.journal.ends[phase].cluster
         past = Past(
             partial(_events_until, seen, end.version),
-            partial(_asked_by, trial, phase),
+            partial(_requests_by_phase, trial, phase),
             trial.journal.kept.models.get(phase, {}),
             trial.drawn,
         )
-        yield _pictured(trial, end, wall, past)
+        yield _picture_of(trial, end, wall, past)
 
 
 def _moments(seen: Seen) -> Iterator[tuple[StoredEvent, Picture]]:
@@ -119,21 +119,21 @@ def _moments(seen: Seen) -> Iterator[tuple[StoredEvent, Picture]]:
     for event in seen.events:
         while following is not None and following.version < event.version:
             glimpse, following = following, next(glimpses, None)
-        cluster = _changed(cluster, event)
+        cluster = _cluster_after(cluster, event)
         past = Past(
             partial(_events_until, seen, event.version),
-            partial(_asked_before, trial, event.version),
+            partial(_requests_before, trial, event.version),
             glimpse.calls,
             trial.drawn,
         )
-        yield event, _pictured(trial, cluster, glimpse.wall, past)
+        yield event, _picture_of(trial, cluster, glimpse.wall, past)
 
 
-def _pictured(trial: Trial, cluster: Cluster, wall: float, past: Past) -> Picture:
+def _picture_of(trial: Trial, cluster: Cluster, wall: float, past: Past) -> Picture:
     return Picture(cluster, catalogue_of(trial.run), wall, trial.scene.namespace, past)
 
 
-def _changed(cluster: Cluster, event: StoredEvent) -> Cluster:
+def _cluster_after(cluster: Cluster, event: StoredEvent) -> Cluster:
     """The cluster with the objects as they are after an event."""
     shelf = cluster.shelves.get(event.resource, Map[tuple[str, str], Any]())
     key = (event.namespace or "", event.object["metadata"]["name"])
@@ -147,11 +147,11 @@ def _events_until(seen: Seen, version: int) -> list[StoredEvent]:
     return [each for each in seen.events if each.version <= version]
 
 
-def _asked_by(trial: Trial, phase: Phase) -> list[Request]:
+def _requests_by_phase(trial: Trial, phase: Phase) -> list[Request]:
     return [_request(each) for each in trial.journal.kept.asked if each.phase <= phase]
 
 
-def _asked_before(trial: Trial, version: int) -> list[Request]:
+def _requests_before(trial: Trial, version: int) -> list[Request]:
     return [
         _request(each) for each in trial.journal.kept.asked if each.version < version
     ]

@@ -24,15 +24,17 @@ def calls_for_edits(trial: Trial) -> tuple[str, ...]:
         if not isinstance(action, Edit):
             continue
         resource, name = address_of(trial.run, action.where)
-        called = _called(trial, place, resource, name)
+        called = _called_handlers(trial, place, resource, name)
         if called:
             heard.append(f"{action}: {', '.join(called)}")
         else:
-            unheard.append(_unheard(trial, action, resource))
+            unheard.append(_unheard_message(trial, action, resource))
     return (*unheard, *heard)[:_EDITS_MAX]
 
 
-def _called(trial: Trial, place: int, resource: Resource, name: str) -> list[str]:
+def _called_handlers(
+    trial: Trial, place: int, resource: Resource, name: str
+) -> list[str]:
     """The handlers whose attempts have ended after `place` actions, each once."""
     found = [
         say.handler
@@ -43,7 +45,7 @@ def _called(trial: Trial, place: int, resource: Resource, name: str) -> list[str
     return [*dict.fromkeys(found)]
 
 
-def _unheard(trial: Trial, action: Edit, resource: Resource) -> str:
+def _unheard_message(trial: Trial, action: Edit, resource: Resource) -> str:
     why = "; ".join(_reasons(trial.scene.program.handlers, resource))
     return f"{action}: no handler of changes is called{f' ({why})' if why else ''}"
 

@@ -113,10 +113,10 @@ def _state_of(digests: Mapping[str, bytes], calls: Mapping[str, Any]) -> _State:
 
 
 def _models(calls: Mapping[str, Any]) -> Iterator[tuple[str, External]]:
-    return zip(digests_of(calls), _taken_away(calls), strict=True)
+    return zip(digests_of(calls), _temporary_models(calls), strict=True)
 
 
-def _taken_away(calls: Mapping[str, Any]) -> list[External]:
+def _temporary_models(calls: Mapping[str, Any]) -> list[External]:
     """The models whose things have to be removed again."""
     return [each for each in externals_of(calls) if not each.keeps_records]
 

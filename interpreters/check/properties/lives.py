@@ -41,11 +41,11 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """An object that was created for a deleted one is deleted as well."""
     if tampers(seen.trial):
         return  # the client that removes an owner answers for what is left
-    yield from _of_follow_ups(no_orphans, benign, seen)
+    yield from _follow_up_violation(no_orphans, benign, seen)
     if seen is benign.seen:
-        yield from _left_outside(seen.trial)
+        yield from _violations_outside(seen.trial)
     else:
-        yield from _left_by_fault(benign, seen)
+        yield from _violations_by_fault(benign, seen)
     end = seen.trial.journal.ends[Phase.RESTARTED].cluster
     base = seen.trial.scene.base.cluster
     living = uids_in(end)
@@ -86,7 +86,7 @@ _LEFT_PARTLY = (
 )
 
 
-def _left_outside(trial: Trial) -> Iterator[Violation]:
+def _violations_outside(trial: Trial) -> Iterator[Violation]:
     """The things outside that deletions do not remove: all of them, or some."""
     systems = left_outside(trial)
     if systems:
@@ -96,7 +96,7 @@ def _left_outside(trial: Trial) -> Iterator[Violation]:
     yield from told("no_orphans", [f"{each}, {_LEFT_PARTLY}" for each in parts])
 
 
-def _left_by_fault(benign: Benign, seen: Seen) -> Iterator[Violation]:
+def _violations_by_fault(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The things outside that a deletion handler leaves only because of a fault.
 
     They are a part of the faults' effect on the end (`same_end`), and nothing else is
@@ -108,7 +108,9 @@ def _left_by_fault(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield from told("no_orphans", [f"its object is gone: {each}" for each in found])
 
 
-def _of_follow_ups(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
+def _follow_up_violation(
+    judge: Judge, benign: Benign, seen: Seen
+) -> Iterator[Violation]:
     """The first violation in the follow-ups of a benign run, which delete objects."""
     for followed in benign.followed if seen is benign.seen else ():
         own = benign._replace(seen=followed.seen, followed=())
@@ -121,7 +123,7 @@ def _of_follow_ups(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violati
 
 def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """A deleted object disappears."""
-    yield from _of_follow_ups(deletes, benign, seen)
+    yield from _follow_up_violation(deletes, benign, seen)
     end = seen.trial.journal.ends[Phase.RESTARTED].cluster
     for resource, found in objects_in(end, seen.trial.scene.base.cluster):
         meta = found["metadata"]
@@ -143,9 +145,11 @@ def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
         # A value is lost instead of the whole, which is less.
         more -= Counter({f"a value of {alias}": number})
     for alias, number in more.items():
-        yield Violation("keeps_data", f"{alias} is lost {_times(number)} more often")
+        yield Violation(
+            "keeps_data", f"{alias} is lost {_times_in_words(number)} more often"
+        )
         return
-    lowest, least = _replicas(benign.seen), _replicas(seen)
+    lowest, least = _lowest_replicas(benign.seen), _lowest_replicas(seen)
     for alias, replicas in least.items():
         if alias in lowest and replicas < lowest[alias]:
             message = f"{alias} is scaled to {replicas}, never below {lowest[alias]}"
@@ -158,7 +162,7 @@ def _loses_owner(trial: Trial) -> bool:
     return has_struck(trial, Trait.DISOWNS)
 
 
-def _times(number: int) -> str:
+def _times_in_words(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
@@ -198,7 +202,7 @@ def _born_orphans(seen: Seen) -> set[str]:
     return found
 
 
-def _replicas(seen: Seen) -> dict[str, int]:
+def _lowest_replicas(seen: Seen) -> dict[str, int]:
     """The lowest number of replicas that the operator has set, by object."""
     least: dict[str, int] = {}
     for event in seen.events:
@@ -222,13 +226,13 @@ def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
             message = f"{number} of {alias} live at once, {usual.get(alias, 0)}"
             yield Violation("creates_once", f"{message} in the benign run")
             return
-    expected = _made_outside(benign.seen.trial)
-    total, usually = _made_outside(seen.trial).total(), expected.total()
+    expected = _creations_outside(benign.seen.trial)
+    total, usually = _creations_outside(seen.trial).total(), expected.total()
     if total > usually and not benign.aftermath.systems and not merges(seen.trial):
         message = f"{total} things are made outside, {usually} in the benign run"
         yield Violation("creates_once", message)
         return
-    for name, number in _made_outside(seen.trial).items():
+    for name, number in _creations_outside(seen.trial).items():
         if number > max(expected.get(name, 0), 1):
             was = expected.get(name, 0)
             message = f"{name} is made {number} times outside, {was} in the benign run"
@@ -273,7 +277,7 @@ def _made_by_the_cluster(seen: Seen) -> set[str]:
     }
 
 
-def _made_outside(trial: Trial) -> Counter[str]:
+def _creations_outside(trial: Trial) -> Counter[str]:
     made: Counter[str] = Counter()
     for system in externals_of(trial.run.calls):
         for key, number in system.creations().items():

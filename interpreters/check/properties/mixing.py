@@ -34,9 +34,12 @@ def mixed_selectors(
         space = known.key[0]
         if {*chosen} & {*map(str, selector.values())}:
             continue
-        if not (_takes(selector, space, own) and _takes(selector, space, strangers)):
+        if not (
+            _selects_any(selector, space, own)
+            and _selects_any(selector, space, strangers)
+        ):
             continue
-        if any(_takes(each, space, own) for _, each in back):
+        if any(_selects_any(each, space, own) for _, each in back):
             words = ",".join(f"{key}={value}" for key, value in selector.items())
             yield (
                 f"{known.alias} selects the pods of another object, too, by {words}: "
@@ -62,7 +65,7 @@ def _selectors(
             yield known, selector
 
 
-def _takes(
+def _selects_any(
     selector: Mapping[str, Any],
     space: str,
     several: Iterable[tuple[str, Mapping[str, str]]],

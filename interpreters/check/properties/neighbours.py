@@ -48,7 +48,7 @@ def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
     for followed in benign.followed:
         found = [*_trespasses(benign, followed), *_changes(benign, followed)]
         if not followed.follow_up.ends:
-            found += [*taken_from_living(followed), *_mixed(followed)]
+            found += [*taken_from_living(followed), *_mixed_selectors(followed)]
             found += _gone_outside(benign, followed)
         sentences += [found[0], str(followed.follow_up), *found[1:]] if found else []
     yield from told("apart", sentences)
@@ -110,7 +110,7 @@ def _gone_outside(benign: Benign, followed: Followed) -> Iterator[str]:
             )
 
 
-def _mixed(followed: Followed) -> Iterator[str]:
+def _mixed_selectors(followed: Followed) -> Iterator[str]:
     """The selectors of the last object that match its twin's pods, too."""
     actions, rests = followed.follow_up.actions, followed.rests
     twin = actions[-2]
@@ -132,11 +132,11 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
     """The changes to one object's children by another that comes and goes."""
     if followed.follow_up.ends:
         return
-    changes = _changed(benign.seen.world, followed, benign)
+    changes = _changed_children(benign.seen.world, followed, benign)
     if changes and followed.waited:  # some may come with time
         trial = benign.seen.trial
         usual = world_of(followed.waited[-1], trial.scene.bare, drawn=trial.drawn)
-        others = {(e.alias, e.path) for e in _changed(usual, followed, benign)}
+        others = {(e.alias, e.path) for e in _changed_children(usual, followed, benign)}
         changes = [each for each in changes if (each.alias, each.path) in others]
     for each in changes:
         if each.path and not f"{each.alias} {each.path}".startswith(
@@ -146,7 +146,9 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
             yield f"after {actions} {each}"
 
 
-def _changed(usual: World, followed: Followed, benign: Benign) -> list[Difference]:
+def _changed_children(
+    usual: World, followed: Followed, benign: Benign
+) -> list[Difference]:
     """The differences of a follow-up from a run without it, in the former children."""
     end = benign.seen.trial.journal.ends[Phase.RESTARTED].cluster
     owned = owned_in(end, followed.follow_up.owners, benign.seen.trial.drawn)
@@ -162,7 +164,7 @@ def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The operator's objects refer to existing things: pods do, and Services."""
     if seen is not benign.seen:
         return
-    made = [*_made(seen)]
+    made = [*_made_objects(seen)]
     found = [
         f"{each.alias} needs {need}, which is not there: make it beside {each.site}, "
         "or let the script apply it"
@@ -172,8 +174,9 @@ def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
     ]
     found += [
-        f"{each.alias} of {each.site} selects {_in_words(selector)}, and pods of the "
-        f"same owner are labelled otherwise: {'; '.join(map(_in_words, labels))}"
+        f"{each.alias} of {each.site} selects {_labels_in_words(selector)}, and pods "
+        "of the same owner are labelled otherwise: "
+        f"{'; '.join(map(_labels_in_words, labels))}"
         for each in made
         if each.found["kind"] in ("Service", "PodDisruptionBudget")
         if (labels := [*_labels_beside(each, made)])
@@ -190,10 +193,12 @@ class _Made(NamedTuple):
     site: Site
 
 
-def _made(seen: Seen) -> Iterator[_Made]:
+def _made_objects(seen: Seen) -> Iterator[_Made]:
     trial = seen.trial
     sites = {
-        w.body["metadata"].get("uid"): w.site for w in trial.journal.writes if _makes(w)
+        w.body["metadata"].get("uid"): w.site
+        for w in trial.journal.writes
+        if _is_creation(w)
     }
     end = trial.journal.ends[Phase.RESTARTED].cluster
     for resource, each in objects_in(end, trial.scene.base.cluster):
@@ -217,11 +222,11 @@ def _owners_of(one: _Made) -> set[str]:
     return {e["uid"] for e in one.found["metadata"].get("ownerReferences") or ()}
 
 
-def _in_words(labels: Mapping[str, str]) -> str:
+def _labels_in_words(labels: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def _makes(write: Write) -> bool:
+def _is_creation(write: Write) -> bool:
     """Whether a write creates an object, which the answer shows."""
     named = isinstance(write.body, Mapping) and "metadata" in write.body
     return named and write.site.verb in ("create", "adopt", "apply")

@@ -59,8 +59,8 @@ def is_shared(
     }
     if users & living:
         return True
-    found = _last_of(events, child)
-    gone = _last_of(events, subject)
+    found = _last_version(events, child)
+    gone = _last_version(events, subject)
     if found is None or gone is None:
         return False
     return any(
@@ -69,7 +69,7 @@ def is_shared(
     )
 
 
-def _last_of(events: Sequence[StoredEvent], uid: str) -> Mapping[str, Any] | None:
+def _last_version(events: Sequence[StoredEvent], uid: str) -> Mapping[str, Any] | None:
     """The last seen version of an object."""
     found = (each.object for each in reversed(events))
     return next((each for each in found if each["metadata"]["uid"] == uid), None)
@@ -114,7 +114,7 @@ def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
     Without the fault, everything that a script has made outside is removed at its end,
     as are the objects that it was made for.
     """
-    kinds = frozenset(_cleaned_up(trial))
+    kinds = frozenset(_kinds_with_cleanup(trial))
     shelves = trial.journal.ends[Phase.RESTARTED].cluster.shelves
     before, usual = benign.journal.outside[:1], digests_of(benign.run.calls)
     if not kinds or before != [usual] or any(shelves.get(each) for each in kinds):
@@ -125,17 +125,17 @@ def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
 
 def kinds_made_for(trial: Trial) -> frozenset[Sort]:
     """The kinds whose objects may have things outside that belong only to them."""
-    return frozenset((*_cleaned_up(trial), *_custom(trial)))
+    return frozenset((*_kinds_with_cleanup(trial), *_custom_kinds(trial)))
 
 
-def _cleaned_up(trial: Trial) -> Iterator[Sort]:
+def _kinds_with_cleanup(trial: Trial) -> Iterator[Sort]:
     """The kinds with a handler for their deletions."""
     for kind in trial.run.machine.state.survey.kinds.values():
         if any(each.rule.reasons == (Reason.DELETE,) for each in kind.changes):
             yield kind.resource.group, kind.resource.plural
 
 
-def _custom(trial: Trial) -> Iterator[Sort]:
+def _custom_kinds(trial: Trial) -> Iterator[Sort]:
     """The custom kinds with handlers."""
     for kind in trial.run.machine.state.survey.kinds.values():
         if not is_builtin(kind.resource.group):

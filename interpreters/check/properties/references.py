@@ -87,15 +87,15 @@ def _needs_of_pod(spec: Json) -> Iterator[Need]:
     account = spec.get("serviceAccountName")
     if account and account != "default":
         yield Need("serviceaccounts", str(account))
-    for volume in _several(spec, "volumes"):
+    for volume in _items_at(spec, "volumes"):
         yield from _needs(volume, _VOLUMES)
-        for source in _several(volume.get("projected"), "sources"):
+        for source in _items_at(volume.get("projected"), "sources"):
             yield from _needs(source, _SOURCES)
     for stanza in ("initContainers", "containers"):
-        for container in _several(spec, stanza):
-            for each in _several(container, "env"):
+        for container in _items_at(spec, stanza):
+            for each in _items_at(container, "env"):
                 yield from _needs(each.get("valueFrom"), _VALUES)
-            for each in _several(container, "envFrom"):
+            for each in _items_at(container, "envFrom"):
                 yield from _needs(each, _SOURCES)
 
 
@@ -117,7 +117,7 @@ _VALUES = {
 }
 
 
-def _several(found: Any, key: str) -> Sequence[Json]:
+def _items_at(found: Any, key: str) -> Sequence[Json]:
     value = found.get(key) if isinstance(found, dict) else None
     several = value if isinstance(value, list) else ()
     return [each for each in several if isinstance(each, dict)]

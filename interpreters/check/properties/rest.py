@@ -54,7 +54,7 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     may create objects with the time in their names, as they would have done without the
     restart. Everything else that they have made stays as it is.
     """
-    yield from _made_by_resuming(benign, seen)
+    yield from _changes_by_resuming(benign, seen)
     last = max(seen.trial.journal.ends)
     if last in seen.trial.journal.unsettled:
         return
@@ -66,11 +66,11 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     ]
     if again and any(_moment_of(benign, each) for each in again):
         due = {
-            _due(benign, each)
+            _sort_of_write(benign, each)
             for each in seen.trial.written_by_time()
             if _moment_of(benign, each) is not None
         }
-        again = [each for each in again if _due(benign, each) not in due]
+        again = [each for each in again if _sort_of_write(benign, each) not in due]
     clocked = clocked_in(seen.trial.scene.program)
     again = [each for each in again if not _takes_what_is_old(each, clocked)]
     if again:
@@ -80,7 +80,7 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
 
 
-def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
+def _changes_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The changes that only a restart makes, to other objects and outside.
 
     A note of a resuming handler on its own object, such as a counter, is about the
@@ -88,7 +88,7 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """
     if seen is not benign.seen or seen.trial.journal.unsettled:
         return
-    written, aged = {*_written_by_resuming(seen)}, ages(seen)
+    written, aged = {*_aliases_by_resuming(seen)}, ages(seen)
     records = records_in(seen.trial.run.calls)
     handlers = seen.trial.scene.program.handlers
     # Other handlers are called by time, or whenever a process starts.
@@ -120,7 +120,7 @@ def _is_outside(alias: str) -> bool:
     return "/" not in alias
 
 
-def _written_by_resuming(seen: Seen) -> Iterator[str]:
+def _aliases_by_resuming(seen: Seen) -> Iterator[str]:
     """The aliases of objects that a restart writes, except by timers and daemons.
 
     The handled object itself is not among them.
@@ -142,7 +142,7 @@ def _takes_what_is_old(write: Write, clocked: Collection[str]) -> bool:
     return write.site.verb == "delete" and write.site.handler in clocked
 
 
-def _due(benign: Benign, write: Write) -> tuple[str, str, str | None]:
+def _sort_of_write(benign: Benign, write: Write) -> tuple[str, str, str | None]:
     """The sort of a write, for writes that a timer makes whenever it is called."""
     return write.site.handler, write.site.verb, _moment_of(benign, write)
 
@@ -168,7 +168,7 @@ def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
     Timers and daemons write as often as they are due, and an operator that has them
     runs for long. They do not count, nor do notes on handlers that fail.
     """
-    usual, now = (_writes_of(each.trial, benign) for each in (benign.seen, seen))
+    usual, now = (_number_of_writes(each.trial, benign) for each in (benign.seen, seen))
     # An operator that waits may check again every second.
     waited = max(0.0, seen.trial.state.waited - benign.seen.trial.state.waited)
     # A failed attempt may be noted on the object (`retry`, the delay).
@@ -186,7 +186,7 @@ def quiet(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield from told("quiet", benign.aftermath.vain)
 
 
-def _writes_of(trial: Trial, benign: Benign) -> int:
+def _number_of_writes(trial: Trial, benign: Benign) -> int:
     """The number of writes; with timers, only writes of handlers with a cause."""
     if not benign.background:
         return len(trial.journal.writes)

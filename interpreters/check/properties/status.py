@@ -26,7 +26,7 @@ __all__ = ["boasts", "given_up", "left_over", "misread", "unobserved"]
 Object = Mapping[str, Any]
 
 
-def _handled(
+def _handled_objects(
     benign: Benign, seen: Seen, cluster: Cluster
 ) -> Iterator[tuple[str, Object]]:
     """The objects of custom kinds with handlers, with their aliases."""
@@ -63,8 +63,8 @@ def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
     trial = seen.trial
     if trial.journal.unsettled or tampers(trial):
         return
-    telling, behind = {*_telling(seen)}, given_up(trial)
-    for alias, each in _handled(
+    telling, behind = {*_uids_with_generation(seen)}, given_up(trial)
+    for alias, each in _handled_objects(
         benign, seen, trial.journal.ends[Phase.RESTARTED].cluster
     ):
         meta = each["metadata"]
@@ -78,7 +78,7 @@ def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
                 )
 
 
-def _telling(seen: Seen) -> Iterator[str]:
+def _uids_with_generation(seen: Seen) -> Iterator[str]:
     """The uids of objects whose status gets a generation from the operator.
 
     If a kind has no status subresource, the write itself creates another generation.
@@ -129,7 +129,7 @@ def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
     )
     results = {each.id.partition("/")[0] for each in trial.scene.program.handlers}
     behind = given_up(trial)
-    for alias, each in _handled(
+    for alias, each in _handled_objects(
         benign, seen, trial.journal.ends[Phase.RESTARTED].cluster
     ):
         if each["metadata"]["uid"] in behind:
@@ -137,7 +137,9 @@ def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
         if alias not in before or alias not in created.world:
             continue
         worlds = before, created.world, seen.world
-        for path, fresh, now in _kept(*(_said(world, alias) for world in worlds)):
+        for path, fresh, now in _kept(
+            *(_status_values(world, alias) for world in worlds)
+        ):
             is_result = re.split(r"[.\[]", path)[0] in results
             if not (is_result or _is_past(path) or _is_volatile(benign, alias, path)):
                 yield Difference(alias, f"status.{path}", fresh, now)
@@ -167,7 +169,7 @@ def _is_volatile(benign: Benign, alias: str, path: str) -> bool:
     )
 
 
-def _said(world: World, alias: str) -> dict[str, Any]:
+def _status_values(world: World, alias: str) -> dict[str, Any]:
     """The plain values in the status of an object, with conditions by their types."""
     status = orjson.loads(world.get(alias, b"{}")).get("status")
     if not isinstance(status, dict):
@@ -227,8 +229,8 @@ def boasts(benign: Benign, seen: Seen) -> Iterator[str]:
         return
     rests = sorted((number, e.cluster) for number, e in trial.journal.rests.items())
     for number, cluster in rests:
-        for alias, each in _handled(benign, seen, cluster) if number else ():
-            made = _made_for(each, cluster, seen)
+        for alias, each in _handled_objects(benign, seen, cluster) if number else ():
+            made = _objects_made_for(each, cluster, seen)
             for claim in _claims(each.get("status")):
                 there = _number_of(claim, made)
                 if there is not None and there < claim.number:
@@ -245,8 +247,8 @@ def misread(benign: Benign, seen: Seen) -> Iterator[str]:
     if seen is not benign.seen or trial.journal.unsettled:
         return
     cluster = trial.journal.ends[Phase.HEALED].cluster
-    for alias, each in _handled(benign, seen, cluster):
-        made = _made_for(each, cluster, seen)
+    for alias, each in _handled_objects(benign, seen, cluster):
+        made = _objects_made_for(each, cluster, seen)
         workloads = [found for kind, found in made if kind in _WORKLOADS]
         if len(workloads) != 1:
             continue
@@ -318,7 +320,7 @@ def _claimed(
 _Made = tuple[tuple[str, str], Object]
 
 
-def _made_for(owner: Object, cluster: Cluster, seen: Seen) -> list[_Made]:
+def _objects_made_for(owner: Object, cluster: Cluster, seen: Seen) -> list[_Made]:
     """The objects that belong to one, by their owners or by their creator."""
     uids = {owner["metadata"]["uid"]}
     mine = {

@@ -39,7 +39,7 @@ def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
             continue
         if not write.path.endswith(f"/{event.object['metadata']['name']}"):
             continue
-        for field in _foreign(seen, event, write.view):
+        for field in _foreign_fields(seen, event, write.view):
             was, now = value_at(event.previous, field), value_at(event.object, field)
             if was != now and _takes_back(field, was, now):
                 where = seen.alias_of(event.resource, event.object)
@@ -73,7 +73,7 @@ def right_object(benign: Benign, seen: Seen) -> Iterator[Violation]:
 _NOT_THEIRS = frozenset(("resourceVersion", "managedFields", "generation"))
 
 
-def _foreign(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
+def _foreign_fields(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
     """The fields that others have changed between the view and the write.
 
     A late request of a dead process is the operator's own, and older.
@@ -114,15 +114,15 @@ def _takes_back(field: tuple[str, ...], was: Any, now: Any) -> bool:
 
 def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """A status reports observed facts: it never invents generations or numbers."""
-    yield from _invented(benign, seen)
+    yield from _invented_numbers(benign, seen)
     for judge in (unobserved, misread, boasts):
         yield from told("honest_status", [*dict.fromkeys(judge(benign, seen))])
     for event in seen.events:
         write = seen.writes.get(event.version)
         if write is None or event.previous is None:
             continue
-        now = _observed(event.object)
-        was = _observed(event.previous)
+        now = _observed_generation(event.object)
+        was = _observed_generation(event.previous)
         if now is None or now == was:
             continue
         where = seen.alias_of(event.resource, event.object)
@@ -138,7 +138,7 @@ def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
             return
 
 
-def _invented(benign: Benign, seen: Seen) -> Iterator[Violation]:
+def _invented_numbers(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """A status number that no benign run shows was invented, not observed."""
     if seen is benign.seen or merges(seen.trial) or tampers(seen.trial):
         return
@@ -189,7 +189,7 @@ def unsteady(one: Seen, other: Seen) -> frozenset[tuple[str, str]]:
     )
 
 
-def _observed(found: Mapping[str, Any]) -> int | None:
+def _observed_generation(found: Mapping[str, Any]) -> int | None:
     value = (found.get("status") or {}).get("observedGeneration")
     return value if isinstance(value, int) else None
 

@@ -80,9 +80,9 @@ def in_turn(
         return [*found]
     swapped: dict[_Place, _Change] = {}
     for several in (
-        *_by_object(found),
-        *filter(owners.are_named, _by_entry(found)),
-        *_by_name(found, owners),
+        *_changes_by_object(found),
+        *filter(owners.are_named, _changes_by_entry(found)),
+        *_changes_by_name(found, owners),
     ):
         if _is_permutation(several) and not _is_fixed(several, now, owners, given):
             swapped |= several
@@ -96,7 +96,7 @@ def in_turn(
         mine = words.get(owners.of(alias), {})
         return _WORD.sub(lambda each: mine.get(each[0], each[0]), text)
 
-    following = {*_renamed(found, usual, now, usually)}
+    following = {*_renamed_objects(found, usual, now, usually)}
     return [
         each
         for each in found
@@ -114,12 +114,12 @@ def _follows(each: Difference, usually: _Usually) -> bool:
     return is_text and usually(each.found, each.alias) == each.expected
 
 
-def _renamed(
+def _renamed_objects(
     found: Sequence[Difference], usual: World, now: World, usually: _Usually
 ) -> Iterator[str]:
     """The aliases of objects with another name now, and their usual aliases."""
-    gone = {*_whole(found, is_there=False)}
-    for alias in _whole(found, is_there=True):
+    gone = {*_whole_objects(found, is_there=False)}
+    for alias in _whole_objects(found, is_there=True):
         other = usually(alias, alias)
         text = usually(now[alias].decode(), alias)
         if other in gone and text == usual[other].decode():
@@ -130,7 +130,9 @@ def _is_fixed(several: _Changes, now: World, owners: _Owners, given: _Given) -> 
     """Whether values belong to their usual places, or also occur in other objects."""
     if any(owners.is_own(*each, given) for each in several.items()):
         return True
-    return not {*_elsewhere(several, now)}.isdisjoint(e.now for e in several.values())
+    return not {*_values_elsewhere(several, now)}.isdisjoint(
+        e.now for e in several.values()
+    )
 
 
 def _is_permutation(several: _Changes) -> bool:
@@ -139,7 +141,7 @@ def _is_permutation(several: _Changes) -> bool:
     return is_unique and usual == Counter(each.now for each in several.values())
 
 
-def _by_object(found: Sequence[Difference]) -> Iterator[dict[_Place, _Change]]:
+def _changes_by_object(found: Sequence[Difference]) -> Iterator[dict[_Place, _Change]]:
     """The changes at a path in several objects of a kind."""
     places: defaultdict[_Place, dict[_Place, _Change]] = defaultdict(dict)
     for each, change in _changes(found):
@@ -147,7 +149,7 @@ def _by_object(found: Sequence[Difference]) -> Iterator[dict[_Place, _Change]]:
     yield from places.values()
 
 
-def _by_entry(found: Sequence[Difference]) -> Iterator[dict[_Place, _Change]]:
+def _changes_by_entry(found: Sequence[Difference]) -> Iterator[dict[_Place, _Change]]:
     """The changes in several entries of a list, or of a mapping, of one object."""
     places: defaultdict[_Place, dict[_Place, _Change]] = defaultdict(dict)
     for each, change in _changes(found):
@@ -171,11 +173,11 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-def _by_name(
+def _changes_by_name(
     found: Sequence[Difference], owners: _Owners
 ) -> Iterator[dict[_Place, _Change]]:
     """The changes of a word in the names of children, by the objects that own them."""
-    gone, made = ([*_whole(found, is_there=each)] for each in (False, True))
+    gone, made = ([*_whole_objects(found, is_there=each)] for each in (False, True))
     kinds: defaultdict[str, dict[_Place, _Change]] = defaultdict(dict)
     for one, other in product(gone, made):
         owner = owners.of(one)
@@ -188,14 +190,14 @@ def _by_name(
     yield from kinds.values()
 
 
-def _whole(found: Sequence[Difference], *, is_there: bool) -> Iterator[str]:
+def _whole_objects(found: Sequence[Difference], *, is_there: bool) -> Iterator[str]:
     """The aliases of objects that exist, but usually do not; or the other way round."""
     for each in found:
         if not each.path and (each.expected is None) is is_there:
             yield each.alias
 
 
-def _elsewhere(several: _Changes, now: World) -> Iterator[str]:
+def _values_elsewhere(several: _Changes, now: World) -> Iterator[str]:
     """The values at these paths in the other objects of the kind."""
     kinds, paths = {_kind_of(alias) for alias, _ in several}, {e for _, e in several}
     aliases = {alias for alias, _ in several}
@@ -233,13 +235,15 @@ class _Owners:
             owner = _OWNER.fullmatch(str(each.get("uid")))
             if owner is not None and owner[1] in self._texts and owner[1] != alias:
                 return self.of(owner[1])
-        found = [each for each in self.names if _has(_name_of(alias), each)]
+        found = [each for each in self.names if _has_name(_name_of(alias), each)]
         return self.names[found[0]] if len(found) == 1 else None
 
     def are_named(self, several: _Changes) -> bool:
         """Whether the entries of a register belong to objects, by their names."""
         return all(
-            any(_has(text, each) for each in self.names for text in (path, *change))
+            any(
+                _has_name(text, each) for each in self.names for text in (path, *change)
+            )
             for (_, path), change in several.items()
         )
 
@@ -247,8 +251,8 @@ class _Owners:
         """Whether the usual value belongs there by a name, or by a user's input."""
         alias, path = place
         where = f"{_name_of(alias)} {path}"
-        names = [each for each in self.names if _has(where, each)]
-        if any(_has(text, each) for each in names for text in change):
+        names = [each for each in self.names if _has_name(where, each)]
+        if any(_has_name(text, each) for each in names for text in change):
             return True
         owner = self.of(alias)
         whose = names if owner is None else [_name_of(owner)]
@@ -256,10 +260,10 @@ class _Owners:
         return change.usual in mine and change.now not in mine
 
 
-def _has(text: str, name: str) -> bool:
+def _has_name(text: str, name: str) -> bool:
     """Whether a text contains a name, between other words.
 
-    >>> _has("x-1-config", "x-1"), _has("x-10", "x-1")
+    >>> _has_name("x-1-config", "x-1"), _has_name("x-10", "x-1")
     (True, False)
     """
     return (

@@ -135,7 +135,9 @@ class _Reader(NamedTuple):
         for number, (key, value) in enumerate(found.items()):
             if values is not None and key not in fields and number >= _KEYS_MAX:
                 continue
-            yield from self._of(value, fields.get(key) or values or {}, (*path, key))
+            yield from self._changes_of_field(
+                value, fields.get(key) or values or {}, (*path, key)
+            )
             yield Change(
                 Sort.UNSET,
                 ".".join((*path, key)),
@@ -145,30 +147,35 @@ class _Reader(NamedTuple):
             )
         for key, child in fields.items():
             if key not in found:
-                yield self._set(path, key, self.sampled(child))
+                yield self._set_field(path, key, self.sampled(child))
         if values is not None and (found or not fields):
             like = next(iter(found.values()), None)
-            yield self._set(path, "added", like or self.sampled(values))
+            yield self._set_field(path, "added", like or self.sampled(values))
 
-    def _set(self, path: tuple[str, ...], key: str, value: Any) -> Change:
+    def _set_field(self, path: tuple[str, ...], key: str, value: Any) -> Change:
         there, back = at(path, {key: value}), at(path, {key: None})
         return Change(Sort.SET, ".".join((*path, key)), there, back)
 
-    def _of(self, value: Any, node: Schema, path: tuple[str, ...]) -> Iterator[Change]:
+    def _changes_of_field(
+        self, value: Any, node: Schema, path: tuple[str, ...]
+    ) -> Iterator[Change]:
         """The changes of a present field: of its content, or of all of it."""
         if isinstance(value, Mapping) and value:
             yield from self.inside(value, node, path)
             return
         is_switch = isinstance(value, bool) or bool(node.get("enum"))
         for sort, values in (
-            (Sort.SWITCH if is_switch else Sort.CHANGE, self._others(value, node)),
+            (
+                Sort.SWITCH if is_switch else Sort.CHANGE,
+                self._other_values(value, node),
+            ),
             (Sort.ODD, iter(_ODD.get(type(value), ()))),
         ):
             for other in values:
                 if other != value:
                     yield Change(sort, ".".join(path), at(path, other), at(path, value))
 
-    def _others(self, value: Any, node: Schema) -> Iterator[Any]:
+    def _other_values(self, value: Any, node: Schema) -> Iterator[Any]:
         yield from (each for each in node.get("enum") or () if each != value)
         if self.encoded and isinstance(value, str):
             yield from _others_in_base64(value)

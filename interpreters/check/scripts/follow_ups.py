@@ -132,7 +132,9 @@ def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
             status = changes.pop("status", None)
             left[place] = Apply(applied(changes, known.manifest))
             if status is not None:
-                statuses[place] = _with_status(statuses.get(place), scene, each, status)
+                statuses[place] = _edit_with_status(
+                    statuses.get(place), scene, each, status
+                )
     made = [each for each in left.values() if each is not None]
     return (*before, *made, *statuses.values())
 
@@ -149,7 +151,7 @@ def is_of_given(scene: Scene, action: Action) -> bool:
     return shelf is not None and shelf.get(key) is not None
 
 
-def _with_status(
+def _edit_with_status(
     before: Edit | None, scene: Scene, action: Apply | Edit, status: Any
 ) -> Edit:
     """The edit of a status, merged into the one before."""
@@ -226,10 +228,14 @@ def follow_ups_of(
     several = (*strangers, *_bystanders(scene, end, made))
     begin_end = tuple(Apply(dict(each)) for each in several)
     over = FollowUp((*begin_end, *ends), several, owners, ends=True)
-    return [over] if alone else [*_others(scene, objects[-1], owners, strangers), over]
+    return (
+        [over]
+        if alone
+        else [*_twin_follow_ups(scene, objects[-1], owners, strangers), over]
+    )
 
 
-def _others(
+def _twin_follow_ups(
     scene: Scene,
     last: tuple[str, Manifest, str],
     owners: tuple[str, ...],

@@ -40,10 +40,10 @@ def fork_of(found: T) -> T:
     (0, False)
     """
     names = [each.name for each in fields(found)]  # type: ignore[arg-type]
-    return type(found)(**{name: _apart(getattr(found, name)) for name in names})
+    return type(found)(**{name: _copy_of(getattr(found, name)) for name in names})
 
 
-def _apart(value: Any) -> Any:
+def _copy_of(value: Any) -> Any:
     match value:
         case list() | dict() | set() | Kept():
             return value.copy()

@@ -71,7 +71,7 @@ def takes(state: TrialState, second: SimulatedRun) -> bool:
     second.catch_up(run.cluster)
     place = second.deliverable()
     if place is None:
-        rings = _rings_of_replicas if is_elected(state.scene.program) else _passes
+        rings = _ring_due_alarms if is_elected(state.scene.program) else _let_time_pass
         return rings(state, second)
     second.take(place)
     state.begins("second")
@@ -79,7 +79,7 @@ def takes(state: TrialState, second: SimulatedRun) -> bool:
     return True
 
 
-def _passes(state: TrialState, second: SimulatedRun) -> bool:
+def _let_time_pass(state: TrialState, second: SimulatedRun) -> bool:
     """Let the time pass until the second process is due, if that comes first."""
     run = state.run
     at, own = second.next_at(), run.next_at()
@@ -91,7 +91,7 @@ def _passes(state: TrialState, second: SimulatedRun) -> bool:
     return second.pass_time()
 
 
-def _rings_of_replicas(state: TrialState, second: SimulatedRun) -> bool:
+def _ring_due_alarms(state: TrialState, second: SimulatedRun) -> bool:
     """Let due alarms ring: time passes only for a process that works alone."""
     run = state.run
     if run.deliverable() is not None:

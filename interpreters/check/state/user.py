@@ -90,12 +90,14 @@ def _act(state: TrialState, action: Action) -> None:
             Refusal(
                 *(action, str(problem), problem.status, user.place),
                 tuple(each for one in reviewed for each in one.decision.denials),
-                _spoilt_by(state, action, reviewed),
+                _harmful_mutations(state, action, reviewed),
             )
         )
 
 
-def _spoilt_by(state: TrialState, action: Action, reviewed: Sequence[Reviewed]) -> str:
+def _harmful_mutations(
+    state: TrialState, action: Action, reviewed: Sequence[Reviewed]
+) -> str:
     """The mutations without which the cluster takes a refused action, named."""
     changed = [each.decision for each in reviewed if each.decision.patch]
     if not changed or any(each.decision.denials for each in reviewed):
@@ -122,7 +124,7 @@ def _is_blocked(state: TrialState, action: Action) -> bool:
     if state.user.awaits_review:
         return not is_reached(state)
     if isinstance(action, WriteLog):
-        return bool(state.struck) and not _writes(state, action)
+        return bool(state.struck) and not _can_write_log(state, action)
     path = _path_of(state, action)
     if path is None:
         return False
@@ -133,7 +135,7 @@ def _is_blocked(state: TrialState, action: Action) -> bool:
     return "deletionTimestamp" in meta
 
 
-def _writes(state: TrialState, action: WriteLog) -> bool:
+def _can_write_log(state: TrialState, action: WriteLog) -> bool:
     """Whether the container that is to write a log runs."""
     place = action.namespace or state.scene.namespace
     name = action.where.partition("/")[2]

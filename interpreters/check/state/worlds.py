@@ -154,13 +154,15 @@ def world_of(
         if is_builtin(resource[0]):
             shown.pop("status", None)  # the cluster's own controllers write it
         text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
-        groups[alias_of(resource, each, drawn)].append(_masked(text, names, generated))
+        groups[alias_of(resource, each, drawn)].append(
+            _masked_text(text, names, generated)
+        )
     for number, system in enumerate(systems):
-        alias = _named(number, system)
+        alias = _system_name(number, system)
         text = orjson.dumps(
             {"": system.at_rest().visible()}, option=orjson.OPT_SORT_KEYS
         )
-        groups[alias].append(_masked(text, names, generated))
+        groups[alias].append(_masked_text(text, names, generated))
     return {
         f"{alias} ({number + 1})" if number else alias: text
         for alias, texts in groups.items()
@@ -183,7 +185,9 @@ def digests_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
     Systems that keep records do not have anything that must be removed.
     """
     return {
-        _named(number, each): orjson.dumps(each.visible(), option=orjson.OPT_SORT_KEYS)
+        _system_name(number, each): orjson.dumps(
+            each.visible(), option=orjson.OPT_SORT_KEYS
+        )
         for number, each in enumerate(externals_of(calls))
         if not each.keeps_records
     }
@@ -192,7 +196,7 @@ def digests_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
 def outside_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
     """The visible part of each external system at rest, by its alias."""
     return {
-        _named(number, each): orjson.dumps(
+        _system_name(number, each): orjson.dumps(
             each.at_rest().visible(), option=orjson.OPT_SORT_KEYS
         )
         for number, each in enumerate(externals_of(calls))
@@ -202,13 +206,13 @@ def outside_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
 def records_in(calls: Mapping[str, Any]) -> list[str]:
     """The aliases of external systems that keep records."""
     return [
-        _named(number, each)
+        _system_name(number, each)
         for number, each in enumerate(externals_of(calls))
         if each.keeps_records
     ]
 
 
-def _named(number: int, system: External) -> str:
+def _system_name(number: int, system: External) -> str:
     return f"{type(system).__name__} ({number + 1})"
 
 
@@ -225,7 +229,7 @@ def alias_of(
     return name if where in (None, "default") else f"{name} in {where}"
 
 
-def _masked(
+def _masked_text(
     text: bytes, names: Mapping[str, str], generated: Mapping[str, str]
 ) -> bytes:
     plain = _TIME.sub("<time>", text.decode())

@@ -50,7 +50,7 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
     background = [each for each in handlers if each.role in BACKGROUND]
     before = outside_of(trial.run.calls) if background else {}
     at_rest = not trial.is_endless and not trial.journal.unsettled
-    seconds = _seconds(background) if at_rest else None
+    seconds = _time_of_two_calls(background) if at_rest else None
     everything = Aftermath(frozenset(before))
     if trial.is_endless or not handlers:
         return everything
@@ -64,7 +64,7 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
     later.wait(trial.run.clock.elapsed + max(spans))
     found = everything._replace(vain=window.told(handlers))
     if background and at_rest:
-        found = found._replace(fields=_changed(trial, later, volatile))
+        found = found._replace(fields=_changed_fields(trial, later, volatile))
     if seconds is not None:
         after = outside_of(later.run.calls)
         changed = (alias for alias, text in before.items() if after[alias] != text)
@@ -72,7 +72,7 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
     return found
 
 
-def _changed(
+def _changed_fields(
     trial: Trial, later: Trial, volatile: Volatile
 ) -> frozenset[tuple[str, str]]:
     """The aliases and paths of fields that differ later."""
@@ -84,7 +84,7 @@ def _changed(
     return frozenset((each.alias, each.path) for each in found)
 
 
-def _seconds(background: list[Handler]) -> float | None:
+def _time_of_two_calls(background: list[Handler]) -> float | None:
     """The time that calls each timer twice; None if it is unknown."""
     schedules = [each.schedule for each in background if each.schedule is not None]
     paces = [each.interval for each in schedules if _is_number(each.interval)]

@@ -59,7 +59,8 @@ class Difference(NamedTuple):
             return f"{where} is another one"
         pairs = enumerate(zip(found, expected, strict=False))
         same = next((place for place, (one, other) in pairs if one != other), 0)
-        return f"{where} is {_cut(found, same)} instead of {_cut(expected, same)}"
+        shown, usual = _excerpt_around(found, same), _excerpt_around(expected, same)
+        return f"{where} is {shown} instead of {usual}"
 
     @property
     def _is_whole(self) -> bool:
@@ -78,7 +79,9 @@ class Difference(NamedTuple):
         if not self.alias.startswith("secrets/"):
             return self
         inside = self.path.partition(".")[0] in _CONTENTS
-        values = (_hidden(each, inside=inside) for each in (self.expected, self.found))
+        values = (
+            _redacted_value(each, inside=inside) for each in (self.expected, self.found)
+        )
         return Difference(self.alias, self.path, *values)
 
 
@@ -88,10 +91,10 @@ _CONTENTS = ("data", "stringData")
 _SECRET = "(secret)"
 
 
-def _hidden(value: Any, *, inside: bool) -> Any:
+def _redacted_value(value: Any, *, inside: bool) -> Any:
     if isinstance(value, Mapping):
         return {
-            name: _hidden(each, inside=inside or name in _CONTENTS)
+            name: _redacted_value(each, inside=inside or name in _CONTENTS)
             for name, each in value.items()
         }
     return _SECRET if inside and value is not None else value
@@ -101,10 +104,10 @@ def _text(value: Any) -> str:
     return "absent" if value is None else orjson.dumps(value).decode()
 
 
-def _cut(text: str, same: int) -> str:
+def _excerpt_around(text: str, same: int) -> str:
     """The part of a long text around the place of its difference.
 
-    >>> _cut("a" * 100 + "b" + "c" * 100, 100)[:30]
+    >>> _excerpt_around("a" * 100 + "b" + "c" * 100, 100)[:30]
     '...aaaaaaaaaaaaaaaaaaaabcccccc'
     """
     if len(text) <= _SHOWN:
@@ -136,7 +139,9 @@ def differences(
     known = {alias for alias, _ in volatile.paths}
     result: list[Difference] = []
     for alias, several in groupby(plain, key=lambda each: each.alias):
-        things = [*_by_id(alias, expected, found)] if alias not in known else []
+        things = (
+            [*_differences_by_id(alias, expected, found)] if alias not in known else []
+        )
         result += things or several
     return result
 
@@ -151,7 +156,7 @@ def _differences(
 
     Places are volatile as well if things outside have other ids in each run.
     """
-    result = [*_more_of(found, volatile)]
+    result = [*_excess_moments(found, volatile)]
     expected, found = (timeless(each, volatile.moments) for each in (expected, found))
     for alias in sorted({*expected, *found}):
         if alias in volatile.objects:
@@ -170,14 +175,16 @@ def _differences(
         bare = alias.partition("/")[0] in without_status
         result += [
             each
-            for each in _within(alias, "", orjson.loads(one), orjson.loads(other))
+            for each in _differences_within(
+                alias, "", orjson.loads(one), orjson.loads(other)
+            )
             if (alias, each.path) not in volatile.paths
             and not (bare and each.path.partition(".")[0] in ("status", "metadata"))
         ]
     return result
 
 
-def _more_of(world: World, volatile: Volatile) -> Iterator[Difference]:
+def _excess_moments(world: World, volatile: Volatile) -> Iterator[Difference]:
     """The moments in names that occur more often than they always do."""
     usual = dict(volatile.steady)
     for moment, number in sorted(counted(world, volatile.moments).items()):
@@ -186,7 +193,9 @@ def _more_of(world: World, volatile: Volatile) -> Iterator[Difference]:
             yield Difference(alias, "(how many)", usual[moment], number)
 
 
-def _by_id(alias: str, expected: World, found: World) -> Iterator[Difference]:
+def _differences_by_id(
+    alias: str, expected: World, found: World
+) -> Iterator[Difference]:
     """The differences of the things of an external system, each by its id.
 
     A missing thing is the whole difference; the things after it do not count.
@@ -196,7 +205,7 @@ def _by_id(alias: str, expected: World, found: World) -> Iterator[Difference]:
         return
     for id in sorted({*mine, *yours}):
         if id in mine and id in yours:
-            yield from _within(alias, id, mine[id], yours[id])
+            yield from _differences_within(alias, id, mine[id], yours[id])
         else:
             yield Difference(alias, id, mine.get(id), yours.get(id))
 
@@ -219,14 +228,16 @@ def _is_thing(found: Any) -> bool:
     return isinstance(found, dict) and isinstance(found.get("id"), str)
 
 
-def _within(alias: str, path: str, one: Any, other: Any) -> Iterator[Difference]:
+def _differences_within(
+    alias: str, path: str, one: Any, other: Any
+) -> Iterator[Difference]:
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other}):
             where = f"{path}.{key}" if path else key
-            yield from _within(alias, where, one.get(key), other.get(key))
+            yield from _differences_within(alias, where, one.get(key), other.get(key))
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for number, (mine, yours) in enumerate(zip(one, other, strict=True)):
-            yield from _within(alias, f"{path}[{number}]", mine, yours)
+            yield from _differences_within(alias, f"{path}[{number}]", mine, yours)
     elif one != other or type(one) is not type(other):
         yield Difference(alias, path or ".", one, other)
 

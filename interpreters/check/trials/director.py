@@ -127,7 +127,7 @@ class Director:
         site = state.counted(site)
 
         def performed() -> Outcome:
-            return self._performed(command, site, perform)
+            return self._perform_command(command, site, perform)
 
         version = state.run.cluster.version
         answer: Outcome | None = None
@@ -137,7 +137,7 @@ class Director:
         finally:
             state.note_asked(site, version, answer)
 
-    def _performed(
+    def _perform_command(
         self, command: Perform, site: Site, perform: Callable[[], Outcome]
     ) -> Outcome:
         state = self._state
@@ -152,7 +152,7 @@ class Director:
             state.tell("operator", site)
             uid = (command.subject.uid or "") if command.subject else ""
             # The precondition alone shows what the handler knows by a watch.
-            meant = _uid_named(command) or view.uid
+            meant = _required_uid(command) or view.uid
             state.journal.writes.append(
                 Write(
                     *(site, before, after, path, view.version, view.generation),
@@ -162,7 +162,7 @@ class Director:
         self._note(command, path, outcome)
         self._note_user(command, outcome)
         if isinstance(outcome, Refused):
-            rejection = Rejection(site, outcome, _who(command)[0])
+            rejection = Rejection(site, outcome, _subject_and_handler(command)[0])
             state.journal.rejections.append(rejection)
         return outcome
 
@@ -177,7 +177,7 @@ class Director:
                 change = record.work.change if record.work else None
                 body = change.body if change else record.body
                 return Sight(_number(body.version), body.uid, body.generation)
-        seen = self._seen.get(_who(command), {})
+        seen = self._seen.get(_subject_and_handler(command), {})
         return seen.get(_path(command), Sight())
 
     def _note(self, command: Perform, path: str, outcome: Outcome) -> None:
@@ -193,7 +193,7 @@ class Director:
         resource = command.resource
         if resource is None or not found or not command.handler:
             return
-        seen = self._seen.setdefault(_who(command), {})
+        seen = self._seen.setdefault(_subject_and_handler(command), {})
         for each in found:
             meta = each.get("metadata") or {}
             where = f"{meta.get('namespace') or ''}/{meta.get('name')}"
@@ -234,7 +234,7 @@ class Director:
         operator, calls = run.machine.state, forked(run.calls)
         found: Decision | None = None
         if is_reached(state) and is_shared and len(reviews.decided) % 2:
-            found = self._by_former(request, asks)
+            found = self._former_decision(request, asks)
         elif is_reached(state) or (is_late and run.ready):
             found = decide()
         if found is None or is_late:
@@ -248,7 +248,7 @@ class Director:
         reviews.decided.append(Reviewed(found, run.cluster, operator, calls))
         return found
 
-    def _by_former(self, request: Request, asks: frozenset[str]) -> Decision:
+    def _former_decision(self, request: Request, asks: frozenset[str]) -> Decision:
         """The decision of the former code, as far as it has such handlers."""
         run, former = self._state.run, self._state.scene.former
         assert former is not None, "the fault is of a former code"
@@ -270,11 +270,11 @@ class Director:
         elif not (state.left or state.struck):
             journal.said.append((state.user.place, say))
         if {"repaired", "anew"} <= dict(say.fields).keys():
-            self._asked_otherwise(say)
+            self._forget_refusal(say)
         if say.ended is not None and say.handler is not None:
             self._seen.pop((say.subject.label if say.subject else "", say.handler), "")
 
-    def _asked_otherwise(self, say: Say) -> None:
+    def _forget_refusal(self, say: Say) -> None:
         """Forget a refusal that is not the author's: fnop replaced a child's lists."""
         subject = say.subject.label if say.subject else ""
         rejections = self._state.journal.rejections
@@ -292,11 +292,11 @@ def _path(command: Perform) -> str:
     return f"{resource.group}/{resource.plural}/{place}/{command.name or ''}"
 
 
-def _who(command: Perform) -> tuple[str, str]:
+def _subject_and_handler(command: Perform) -> tuple[str, str]:
     return command.subject.label if command.subject else "", command.handler or ""
 
 
-def _uid_named(command: Perform) -> str | None:
+def _required_uid(command: Perform) -> str | None:
     """The uid that a request names: it changes no object that has another one.
 
     A precondition that does not hold is a conflict (Kubernetes: "Precondition failed:

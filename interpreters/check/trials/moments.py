@@ -87,14 +87,14 @@ def timeless(world: World, moments: Collection[str]) -> World:
             newest[moment] = max(newest.get(moment, ([], "")), (order, alias))
             del result[alias]
     for moment, (_, alias) in newest.items():
-        result[moment.replace("#", "*")] = _at_no_moment(world[alias], moment, alias)
+        result[moment.replace("#", "*")] = _without_moment(world[alias], moment, alias)
     return result
 
 
-def _at_no_moment(text: bytes, moment: str, alias: str) -> bytes:
+def _without_moment(text: bytes, moment: str, alias: str) -> bytes:
     """The text of an object without the moment in its name.
 
-    >>> _at_no_moment(b'{"of": "x-99001", "at": 99001}', "jobs/x-#", "jobs/x-99001")
+    >>> _without_moment(b'{"of": "x-99001", "at": 99001}', "jobs/x-#", "jobs/x-99001")
     b'{"of": "x-0", "at": 0}'
     """
     begin = moment.index("#")

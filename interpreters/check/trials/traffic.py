@@ -58,7 +58,7 @@ class _Habit(NamedTuple):
     remedy: str
 
 
-def _vain(
+def _vain_requests(
     habits: Mapping[_Habit, list[float]], handlers: Mapping[str, Handler]
 ) -> Iterator[str]:
     for habit, times in habits.items():
@@ -71,7 +71,7 @@ def _vain(
             )
 
 
-def _needless(calls: _Calls, handlers: Mapping[str, Handler]) -> Iterator[str]:
+def _needless_calls(calls: _Calls, handlers: Mapping[str, Handler]) -> Iterator[str]:
     """The handlers that ask to be called again, and cannot learn anything new."""
     for (handler, _), times in calls.blind.items():
         pace = _pace(times)
@@ -114,7 +114,10 @@ class Window:
     def told(self, handlers: Sequence[Handler]) -> tuple[str, ...]:
         """A sentence for each thing that goes on in vain."""
         by_id = {each.id: each for each in handlers}
-        found = [*_vain(self._habits, by_id), *_needless(self._calls, by_id)]
+        found = [
+            *_vain_requests(self._habits, by_id),
+            *_needless_calls(self._calls, by_id),
+        ]
         return tuple(dict.fromkeys(found))
 
     def choose(self, inbox: Sequence[Delivery]) -> int | None:
@@ -128,7 +131,7 @@ class Window:
         before = outside_of(run.calls) if asks else None
         outcome = self._trial.director.performs(command, perform)
         after = outside_of(run.calls) if asks else None
-        vain = _in_vain(command, outcome, before == after)
+        vain = _vain_habit(command, outcome, before == after)
         if vain is not None and command.handler:
             times, now = self._habits[vain], run.clock.elapsed
             if times[-1:] != [now]:  # simultaneous requests count once
@@ -149,7 +152,7 @@ class Window:
         return self._trial.director.reviews(request, asks, decide)
 
 
-def _in_vain(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:
+def _vain_habit(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:
     """The words for a request without effect; `still` is the state outside."""
     subject = command.subject.label if command.subject else ""
     match command.effect, outcome:
@@ -172,11 +175,11 @@ def _in_vain(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:
 
 def _target(command: Perform) -> str:
     plural = command.resource.plural if command.resource else ""
-    name = command.name or _named(command.effect)
+    name = command.name or _manifest_name(command.effect)
     return f"{plural}/{name}"
 
 
-def _named(effect: object) -> str:
+def _manifest_name(effect: object) -> str:
     manifest = getattr(effect, "manifest", None) or {}
     return str((manifest.get("metadata") or {}).get("name") or "")
 

@@ -138,7 +138,7 @@ class Trial:
         with interruptible():
             while self.phase is not Phase.DONE:
                 if self._has_no_end():
-                    self._end_here()
+                    self._skip_phases()
                 else:
                     self.go_on()
         return self
@@ -158,7 +158,7 @@ class Trial:
         """Whether something has gone on for ever."""
         return any(each.endless for each in self.journal.unsettled.values())
 
-    def _end_here(self) -> None:
+    def _skip_phases(self) -> None:
         """Skip the phases that are left: they would not end either."""
         if self.phase <= Phase.HEALED:
             self._note_healed()

@@ -29,10 +29,10 @@ def ages_of(run: Run, call: Call) -> Mapping[Path, float]:
     They are the seconds since the process began, since the call before, and since each
     time in the objects that the call was shown.
     """
-    return dict(_ages(run, call))
+    return dict(_moments_with_ages(run, call))
 
 
-def _ages(run: Run, call: Call) -> Iterator[tuple[Path, float]]:
+def _moments_with_ages(run: Run, call: Call) -> Iterator[tuple[Path, float]]:
     now = call.attempt.now.wall
     began = run.walls[run.started[call.process - 1] - 1]
     yield ("the start of the process",), now - began

@@ -26,18 +26,20 @@ def aligned(own: Sequence[str], other: Sequence[str]) -> Iterator[Pair]:
     >>> [tuple(each) for each in aligned("abd", "acd")]
     [(0, 0), (1, None), (None, 1), (2, 2)]
     """
-    begin, end = _common(own, other)
+    begin, end = _common_lengths(own, other)
     yield from (Pair(each, each) for each in range(begin))
     mine, theirs = own[begin : len(own) - end], other[begin : len(other) - end]
     if max(len(mine), len(theirs)) > COMPARED_MAX:
-        yield from _apart(range(begin, len(own) - end), range(begin, len(other) - end))
+        yield from _unpaired(
+            range(begin, len(own) - end), range(begin, len(other) - end)
+        )
     else:
-        yield from _compared(mine, theirs, begin)
+        yield from _pairs_of(mine, theirs, begin)
     for back in range(end, 0, -1):
         yield Pair(len(own) - back, len(other) - back)
 
 
-def _common(own: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+def _common_lengths(own: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
     """The lengths of the common beginning and of the common end."""
     most = min(len(own), len(other))
     begin = next((n for n in range(most) if own[n] != other[n]), most)
@@ -46,7 +48,7 @@ def _common(own: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
     return begin, next(ends, left)
 
 
-def _compared(mine: Sequence[str], theirs: Sequence[str], begin: int) -> Iterator[Pair]:
+def _pairs_of(mine: Sequence[str], theirs: Sequence[str], begin: int) -> Iterator[Pair]:
     matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
     for tag, first, last, first_other, last_other in matcher.get_opcodes():
         own = range(begin + first, begin + last)
@@ -54,9 +56,9 @@ def _compared(mine: Sequence[str], theirs: Sequence[str], begin: int) -> Iterato
         if tag == "equal":
             yield from map(Pair, own, other)
         else:
-            yield from _apart(own, other)
+            yield from _unpaired(own, other)
 
 
-def _apart(own: range, other: range) -> Iterator[Pair]:
+def _unpaired(own: range, other: range) -> Iterator[Pair]:
     yield from (Pair(each, None) for each in own)
     yield from (Pair(None, each) for each in other)

@@ -100,11 +100,11 @@ def compared(ours: Run, theirs: Run) -> Comparison:
         None if first is None else Told(first, _cause(alignment, first)),
         None if decision is None else Told(decision, _cause(alignment, decision)),
         tuple(alignment.counts()),
-        _shorter(found),
+        _side_without_items(found),
     )
 
 
-def _shorter(found: Sequence[Divergence]) -> int | None:
+def _side_without_items(found: Sequence[Divergence]) -> int | None:
     """The run that has none of the differing items, or None."""
     has = {
         side
@@ -118,26 +118,28 @@ def _shorter(found: Sequence[Divergence]) -> int | None:
 def _cause(alignment: Alignment, found: Divergence) -> Cause:
     match found.sort:
         case Sort.ENDED:
-            return _of_end(alignment, found)
+            return _cause_of_end(alignment, found)
         case Sort.ANSWER:
-            return _of_answer(alignment, found)
+            return _cause_of_answer(alignment, found)
         case Sort.VIEW:
-            return Cause(tuple(_of_view(alignment, found, e) for e in found.unlike))
+            return Cause(
+                tuple(_input_of_view(alignment, found, e) for e in found.unlike)
+            )
         case Sort.CALL:
-            return Cause(tuple(_of_call(alignment, found)))
+            return Cause(tuple(_inputs_of_call(alignment, found)))
         case Sort.WRITE if None in found.items:
-            return Cause(tuple(_of_subject(alignment, found)))
+            return Cause(tuple(_inputs_of_subject(alignment, found)))
         case Sort.DECISION if found.before is not None:
             return _cause(alignment, found.before)
         case _:
-            inputs = _of_decision(alignment, found)
+            inputs = _inputs_of_decision(alignment, found)
             return Cause(tuple(islice(inputs, _INPUTS_MAX)))
 
 
 # ------------------------------------------------------------------------ objects
 
 
-def _of_view(alignment: Alignment, found: Divergence, unlike: Unlike) -> Input:
+def _input_of_view(alignment: Alignment, found: Divergence, unlike: Unlike) -> Input:
     if not unlike.is_object:
         return Input("fact", unlike.what, unlike.fields)
     calls = found.items
@@ -145,8 +147,11 @@ def _of_view(alignment: Alignment, found: Divergence, unlike: Unlike) -> Input:
     assert isinstance(calls[1], Call)
     ours, theirs = alignment.runs
     mine, yours = unlike.values
-    shown = _brought(ours, mine, calls[0]), _brought(theirs, yours, calls[1])
-    same = _shown_to(alignment, 0, yours), _shown_to(alignment, 1, mine)
+    shown = (
+        _input_that_brought(ours, mine, calls[0]),
+        _input_that_brought(theirs, yours, calls[1]),
+    )
+    same = _input_shown_to(alignment, 0, yours), _input_shown_to(alignment, 1, mine)
     what = unlike.what or _label(found.lane)
     return Input("object", what, unlike.fields, shown, same)
 
@@ -168,15 +173,15 @@ def _kind(body: Body) -> str:
     return str(body.data.get("kind"))
 
 
-def _brought(run: Run, body: Body | None, call: Call) -> Shown | None:
+def _input_that_brought(run: Run, body: Body | None, call: Call) -> Shown | None:
     """The input that brought a version: the call's own, or the first with it."""
-    own = _in_input(call)
+    own = _object_in_input(call)
     if body and own and (own.uid, own.version) == (body.uid, body.version):
         return Shown(call.step, call.attempt.now.wall, way(call.input), own)
     return _first(run, body, call.step)
 
 
-def _in_input(call: Call) -> Body | None:
+def _object_in_input(call: Call) -> Body | None:
     """The object in the input that brought a call."""
     return next((Body(each) for each in objects_in(call.input)), None)
 
@@ -188,7 +193,7 @@ def _first(run: Run, body: Body | Version | None, step: int) -> Shown | None:
     return next((each for each in known if each.step <= step), None)
 
 
-def _shown_to(alignment: Alignment, side: int, body: Body | None) -> Shown | None:
+def _input_shown_to(alignment: Alignment, side: int, body: Body | None) -> Shown | None:
     """The input in which a run was shown a state of the other run.
 
     An answer is returned only if no other input has that state.
@@ -211,7 +216,7 @@ def _state(body: Body) -> Mapping[str, Any]:
     return {**body.data, "metadata": meta}
 
 
-def _news(run: Run, shown: Shown) -> Diff:
+def _changed_fields(run: Run, shown: Shown) -> Diff:
     """The fields that differ from the version that was shown before."""
     known = run.shown.get(shown.body.uid, ())
     before = [each for each in known if each.step < shown.step]
@@ -224,51 +229,51 @@ def _news(run: Run, shown: Shown) -> Diff:
 # ------------------------------------------------------------ what one run alone has
 
 
-def _both(side: int, value: Any) -> tuple[Any, Any]:
+def _value_on_side(side: int, value: Any) -> tuple[Any, Any]:
     return (value, None) if side == 0 else (None, value)
 
 
-def _side(found: Divergence) -> int:
+def _side_with_item(found: Divergence) -> int:
     return 0 if found.items[0] is not None else 1
 
 
-def _of_call(alignment: Alignment, found: Divergence) -> Iterator[Input]:
+def _inputs_of_call(alignment: Alignment, found: Divergence) -> Iterator[Input]:
     """The input that brought a call that one run lacks, or the call's object before it.
 
     A call may have waited for others. Then the input is about another object.
     """
-    side = _side(found)
+    side = _side_with_item(found)
     call = found.items[side]
     assert isinstance(call, Call)
     run = alignment.runs[side]
     own = _first(run, call.attempt.object, call.step)
-    is_known = own is None or _shown_to(alignment, 1 - side, own.body) is not None
-    shown = _brought(run, _in_input(call), call) if is_known else own
+    is_known = own is None or _input_shown_to(alignment, 1 - side, own.body) is not None
+    shown = _input_that_brought(run, _object_in_input(call), call) if is_known else own
     if shown is not None:
-        yield _trigger(alignment, side, shown)
+        yield _trigger_input(alignment, side, shown)
 
 
-def _of_subject(alignment: Alignment, found: Divergence) -> Iterator[Input]:
+def _inputs_of_subject(alignment: Alignment, found: Divergence) -> Iterator[Input]:
     """The version of the object that only one run writes to."""
-    side = _side(found)
+    side = _side_with_item(found)
     write, run = found.items[side], alignment.runs[side]
     assert isinstance(write, Request)
     name = run.names.name(write.name)
     known = run.of_name(run.kind_of(write.resource), write.namespace, name)
     before = [each for each in known if each.step <= write.step]
     if before:
-        yield _trigger(alignment, side, before[-1])
+        yield _trigger_input(alignment, side, before[-1])
 
 
-def _trigger(alignment: Alignment, side: int, shown: Shown) -> Input:
+def _trigger_input(alignment: Alignment, side: int, shown: Shown) -> Input:
     """An object that one run was shown, and when the other was shown the same."""
-    same = _shown_to(alignment, 1 - side, shown.body)
-    news = _news(alignment.runs[side], shown)
-    both = _both(side, shown), _both(1 - side, same)
+    same = _input_shown_to(alignment, 1 - side, shown.body)
+    news = _changed_fields(alignment.runs[side], shown)
+    both = _value_on_side(side, shown), _value_on_side(1 - side, same)
     return Input("trigger", _name(shown.body), news, *both)
 
 
-def _of_end(alignment: Alignment, found: Divergence) -> Cause:
+def _cause_of_end(alignment: Alignment, found: Divergence) -> Cause:
     """The requests without an answer, and what the other run was shown next."""
     side, run = found.side, alignment.runs[found.side]
     open = tuple(
@@ -278,7 +283,7 @@ def _of_end(alignment: Alignment, found: Divergence) -> Cause:
     )
     end = run.ended(found.process)
     for each in alignment.runs[1 - side].shown_after(alignment.counterpart(side, end)):
-        same = _shown_to(alignment, side, each.body)
+        same = _input_shown_to(alignment, side, each.body)
         if same is None or same.step > end:
             return Cause(open=open, following=each)
     return Cause(open=open)
@@ -287,7 +292,7 @@ def _of_end(alignment: Alignment, found: Divergence) -> Cause:
 # ------------------------------------------------------------------------ answers
 
 
-def _of_answer(alignment: Alignment, found: Divergence) -> Cause:
+def _cause_of_answer(alignment: Alignment, found: Divergence) -> Cause:
     """The inputs that caused another answer: the object's state, or their order."""
     ours, theirs = (
         _answered(run, found, side) for side, run in enumerate(alignment.runs)
@@ -296,7 +301,9 @@ def _of_answer(alignment: Alignment, found: Divergence) -> Cause:
     inputs: Iterator[Input] = iter(())
     if None not in calls:
         has_both = None not in found.steps
-        inputs = (_order if has_both else _left)(alignment, found, calls)
+        inputs = (_inputs_in_order if has_both else _object_since)(
+            alignment, found, calls
+        )
     return Cause(tuple(islice(inputs, 1)), (ours, theirs))
 
 
@@ -310,7 +317,9 @@ def _answered(run: Run, found: Divergence, side: int) -> Request | None:
     return next((each for each in about if each.answered == step), None)
 
 
-def _left(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
+def _object_since(
+    alignment: Alignment, found: Divergence, calls: Calls
+) -> Iterator[Input]:
     """The object of a call that does not go on, as the run was shown it since then."""
     side = found.steps.index(None)
     call, run = calls[side], alignment.runs[side]
@@ -320,15 +329,17 @@ def _left(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Inp
     shown = run.shown.get(call.attempt.object.uid, ())
     for each in shown:
         if each.step >= since and each.by != "answered":
-            same = _shown_to(alignment, 1 - side, each.body)
-            both = _both(side, each), _both(1 - side, same)
-            yield Input("object", _name(each.body), _news(run, each), *both)
+            same = _input_shown_to(alignment, 1 - side, each.body)
+            both = _value_on_side(side, each), _value_on_side(1 - side, same)
+            yield Input("object", _name(each.body), _changed_fields(run, each), *both)
 
 
-def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
+def _inputs_in_order(
+    alignment: Alignment, found: Divergence, calls: Calls
+) -> Iterator[Input]:
     """An object that one run was shown before the answer, and the other after it."""
     mine, yours = (
-        None if call is None else _brought(run, _in_input(call), call)
+        None if call is None else _input_that_brought(run, _object_in_input(call), call)
         for run, call in zip(alignment.runs, calls, strict=True)
     )
     known = (_name(each.body) for each in (mine, yours) if each is not None)
@@ -339,27 +350,29 @@ def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[In
         for each in alignment.runs[late].shown_after(since):
             if each.step >= here:
                 break
-            other = _as_often(alignment, late, each)
+            other = _equally_often_shown(alignment, late, each)
             if other is None or other.step > there:
                 same = (other, each) if late else (each, other)
                 yield Input("order", what, (), (mine, yours), same)
 
 
-def _as_often(alignment: Alignment, side: int, shown: Shown) -> Shown | None:
+def _equally_often_shown(alignment: Alignment, side: int, shown: Shown) -> Shown | None:
     """The input that showed the other run the same state, equally often.
 
     An object may return to a state: for example if it is scaled down and up again. So
     the first occurrence is matched with the first, and the second with the second.
     """
-    known = _stretches(alignment, side, side, shown.body)
+    known = _first_of_stretches(alignment, side, side, shown.body)
     times = len([each for each in known if each.step <= shown.step])
-    others = _stretches(alignment, side, 1 - side, shown.body)
+    others = _first_of_stretches(alignment, side, 1 - side, shown.body)
     if times <= len(others):
         return others[times - 1]
-    return _shown_to(alignment, 1 - side, shown.body)
+    return _input_shown_to(alignment, 1 - side, shown.body)
 
 
-def _stretches(alignment: Alignment, of: int, side: int, body: Body) -> list[Shown]:
+def _first_of_stretches(
+    alignment: Alignment, of: int, side: int, body: Body
+) -> list[Shown]:
     """The first version of each stretch in which a run is shown a state of run `of`."""
     run, origin = alignment.runs[side], alignment.runs[of]
     same_run = Renaming(run.names, run.names)
@@ -380,15 +393,15 @@ def _stretches(alignment: Alignment, of: int, side: int, body: Body) -> list[Sho
 # ---------------------------------------------------------------------- decisions
 
 
-def _of_decision(alignment: Alignment, found: Divergence) -> Iterator[Input]:
+def _inputs_of_decision(alignment: Alignment, found: Divergence) -> Iterator[Input]:
     """The inputs that may differ although all objects and answers shown were equal."""
     for each in found.fields:
         if each.field[-1:] == ("resourceVersion",):
-            yield from _of_version(alignment, each)
+            yield from _inputs_of_version(alignment, each)
     mine, yours = _calls_behind(alignment, found)
     if mine is None or yours is None:
         return
-    indices = [*_indices(alignment, mine, yours)]
+    indices = [*_inputs_of_indices(alignment, mine, yours)]
     yield from indices
     ours, theirs = alignment.runs
     ages = differing_ages(ages_of(ours, mine), ages_of(theirs, yours))
@@ -396,7 +409,7 @@ def _of_decision(alignment: Alignment, found: Divergence) -> Iterator[Input]:
         yield Input("time", "", ages)
 
 
-def _of_version(alignment: Alignment, item: DiffItem) -> Iterator[Input]:
+def _inputs_of_version(alignment: Alignment, item: DiffItem) -> Iterator[Input]:
     """The object, if the decisions refer to different versions of it."""
     ours, theirs = alignment.runs
     mine = ours.names.versions.get(str(item.old))
@@ -405,7 +418,7 @@ def _of_version(alignment: Alignment, item: DiffItem) -> Iterator[Input]:
         return
     fields = tuple(alignment.renaming.differences(mine.data, yours.data))
     shown = _first(ours, mine, ours.steps), _first(theirs, yours, theirs.steps)
-    same = _shown_to(alignment, 0, yours), _shown_to(alignment, 1, mine)
+    same = _input_shown_to(alignment, 0, yours), _input_shown_to(alignment, 1, mine)
     yield Input("object", _name(mine), fields, shown, same)
 
 
@@ -433,7 +446,9 @@ def _calls_behind(alignment: Alignment, found: Divergence) -> Calls:
     return None, None
 
 
-def _indices(alignment: Alignment, mine: Call, yours: Call) -> Iterator[Input]:
+def _inputs_of_indices(
+    alignment: Alignment, mine: Call, yours: Call
+) -> Iterator[Input]:
     """The objects whose values in an index differ."""
     ours, theirs = alignment.runs
     here, there = ours.indexed(mine.step), theirs.indexed(yours.step)

@@ -50,16 +50,19 @@ def derived_texts(excerpt: Excerpt, read: Read, manager: str) -> frozenset[str]:
         suspects = {
             path: text
             for path, text in _texts(each)
-            if place.kind != "Secret" and (_DIGEST.search(text) or _has(text, drawn))
+            if place.kind != "Secret"
+            and (_DIGEST.search(text) or _has_any(text, drawn))
         }
-        copies = {text for text in suspects.values() if _has(text, drawn)}
+        copies = {text for text in suspects.values() if _has_any(text, drawn)}
         found |= copies
         rest = {path: text for path, text in suspects.items() if text not in copies}
-        found |= {*_made(excerpt.catalogue, place, rest, read, manager)}
+        found |= {
+            *_suspects_from_secrets(excerpt.catalogue, place, rest, read, manager)
+        }
     return frozenset(found)
 
 
-def _made(
+def _suspects_from_secrets(
     catalogue: Catalogue,
     place: Place,
     suspects: Mapping[FieldPath, str],
@@ -112,7 +115,7 @@ def _texts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
         yield path, value
 
 
-def _has(text: str, drawn: Iterable[str]) -> bool:
+def _has_any(text: str, drawn: Iterable[str]) -> bool:
     return any(each in text for each in drawn)
 
 

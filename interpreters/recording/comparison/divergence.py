@@ -125,10 +125,10 @@ class Alignment:
             if self.eras.is_cut_short(side, number)
         )
         found = [*ended, *self._firsts.values(), *self._parted.values()]
-        found += self._resumed()
+        found += self._first_calls_after_end()
         return [*{id(each): each for each in found}.values()]
 
-    def _resumed(self) -> Iterator[Divergence]:
+    def _first_calls_after_end(self) -> Iterator[Divergence]:
         """The first calls of processes that began after another one ended early."""
         for lane, found in self._parted.items():
             if found.sort is Sort.ENDED:
@@ -136,7 +136,7 @@ class Alignment:
                 side = found.side
                 later = (e for e in calls if self.eras.life(side, e.process))
                 for call in islice(later, 1):
-                    yield self._only(Sort.CALL, lane, side, call)
+                    yield self._divergence_of_one(Sort.CALL, lane, side, call)
 
     # ------------------------------------------------------------------ comparing
 
@@ -149,14 +149,16 @@ class Alignment:
         ]
         for _, place, lane, *pair in sorted(pairs, key=lambda each: each[:2]):
             if lane not in self._parted:
-                self._note(lane, place, *self._compared(lane, *pair))
+                self._note(lane, place, *self._compare_items(lane, *pair))
                 self._note_equal(lane, *pair)
         for lane, both in self.lanes.items():
             place = min(map(len, both))
             for side, items in enumerate(both):
                 is_alone = len(items) > place and not self._may_come(1 - side, lane)
                 if lane not in self._parted and is_alone:
-                    self._note(lane, place, *self._alone(lane, side, items[place]))
+                    self._note(
+                        lane, place, *self._difference_of_one(lane, side, items[place])
+                    )
 
     def _may_come(self, side: int, lane: Lane) -> bool:
         """Whether a run may have done more in a lane than its recording shows."""
@@ -182,7 +184,9 @@ class Alignment:
             case _:
                 pass
 
-    def _compared(self, lane: Lane, mine: Item, yours: Item) -> Iterator[Divergence]:
+    def _compare_items(
+        self, lane: Lane, mine: Item, yours: Item
+    ) -> Iterator[Divergence]:
         lives = [
             self.eras.life(side, item.process)
             for side, item in enumerate((mine, yours))
@@ -192,11 +196,13 @@ class Alignment:
             process = (mine, yours)[side].process - abs(lives[0] - lives[1])
             yield self._ended(lane, (mine, yours), side, process)
         elif isinstance(mine, Call) and isinstance(yours, Call):
-            yield from self._of_calls(lane, mine, yours)
+            yield from self._compare_calls(lane, mine, yours)
         elif isinstance(mine, Request) and isinstance(yours, Request):
-            yield from self._of_requests(lane, mine, yours)
+            yield from self._compare_requests(lane, mine, yours)
 
-    def _alone(self, lane: Lane, side: int, item: Item) -> Iterator[Divergence]:
+    def _difference_of_one(
+        self, lane: Lane, side: int, item: Item
+    ) -> Iterator[Divergence]:
         """The difference if only one run has an item.
 
         A handler's request follows from an effect that it asks for, or from an answer.
@@ -207,11 +213,13 @@ class Alignment:
             items = (item, None) if side == 0 else (None, item)
             yield self._ended(lane, items, side, item.process - life)
         elif isinstance(item, Call):
-            yield self._only(Sort.CALL, lane, side, item)
+            yield self._divergence_of_one(Sort.CALL, lane, side, item)
         elif _is_own(item):
-            yield self._only(Sort.WRITE, lane, side, item)
+            yield self._divergence_of_one(Sort.WRITE, lane, side, item)
 
-    def _only(self, sort: Sort, lane: Lane, side: int, item: Item) -> Divergence:
+    def _divergence_of_one(
+        self, sort: Sort, lane: Lane, side: int, item: Item
+    ) -> Divergence:
         if side == 0:
             return Divergence(sort, lane, (item, None), (item.step, None))
         return Divergence(sort, lane, (None, item), (None, item.step))
@@ -227,15 +235,17 @@ class Alignment:
         steps = (step, None) if side == 0 else (None, step)
         return Divergence(Sort.ENDED, lane, items, steps, side=side, process=process)
 
-    def _of_calls(self, lane: Lane, mine: Call, yours: Call) -> Iterator[Divergence]:
+    def _compare_calls(
+        self, lane: Lane, mine: Call, yours: Call
+    ) -> Iterator[Divergence]:
         self.renaming.knows_secrets = lambda: all(map(_knows_secrets, (mine, yours)))
-        unlike = (*self._objects(mine, yours), *self._facts(mine, yours))
+        unlike = (*self._objects(mine, yours), *self._differing_facts(mine, yours))
         before: Divergence | None = None
         if unlike:
             steps = mine.step, yours.step
             before = Divergence(Sort.VIEW, lane, (mine, yours), steps, unlike=unlike)
             yield before
-        for each in self._of_moments(lane, mine, yours):
+        for each in self._compare_moments(lane, mine, yours):
             yield each._replace(before=before) if each.is_decision else each
             before = before or each
 
@@ -260,7 +270,7 @@ class Alignment:
             if fields:
                 yield Unlike(what, fields, (one, other))
 
-    def _facts(self, mine: Call, yours: Call) -> Iterator[Unlike]:
+    def _differing_facts(self, mine: Call, yours: Call) -> Iterator[Unlike]:
         one, other = mine.attempt, yours.attempt
         for what, *values in (
             ("reason", one.reason, other.reason),
@@ -272,13 +282,17 @@ class Alignment:
             if fields:
                 yield Unlike(what, fields, (values[0], values[1]))
 
-    def _of_moments(self, lane: Lane, mine: Call, yours: Call) -> Iterator[Divergence]:
+    def _compare_moments(
+        self, lane: Lane, mine: Call, yours: Call
+    ) -> Iterator[Divergence]:
         """The differences of answers, up to the first decision that differs."""
         items, effect = (mine, yours), None
         for one, other in zip_longest(mine.moments, yours.moments):
             if one is None or other is None:
                 side = 0 if one is None else 1
-                yield from self._cut(lane, items, side, one or other, effect)
+                yield from self._difference_of_cut(
+                    lane, items, side, one or other, effect
+                )
                 return
             steps = one.step, other.step
             if one.kind != other.kind:
@@ -286,7 +300,7 @@ class Alignment:
                 return
             is_answer = one.kind == "given"
             fields = self._fields(one.what, other.what, decided=not is_answer)
-            fields = fields if is_answer else self._timeless(fields, mine, yours)
+            fields = fields if is_answer else self._without_delays(fields, mine, yours)
             values = (one.what.get("outcome"), other.what.get("outcome"))
             if fields and not is_answer:
                 yield Divergence(
@@ -299,7 +313,7 @@ class Alignment:
                 )
             effect = one.what if one.kind == "asks" else None
 
-    def _timeless(self, fields: Diff, mine: Call, yours: Call) -> Diff:
+    def _without_delays(self, fields: Diff, mine: Call, yours: Call) -> Diff:
         """The differences without delays that end at the same moment."""
         if not any(map(is_delay, fields)):
             return fields
@@ -307,7 +321,7 @@ class Alignment:
         ages = ages_of(ours, mine), ages_of(theirs, yours)
         return tuple(each for each in fields if not is_one_moment(each, *ages))
 
-    def _cut(
+    def _difference_of_cut(
         self,
         lane: Lane,
         items: tuple[Call, Call],
@@ -326,7 +340,7 @@ class Alignment:
             values = (None, outcome) if side == 0 else (outcome, None)
             yield Divergence(Sort.ANSWER, lane, items, steps, (), values, effect)
 
-    def _of_requests(
+    def _compare_requests(
         self, lane: Lane, mine: Request, yours: Request
     ) -> Iterator[Divergence]:
         items = mine, yours

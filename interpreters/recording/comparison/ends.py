@@ -50,8 +50,8 @@ def expected_of(
     fields = meta.get("managedFields")
     if isinstance(fields, list) and fields:
         tree = _tree_of(fields, manager)
-        rest = _managed(rest, tree) if tree else {}
-    lasting = _lasting(rest, derived)
+        rest = _managed_part(rest, tree) if tree else {}
+    lasting = _lasting_part(rest, derived)
     lasting = {} if lasting is _OUT else lasting
     own = lasting.pop("metadata", {})
     return {**head, "metadata": {**names, **own}, **lasting}
@@ -80,31 +80,31 @@ def _merge(tree: dict[str, Any], more: Any) -> None:
         _merge(tree.setdefault(key, {}), value)
 
 
-def _managed(value: Any, tree: Json) -> Any:
+def _managed_part(value: Any, tree: Json) -> Any:
     """The part of a value that a tree of fields covers; a list as a whole."""
     fields = {key[2:]: below for key, below in tree.items() if key.startswith("f:")}
     if not fields or not isinstance(value, Mapping):
         return value
     return {
-        key: _managed(value[key], below)
+        key: _managed_part(value[key], below)
         for key, below in fields.items()
         if key in value
     }
 
 
-def _lasting(value: Any, derived: Container[str]) -> Any:
+def _lasting_part(value: Any, derived: Container[str]) -> Any:
     """A value without the parts that differ in each run; `_OUT` if nothing remains."""
     match value:
         case Mapping():
             kept = {
-                key: _lasting(item, derived)
+                key: _lasting_part(item, derived)
                 for key, item in value.items()
                 if not str(key).startswith(_NOTES)
             }
             kept = {key: item for key, item in kept.items() if item is not _OUT}
             return kept if kept or not value else _OUT
         case list():
-            items = [_lasting(each, derived) for each in value]
+            items = [_lasting_part(each, derived) for each in value]
             return _OUT if any(each is _OUT for each in items) else items
         case str() if UID.search(value) or MADE.search(value):
             return _OUT

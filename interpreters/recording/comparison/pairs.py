@@ -69,7 +69,7 @@ class Eras(NamedTuple):
         plain = [(each, 0) for each in range(1, max(numbers) + 1)]
         if not surplus:
             return cls((plain, plain))
-        differs = _differing(ours, theirs)
+        differs = _differing_processes(ours, theirs)
         less = ours if numbers[0] < numbers[1] else theirs
         if less.is_open and not differs:  # more processes may have followed
             return cls((plain[: numbers[0]], plain[: numbers[1]]))
@@ -93,7 +93,7 @@ class Eras(NamedTuple):
         return (era, life + 1) in self.places[side]
 
 
-def _differing(ours: Run, theirs: Run) -> list[int]:
+def _differing_processes(ours: Run, theirs: Run) -> list[int]:
     """The processes, from 0, in which one run did something that the other lacks.
 
     A process that may go on does not lack anything.

@@ -34,13 +34,13 @@ def retold(attempt: Attempt, tell: Tell) -> Attempt:
         memo=read_only(tell(attempt.memo)),
         children={k: Body(tell(each.data)) for k, each in attempt.children.items()},
         indices={name: _index(each, tell) for name, each in attempt.indices.items()},
-        exchanges=[_exchange(each, tell) for each in attempt.exchanges],
+        exchanges=[_retold_exchange(each, tell) for each in attempt.exchanges],
         desires=None if attempt.desires is None else tell(attempt.desires),
         end=None if attempt.end is None else tell(attempt.end),
     )
 
 
-def _exchange(exchange: Exchange, tell: Tell) -> Exchange:
+def _retold_exchange(exchange: Exchange, tell: Tell) -> Exchange:
     outcome = exchange.outcome
     told = None if outcome is None else from_wire(tell(to_wire(outcome)))
     return exchange._replace(asked=tell(exchange.asked), outcome=told)

@@ -110,7 +110,7 @@ class Run:
             self.missing, self.is_open = record["gap"], True
             return
         step, input = self.attempts.steps + 1, record["input"]
-        self._tick(record["wall"])
+        self._note_time(record["wall"])
         if input["in"] == "Started" or not self.started:
             self.started.append(step)
             self._open.clear()
@@ -119,15 +119,15 @@ class Run:
         known |= self.attempts.open
         if record.get("redacted"):
             self.names.conceal(orjson.dumps(record).decode())
-        self._see(input, step, record["wall"])
+        self._note_objects(input, step, record["wall"])
         for command in record["commands"]:
             self._note(command, known, input, step)
 
-    def _tick(self, wall: float) -> None:
+    def _note_time(self, wall: float) -> None:
         self.walls.append(wall)
         self.names.tick(wall)
 
-    def _see(self, input: Json, step: int, wall: float) -> None:
+    def _note_objects(self, input: Json, step: int, wall: float) -> None:
         by = way(input)
         for each in objects_in(input):
             body = self.names.learn(each)
@@ -141,7 +141,7 @@ class Run:
             return
         request.answered, request.outcome = step, input["outcome"]
         if request.effect["is"] == "Random":
-            self.names.draw(_drawn(input["outcome"]))
+            self.names.draw(_drawn_hex(input["outcome"]))
 
     def _note(
         self, command: Json, known: Mapping[int, Attempt], input: Json, step: int
@@ -151,14 +151,16 @@ class Run:
                 number = command["attempt"]
                 self._begin(Call(known[number], len(self.started), input))
             case "Asked":
-                self._moment(command, Moment("asks", step, command["effect"]))
+                self._add_moment(command, Moment("asks", step, command["effect"]))
             case "Given":
-                given = self._given(command, input)
-                self._moment(command, Moment("given", step, given))
+                given = self._given_answer(command, input)
+                self._add_moment(command, Moment("given", step, given))
             case "Desires":
-                self._moment(command, Moment("desires", step, _rest(command)))
+                self._add_moment(
+                    command, Moment("desires", step, _trace_content(command))
+                )
             case "Ended":
-                self._moment(command, Moment("ends", step, _rest(command)))
+                self._add_moment(command, Moment("ends", step, _trace_content(command)))
                 self._open.pop(command["attempt"], None)
             case "Indexed":
                 self._index(command, step)
@@ -172,12 +174,12 @@ class Run:
         self.calls.append(call)
         self._open[call.attempt.number] = call
 
-    def _moment(self, command: Json, moment: Moment) -> None:
+    def _add_moment(self, command: Json, moment: Moment) -> None:
         call = self._open.get(command["attempt"])
         if call is not None:
             call.moments.append(moment)
 
-    def _given(self, command: Json, input: Json) -> Json:
+    def _given_answer(self, command: Json, input: Json) -> Json:
         """The answer that a call is given, as JSON."""
         outcome = command.get("outcome") or input.get("outcome")
         call = self._open.get(command["attempt"])
@@ -256,7 +258,7 @@ class Run:
         return found
 
 
-def _rest(command: Json) -> Json:
+def _trace_content(command: Json) -> Json:
     """A trace without its kind and its attempt."""
     return {key: each for key, each in command.items() if key not in ("do", "attempt")}
 
@@ -273,7 +275,7 @@ def _check_texts(*values: object) -> None:
         raise TypeError("a name is no text")
 
 
-def _drawn(outcome: Json) -> str:
+def _drawn_hex(outcome: Json) -> str:
     value = outcome.get("value")
     found = value.get("hex") if isinstance(value, Mapping) else value
     return found if isinstance(found, str) else ""

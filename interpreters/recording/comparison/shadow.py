@@ -141,15 +141,15 @@ def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Ver
         return Untold(
             f"steps are missing, and with them values of the index {reads[0]}"
         )
-    situation = _situation(attempt, handler, around)
+    situation = _situation_of(attempt, handler, around)
     if situation is None:
         return Untold("the state that it compares with is not in the recording")
     if handler.role in INDICES:
-        return _indexed_again(attempt, situation)
-    return _driven(attempt, situation)
+        return _repeat_index(attempt, situation)
+    return _replay_attempt(attempt, situation)
 
 
-def _driven(attempt: Attempt, situation: Situation) -> Verdict:
+def _replay_attempt(attempt: Attempt, situation: Situation) -> Verdict:
     live, key = LiveCache(), ("shadow",)
     journal: tuple[JournalEntry, ...] = ()
     try:
@@ -157,10 +157,10 @@ def _driven(attempt: Attempt, situation: Situation) -> Verdict:
             found = advance(situation, journal, live, key)
             asks = found.asks
             if asks is None or encode(asks) != canonical(exchange.asked):
-                return _otherwise(number, dict(exchange.asked), found)
+                return _changed_decision(number, dict(exchange.asked), found)
             if exchange.outcome is None:
                 return Same(parts=found.children)  # its answer was not recorded
-            journal = (*journal, _entry(exchange, asks))
+            journal = (*journal, _journal_entry(exchange, asks))
         recorded = _recorded_end(attempt, situation.handler)
         if recorded is None:
             return Same()  # it was cut off
@@ -170,22 +170,22 @@ def _driven(attempt: Attempt, situation: Situation) -> Verdict:
     now = None if found.end is None else end_to_wire(found.end)
     if now is not None and canonical(now) == canonical(recorded):
         return Same(found.end.settings if found.end else None, found.children)
-    return _otherwise(len(attempt.exchanges), recorded, found)
+    return _changed_decision(len(attempt.exchanges), recorded, found)
 
 
-def _otherwise(number: int, recorded: Any, found: Advance) -> Changed:
+def _changed_decision(number: int, recorded: Any, found: Advance) -> Changed:
     end = found.end
     if end is None:
         assert found.asks is not None
-        asks = _plain(to_wire(found.asks))
-        return _changed("asks", number, recorded, asks, None, found.children)
+        asks = _as_json(to_wire(found.asks))
+        return _changed_verdict("asks", number, recorded, asks, None, found.children)
     now, failure = end_to_wire(end), end.failure
     raises = failure is not None and "failure" not in recorded
     sort: Sort = "raises" if raises else "ends"
-    return _changed(sort, number, recorded, now, failure, found.children)
+    return _changed_verdict(sort, number, recorded, now, failure, found.children)
 
 
-def _changed(
+def _changed_verdict(
     sort: Sort,
     number: int,
     recorded: Any,
@@ -197,7 +197,7 @@ def _changed(
     return Changed(sort, number, recorded, now, fields, failure, parts)
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """The value as JSON has it: with lists instead of tuples."""
     return orjson.loads(canonical(value))
 
@@ -210,11 +210,11 @@ def decided(
     It is not checked whether the handler asked for the same effects before. Return None
     if the attempt cannot be asked.
     """
-    situation = _situation(attempt, handler, around)
+    situation = _situation_of(attempt, handler, around)
     if situation is None:
         return None
     if handler.role in INDICES:
-        found, _ = _values_now(situation)
+        found, _ = _current_index_values(situation)
         return found
     live, key = LiveCache(), ("shadow",)
     journal: tuple[JournalEntry, ...] = ()
@@ -223,16 +223,16 @@ def decided(
         for each in attempt.exchanges[:number]:
             if found.asks is None:
                 break
-            journal = (*journal, _entry(each, found.asks))
+            journal = (*journal, _journal_entry(each, found.asks))
             found = advance(situation, journal, live, key)
     finally:
         live.clear()
     if found.asks is not None:
-        return _plain(to_wire(found.asks))
+        return _as_json(to_wire(found.asks))
     return None if found.end is None else end_to_wire(found.end)
 
 
-def _entry(exchange: Exchange, asks: Effect) -> JournalEntry:
+def _journal_entry(exchange: Exchange, asks: Effect) -> JournalEntry:
     given = exchange.outcome, exchange.wall, exchange.stopped
     return JournalEntry(digest_of(asks), *given)
 
@@ -248,15 +248,17 @@ def with_decision(
         exchanges[number] = exchanges[number]._replace(asked=decision)
         return replace(attempt, exchanges=exchanges)
     if attempt.desires is not None:
-        return replace(attempt, desires=_with(attempt.desires, decision))
-    return replace(attempt, end=_with(attempt.end or {}, decision))
+        return replace(attempt, desires=_trace_with_decision(attempt.desires, decision))
+    return replace(attempt, end=_trace_with_decision(attempt.end or {}, decision))
 
 
 # The parts of a decision at the end.
 _DECIDED = ("plan", "patches", "failure", "desired", "parts")
 
 
-def _with(trace: Mapping[str, Any], decision: Mapping[str, Any]) -> dict[str, Any]:
+def _trace_with_decision(
+    trace: Mapping[str, Any], decision: Mapping[str, Any]
+) -> dict[str, Any]:
     """A trace with another decision."""
     rest = {name: each for name, each in trace.items() if name not in _DECIDED}
     return {**rest, **decision}
@@ -293,10 +295,10 @@ def _recorded_end(attempt: Attempt, handler: Handler) -> dict[str, Any] | None:
     found = {name: end[name] for name in _DECIDED if end.get(name)}
     if "desired" in end:
         found["desired"] = end["desired"]
-    return _by_author(found, handler)
+    return _without_conditions(found, handler)
 
 
-def _by_author(end: dict[str, Any], handler: Handler) -> dict[str, Any]:
+def _without_conditions(end: dict[str, Any], handler: Handler) -> dict[str, Any]:
     """The end without the conditions that fnop adds for a reconcile handler."""
     if handler.rule.family is not Family.RECONCILER:
         return end
@@ -321,13 +323,13 @@ def end_to_wire(end: Ending) -> dict[str, Any]:
     found = {name: value for name, value in found.items() if value}
     if end.desired is not None:
         found["desired"] = desired_to_wire(end.desired)
-    return {name: _plain(value) for name, value in found.items()}
+    return {name: _as_json(value) for name, value in found.items()}
 
 
 # ---------------------------------------------------------------------- the indices
 
 
-def _indexed_again(attempt: Attempt, situation: Situation) -> Verdict:
+def _repeat_index(attempt: Attempt, situation: Situation) -> Verdict:
     """Ask an index function again for the values of an object.
 
     The attempt has the recorded values at its end, as pairs of a key and a value.
@@ -338,15 +340,15 @@ def _indexed_again(attempt: Attempt, situation: Situation) -> Verdict:
     if "memo" in handler.signature.wants:
         return Untold("it takes the memo, which is not recorded for an index function")
     recorded = {"index": dict(map(_named_value, trace.get("values", ())))}
-    now, failure = _values_now(situation)
+    now, failure = _current_index_values(situation)
     if now is None:
         return Untold(f"the index {handler.id} has values that are no JSON now")
     if same_json(now, recorded):
         return Same()
-    return _changed("indexes", 0, recorded, now, failure)
+    return _changed_verdict("indexes", 0, recorded, now, failure)
 
 
-def _values_now(situation: Situation) -> tuple[Any, Failure | None]:
+def _current_index_values(situation: Situation) -> tuple[Any, Failure | None]:
     """The values by key, and the failure, of an index function.
 
     The values are None if they cannot be written as JSON. A function that keeps the
@@ -362,7 +364,7 @@ def _values_now(situation: Situation) -> tuple[Any, Failure | None]:
     if found is None:
         return {}, failure
     with suppress(TypeError):
-        return {"index": _plain(dict(map(_named_value, found.items())))}, failure
+        return {"index": _as_json(dict(map(_named_value, found.items())))}, failure
     return None, failure
 
 
@@ -375,16 +377,16 @@ def _named_value(pair: Any) -> tuple[str, Any]:
 # ------------------------------------------------------------------ the situation
 
 
-def _situation(
+def _situation_of(
     attempt: Attempt, handler: Handler, around: Surroundings
 ) -> Situation | None:
     catalogue, settings, versions, empty, _ = around
-    handler = _resolved(handler, catalogue)
+    handler = _handler_with_kinds(handler, catalogue)
     where = attempt.object
     resource = next(
         (e for e in catalogue.resources if where and e.key == where.resource), None
     )
-    before = _before(attempt, handler, settings, versions)
+    before = _former_state(attempt, handler, settings, versions)
     if before is not None:
         told = before.values and FormerValues(around.tell(before.values.parsed))
         before = Seen(before.digests, told)
@@ -415,7 +417,7 @@ def _situation(
     )
 
 
-def _resolved(handler: Handler, catalogue: Catalogue) -> Handler:
+def _handler_with_kinds(handler: Handler, catalogue: Catalogue) -> Handler:
     """The handler with the served kinds of `owns=` and `owner=`."""
     if handler.owns:
         found = {word: catalogue.find(selector) for word, selector in handler.owns}
@@ -432,7 +434,7 @@ def _digests(attempt: Attempt) -> Seen | None:
     return None if attempt.before is None else Seen(attempt.before.digests)
 
 
-def _before(
+def _former_state(
     attempt: Attempt, handler: Handler, settings: Settings, versions: Versions
 ) -> Seen | None:
     """The earlier state with its values, from the version with the recorded digest."""
@@ -451,13 +453,13 @@ def _before(
     for each in versions.of(attempt.object.uid):
         found = see(each, observation)
         # A state that was read from the object has sorted keys.
-        for known in (found, _sorted(found)):
+        for known in (found, _seen_as_json(found)):
             if digest_in_order(value_at(known, handler.field)) == seen.old:
                 return Seen(seen.digests, known.values)
     return None
 
 
-def _sorted(seen: Seen) -> Seen:
+def _seen_as_json(seen: Seen) -> Seen:
     if seen.values is None:
         return seen
     values = orjson.loads(canonical(dict(seen.values.parsed)))

@@ -58,7 +58,7 @@ def words_of(attempt: Attempt, changed: Changed) -> frozenset[str]:
     if changed.failure is not None and not failed:
         found.add("raise")
     if changed.failure is None and "is" not in changed.now:
-        recorded = _desired(attempt)
+        recorded = _recorded_desired(attempt)
         found.update(_desired_words(attempt, recorded, changed.now.get("desired")))
     return frozenset(found)
 
@@ -100,18 +100,20 @@ def _identity(effect: Json) -> tuple[str, ...]:
         case "Call":
             return kind, canonical(effect).decode()
         case _:
-            return kind, *_place(effect.get("manifest") or effect.get("child"), effect)
+            return kind, *_place_of_effect(
+                effect.get("manifest") or effect.get("child"), effect
+            )
 
 
-def _place(manifest: Json | None, effect: Json) -> Place:
+def _place_of_effect(manifest: Json | None, effect: Json) -> Place:
     if manifest is not None:
-        return _of_manifest(manifest)
+        return _place_of_manifest(manifest)
     target = effect.get("target") or {}
     kind = target.get("kind") or target.get("resource") or ""
     return str(kind), str(target.get("namespace") or ""), str(target.get("name") or "")
 
 
-def _of_manifest(manifest: Json, own: str = "") -> Place:
+def _place_of_manifest(manifest: Json, own: str = "") -> Place:
     meta = manifest.get("metadata") or {}
     place = str(meta.get("namespace") or own)
     return str(manifest.get("kind")).lower(), place, str(meta.get("name") or "")
@@ -120,7 +122,7 @@ def _of_manifest(manifest: Json, own: str = "") -> Place:
 # -------------------------------------------------------------------- what is desired
 
 
-def _desired(attempt: Attempt) -> Json | None:
+def _recorded_desired(attempt: Attempt) -> Json | None:
     """The recorded wishes of an attempt; None if it failed, or ended before."""
     return None if attempt.desires is None else attempt.desires.get("desired")
 
@@ -137,7 +139,7 @@ def _desired_words(
     status = ("status", "conditions")
     if recorded is None and any(now.get(each) for each in status):
         yield "patch"
-    elif recorded is not None and _differ(recorded, now, status):
+    elif recorded is not None and _has_difference(recorded, now, status):
         yield "change"
     if now.get("unchanged"):
         return
@@ -145,7 +147,7 @@ def _desired_words(
     is_list = recorded is not None and not recorded.get("unchanged")
     were = _children(recorded.get("children", ()), own) if recorded else {}
     are = _children(now.get("children", ()), own)
-    there = {_of_manifest(each.data, own) for each in attempt.children.values()}
+    there = {_place_of_manifest(each.data, own) for each in attempt.children.values()}
     kept = {place for place, each in were.items() if each.get("keep")}
     if ((were.keys() - kept) if is_list else there) - are.keys():
         yield "delete"
@@ -158,9 +160,9 @@ def _desired_words(
         yield "change"
 
 
-def _differ(one: Json, other: Json, names: Iterable[str]) -> bool:
+def _has_difference(one: Json, other: Json, names: Iterable[str]) -> bool:
     return any(canonical(one.get(e)) != canonical(other.get(e)) for e in names)
 
 
 def _children(children: Iterable[Json], own: str) -> dict[Place, Json]:
-    return {_of_manifest(each["manifest"], own): each for each in children}
+    return {_place_of_manifest(each["manifest"], own): each for each in children}

@@ -56,9 +56,9 @@ class Block:
     def write(self, text: bytes) -> bytes:
         """The packed data of a text; data packed earlier must precede them."""
         parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
-        return b"".join(map(self._packed, parts))
+        return b"".join(map(self._compressed_block, parts))
 
-    def _packed(self, part: bytes) -> bytes:
+    def _compressed_block(self, part: bytes) -> bytes:
         return self._compressor.compress(part, zstd.ZstdCompressor.FLUSH_BLOCK)
 
     def end(self) -> bytes:

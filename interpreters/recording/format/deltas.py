@@ -82,16 +82,18 @@ class DeltaWriter:
         last text of the key. Otherwise it is the difference from the last text of its
         family with the same number of members.
         """
-        before = self._of(key)
+        before = self._find_kept(key)
         if before is not None and before.text == text:
             return Written(b"[%d]" % before.slot, text if before.watched else b"")
         if len(text) > _TEXT_MAX or text[:1] != b"{":
             return Written(b"[null,%b]" % text, text)
         members = text.split(_COMMA)
         count = len(members)
-        base = self._base(before, family, count)
-        found = None if base is None else _difference(base.text.split(_COMMA), members)
-        slot = self._slot() if before is None else before.slot
+        base = self._base_text(before, family, count)
+        found = (
+            None if base is None else _difference_of(base.text.split(_COMMA), members)
+        )
+        slot = self._take_slot() if before is None else before.slot
         is_watched = False
         if base is None or found is None:
             entry, news = b"[%d,%b]" % (slot, text), text
@@ -105,28 +107,30 @@ class DeltaWriter:
 
     def watch(self, key: Hashable) -> None:
         """Count as news all texts written as differences from the text of this key."""
-        found = self._of(key)
+        found = self._find_kept(key)
         if found is not None and not found.watched:
             self._new[key] = found._replace(watched=True)
 
     def text_of(self, key: Hashable) -> bytes | None:
         """The last text of a key, or None if the memory no longer has it."""
-        found = self._of(key)
+        found = self._find_kept(key)
         return None if found is None else found.text
 
-    def _of(self, key: Hashable) -> _Kept | None:
+    def _find_kept(self, key: Hashable) -> _Kept | None:
         return self._new.get(key) or self._known.get(key)
 
-    def _base(self, before: _Kept | None, family: Hashable, count: int) -> _Kept | None:
+    def _base_text(
+        self, before: _Kept | None, family: Hashable, count: int
+    ) -> _Kept | None:
         """The text to write a difference from; it has the same number of members."""
         if before is not None and before.size == count:
             return before
         alike = family, count
         other = self._new_alike.get(alike, self._alike.get(alike))
-        found = None if other is None else self._of(other)
+        found = None if other is None else self._find_kept(other)
         return found if found is not None and found.size == count else None
 
-    def _slot(self) -> int:
+    def _take_slot(self) -> int:
         if self._free:
             slot = self._free.pop()
         else:
@@ -141,7 +145,7 @@ class DeltaWriter:
             self._size += len(kept.text) - (0 if before is None else len(before.text))
             self._known[key] = kept
         self._alike |= self._new_alike
-        self._clear()
+        self._clear_new()
         while self._size > self._limit and len(self._known) > 1:
             key, oldest = self._known.popitem(last=False)
             self._size -= len(oldest.text)
@@ -152,9 +156,9 @@ class DeltaWriter:
     def forget(self) -> None:
         """Take back what was written since the last `keep`."""
         self._free += reversed(self._taken)
-        self._clear()
+        self._clear_new()
 
-    def _clear(self) -> None:
+    def _clear_new(self) -> None:
         self._new, self._new_alike, self._taken = {}, {}, []
 
 
@@ -169,7 +173,7 @@ class _Difference(NamedTuple):
     news: bytes
 
 
-def _difference(base: list[bytes], members: list[bytes]) -> _Difference | None:
+def _difference_of(base: list[bytes], members: list[bytes]) -> _Difference | None:
     """The difference of texts with equally many members; None if it is large."""
     places = [*compress(_NUMBERS, map(ne, base, members))]
     if len(places) > _PART_MAX * len(members) + 1:
@@ -211,7 +215,7 @@ class DeltaReader:
                 text = orjson.dumps(value)
             case [int(slot), int(base), *changes]:
                 text = self._text(base)
-                text = _changed(text, changes) if changes else text
+                text = _text_with_changes(text, changes) if changes else text
             case _:
                 raise ValueError(f"no entry: {str(entry)[:80]}")
         before = self._known.get(slot)
@@ -228,7 +232,7 @@ class DeltaReader:
         return found
 
 
-def _changed(text: bytes, changes: list[Any]) -> bytes:
+def _text_with_changes(text: bytes, changes: list[Any]) -> bytes:
     members, place = text.split(_COMMA), 0
     each = iter(changes)
     try:

@@ -77,16 +77,16 @@ def _hash(parts: list[str]) -> str:
 
 
 def _texts(values: tuple[Any, ...]) -> list[str]:
-    packages = {_package(each) for each in values if callable(each)}
+    packages = {_package_name(each) for each in values if callable(each)}
     walk = _Walk(frozenset(packages))
     return [text for each in values for text in walk.value(each)]
 
 
-def _module(value: Any) -> str:
-    return str(getattr(_bare(value), "__module__", None) or "")
+def _module_name(value: Any) -> str:
+    return str(getattr(_unwrapped_function(value), "__module__", None) or "")
 
 
-def _bare(value: Any) -> Any:
+def _unwrapped_function(value: Any) -> Any:
     """The function behind a method, a partial one, or a wrapper."""
     for _ in range(_WRAPPERS_MAX):
         match value:
@@ -118,7 +118,7 @@ class _Walk:
             case tuple() | list() | set() | frozenset() | dict():
                 yield from self._items(value)
             case CodeType():
-                yield from self._code(value, {}, {})
+                yield from self._texts_of_code(value, {}, {})
             case partial():
                 yield from self.value((value.func, value.args, value.keywords))
             case _ if is_dataclass(value) and not isinstance(value, type):
@@ -126,7 +126,7 @@ class _Walk:
                 for each in fields(value):
                     yield from self.value(getattr(value, each.name))
             case _:
-                yield from self._other(value)
+                yield from self._texts_of_object(value)
 
     def _items(self, value: Any) -> Iterator[str]:
         yield f"{type(value).__name__} {len(value)}"
@@ -135,10 +135,10 @@ class _Walk:
         # Equal constants may be one object or several, depending on how Python loaded
         # them.
         self._within.add(id(value))
-        yield from self._each(value)
+        yield from self._texts_of_items(value)
         self._within.remove(id(value))
 
-    def _each(self, value: Any) -> Iterator[str]:
+    def _texts_of_items(self, value: Any) -> Iterator[str]:
         match value:
             case tuple() | list():
                 for each in value:
@@ -150,49 +150,53 @@ class _Walk:
                     yield repr(key) if isinstance(key, _PLAIN) else type(key).__name__
                     yield from self.value(each)
 
-    def _other(self, value: Any) -> Iterator[str]:
-        bare = _bare(value)
+    def _texts_of_object(self, value: Any) -> Iterator[str]:
+        bare = _unwrapped_function(value)
         name = str(getattr(bare, "__qualname__", type(bare).__qualname__))
-        yield name if self._is_own(bare) else f"{_module(bare)}:{name}"
+        yield name if self._is_own(bare) else f"{_module_name(bare)}:{name}"
         if id(bare) in self._known or not self._is_own(bare):
             return
         self._known.add(id(bare))
         if isinstance(bare, FunctionType):
-            yield from self._function(bare)
+            yield from self._texts_of_function(bare)
         elif isinstance(bare, type):
             for key, each in vars(bare).items():
                 if not key.startswith("__") or callable(each):
                     yield key
-                    yield from self.value(_behind(each))
+                    yield from self.value(_function_behind(each))
         if value is not bare and isinstance(value, FunctionType):
-            yield from self._function(value)  # a wrapper, such as one from a decorator
+            yield from self._texts_of_function(
+                value
+            )  # a wrapper, such as one from a decorator
 
     def _is_own(self, value: Any) -> bool:
         """Whether the value is a function or a class of the author."""
         if not isinstance(value, FunctionType | type):
             return False
-        module = sys.modules.get(_module(value))
+        module = sys.modules.get(_module_name(value))
         return module is None or self._is_authors(module)
 
     def _is_authors(self, module: ModuleType) -> bool:
         package = module.__name__.partition(".")[0]
         return package in self._packages or _is_loose(module)
 
-    def _function(self, function: FunctionType) -> Iterator[str]:
+    def _texts_of_function(self, function: FunctionType) -> Iterator[str]:
         cells = function.__closure__ or ()
         free = function.__code__.co_freevars
-        held = {name: _held(cell) for name, cell in zip(free, cells, strict=True)}
+        held = {
+            name: _cell_content(cell) for name, cell in zip(free, cells, strict=True)
+        }
         yield from self.value((function.__defaults__, function.__kwdefaults__))
-        yield from self._code(function.__code__, held, function.__globals__)
+        yield from self._texts_of_code(function.__code__, held, function.__globals__)
 
-    def _code(
+    def _texts_of_code(
         self, code: CodeType, held: Mapping[str, Any], module: Mapping[str, Any]
     ) -> Iterator[str]:
         yield code.co_code.hex()
         yield " ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         for each in code.co_consts:
             if isinstance(each, CodeType):
-                yield from self._code(each, held, module)
+                yield from self._texts_of_code(each, held, module)
             else:
                 yield from self.value(each)
         for name in (*code.co_names, *code.co_freevars):
@@ -202,11 +206,11 @@ class _Walk:
                 yield from self.value(held[name])
             elif isinstance(found, ModuleType) and self._is_authors(found):
                 for each in code.co_names:  # including attributes that the code reads
-                    yield from self._global(vars(found), each)
+                    yield from self._texts_of_global(vars(found), each)
             else:
-                yield from self._global(module, name)
+                yield from self._texts_of_global(module, name)
 
-    def _global(self, module: Mapping[str, Any], name: str) -> Iterator[str]:
+    def _texts_of_global(self, module: Mapping[str, Any], name: str) -> Iterator[str]:
         """The texts of a name's value in a module."""
         if name not in module:
             return
@@ -221,9 +225,9 @@ class _Walk:
             return
         self._told.add(told)
         for each in bindings:
-            yield from self._binding(module, name, each)
+            yield from self._texts_of_binding(module, name, each)
 
-    def _binding(
+    def _texts_of_binding(
         self, module: Mapping[str, Any], name: str, statement: ast.stmt
     ) -> Iterator[str]:
         """The texts of a statement that makes a value, and of its references."""
@@ -233,11 +237,11 @@ class _Walk:
                 names = {
                     each.asname or each.name: each.name for each in statement.names
                 }
-                yield from self._global(vars(origin), names[name])
+                yield from self._texts_of_global(vars(origin), names[name])
                 return
         yield ast.dump(statement)
         for each in names_in(statement):
-            yield from self._global(module, each)
+            yield from self._texts_of_global(module, each)
 
 
 def _origin(module: Mapping[str, Any], statement: ast.ImportFrom) -> str:
@@ -249,8 +253,8 @@ def _origin(module: Mapping[str, Any], statement: ast.ImportFrom) -> str:
     return ".".join([*parts, statement.module] if statement.module else parts)
 
 
-def _package(value: Any) -> str:
-    return _module(value).partition(".")[0]
+def _package_name(value: Any) -> str:
+    return _module_name(value).partition(".")[0]
 
 
 def _is_loose(module: ModuleType) -> bool:
@@ -263,14 +267,14 @@ def _is_loose(module: ModuleType) -> bool:
     return not is_installed(file)
 
 
-def _held(cell: Any) -> Any:
+def _cell_content(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # the cell is not filled yet
         return None
 
 
-def _behind(attribute: Any) -> Any:
+def _function_behind(attribute: Any) -> Any:
     """The function of a method or a property."""
     match attribute:
         case staticmethod() | classmethod():

@@ -74,10 +74,10 @@ def understood(number: int) -> Iterator[None]:
     except RecordingProblem:
         raise
     except Exception as problem:
-        raise _not_understood(number, problem) from problem
+        raise _unreadable_record(number, problem) from problem
 
 
-def _not_understood(number: int, problem: Exception) -> RecordingProblem:
+def _unreadable_record(number: int, problem: Exception) -> RecordingProblem:
     return RecordingProblem(
         f"record {number} of the recording cannot be understood: "
         f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was not "
@@ -145,7 +145,7 @@ def read_records(
                     yield record
                 continue
             yield record
-            steps += 1 if record is None else _count_in(record)
+            steps += 1 if record is None else _steps_in_record(record)
     except (_Damaged, OtherLines) as problem:
         if steps < 0:
             raise RecordingProblem(
@@ -167,7 +167,7 @@ def is_review(record: dict[str, Any]) -> bool:
     return isinstance(input, dict) and input.get("in") == REVIEWED
 
 
-def _count_in(record: dict[str, Any]) -> int:
+def _steps_in_record(record: dict[str, Any]) -> int:
     """The number of steps that a record stands for."""
     count = record.get("gap", 1)
     return count if type(count) is int else 1
@@ -225,7 +225,7 @@ class _Steps:
             record = _record(text, number, self._limits)
             if body:
                 together(record["input"], _record(body, number, self._limits))
-            record["wall"], record["mono"] = self._time(*step["t"])
+            record["wall"], record["mono"] = self._absolute_time(*step["t"])
         except RecordingProblem:
             raise
         except Exception as problem:
@@ -245,7 +245,7 @@ class _Steps:
                 f"large as what is written of them, as none of a run are; {_REMEDY}"
             )
 
-    def _time(self, wall: Any, mono: Any) -> tuple[Any, Any]:
+    def _absolute_time(self, wall: Any, mono: Any) -> tuple[Any, Any]:
         if isinstance(wall, int) and isinstance(mono, int):
             self._then = self._then[0] + wall, self._then[1] + mono
             return self._then[0] / 1e6, self._then[1] / 1e6
@@ -263,30 +263,30 @@ def _record(line: bytes, number: int, limits: RecordingLimits) -> dict[str, Any]
         record = orjson.loads(line)
     except orjson.JSONDecodeError as problem:
         if any(word in str(problem).lower() for word in ("depth", "recursion")):
-            raise _too_deep(limits) from problem
+            raise _depth_problem(limits) from problem
         if number == 0:
-            raise _no_recording() from problem
+            raise _no_recording_problem() from problem
         raise _Damaged(f"a line is not JSON: {problem}") from problem
     if not isinstance(record, dict):
         if number == 0:
-            raise _no_recording()
+            raise _no_recording_problem()
         raise _Damaged("a line is not a record")
     # A value of that depth has at least as many brackets.
     if line.count(b"{") + line.count(b"[") > limits.depth and _is_deeper(
         record, limits.depth
     ):
-        raise _too_deep(limits)
+        raise _depth_problem(limits)
     return record
 
 
-def _too_deep(limits: RecordingLimits) -> RecordingProblem:
+def _depth_problem(limits: RecordingLimits) -> RecordingProblem:
     return RecordingProblem(
         "the recording has a record that is nested deeper than "
         f"{limits.depth} levels, as no Kubernetes object is; {_REMEDY}"
     )
 
 
-def _no_recording() -> RecordingProblem:
+def _no_recording_problem() -> RecordingProblem:
     return RecordingProblem(f"this is not a recording of fnop; {_MAKE_ONE}")
 
 
@@ -318,7 +318,7 @@ class _Inflated:
     def pieces(self) -> Iterator[bytes]:
         """The text; an empty piece at the end of each block."""
         while self._fill():
-            yield from self._block()
+            yield from self._read_block()
 
     def _fill(self) -> bool:
         if not self._data:
@@ -326,7 +326,7 @@ class _Inflated:
             self._read += len(self._data)
         return bool(self._data)
 
-    def _block(self) -> Iterator[bytes]:
+    def _read_block(self) -> Iterator[bytes]:
         self._is_one = self._made > 0 or is_block(self._data)
         block = reader_of(self._data)
         while not block.eof:
@@ -347,7 +347,7 @@ class _Inflated:
             text = block.decompress(data, _PIECE)
         except CORRUPT as problem:
             if not self._is_one:
-                raise _no_recording() from problem
+                raise _no_recording_problem() from problem
             raise _Damaged(f"it cannot be unpacked there: {problem}") from problem
         self._made += len(text)
         limits = self._limits
@@ -401,7 +401,7 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
             f"before it began, or the copy is not complete: {_MAKE_ONE}"
         )
     if "format" not in header:
-        raise _no_recording()
+        raise _no_recording_problem()
     if header["format"] not in _FORMATS:
         formats = " and ".join(map(str, _FORMATS))
         raise Unsupported(
@@ -409,7 +409,9 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
             f"{formats}; replay it with the release that made it "
             f"({header.get('fnop')!r:.40}), or record the run again"
         )
-    wrong = [name for name, kinds in _HEADER.items() if not _is(header, name, kinds)]
+    wrong = [
+        name for name, kinds in _HEADER.items() if not _is_of_type(header, name, kinds)
+    ]
     names = header.get("namespaces", 0)  # None means the whole cluster
     known = names is None or isinstance(names, list)
     if wrong or not known or not all(isinstance(each, str) for each in names or ()):
@@ -432,5 +434,5 @@ _HEADER: dict[str, tuple[type, ...]] = {
 }
 
 
-def _is(header: dict[str, Any], name: str, kinds: tuple[type, ...]) -> bool:
+def _is_of_type(header: dict[str, Any], name: str, kinds: tuple[type, ...]) -> bool:
     return isinstance(header.get(name), kinds)

@@ -76,8 +76,12 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "operator": settings.operator,
         "namespaces": None if settings.namespaces is None else [*settings.namespaces],
         "selector": settings.selector,
-        "peering": None if settings.peering is None else _plain(settings.peering),
-        "election": None if settings.election is None else _plain(settings.election),
+        "peering": None
+        if settings.peering is None
+        else _identity_as_json(settings.peering),
+        "election": None
+        if settings.election is None
+        else _identity_as_json(settings.election),
         "explain": settings.explain,
         "wait_for_kinds": settings.wait_for_kinds,
         "owns": {
@@ -87,7 +91,7 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _identity_as_json(value: Any) -> dict[str, Any]:
     """The operator's identity among its peers, as JSON: its decisions depend on it."""
     found = asdict(value)
     return {k: v.value if isinstance(v, Enum) else v for k, v in found.items()}
@@ -160,26 +164,28 @@ class Recorder:
 
     def observe(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
         """Record one step."""
-        self._try(self._record, now, input, commands)
+        self._try_write(self._record, now, input, commands)
 
     def reviewed(
         self, now: Now, review: dict[str, Any], decision: dict[str, Any]
     ) -> None:
         """Record a review, which is not a step."""
         record = {"input": review, "commands": [decision]}
-        self._try(lambda: self._keep(_Step(now, record, _dumped(record), None, "")))
+        self._try_write(
+            lambda: self._keep(_Step(now, record, _encoded_json(record), None, ""))
+        )
 
     def gap(self, count: int) -> None:
         """Record that `count` steps are missing here."""
-        self._try(self._gap, count)
+        self._try_write(self._write_gap, count)
 
     def save(self) -> None:
         """Make everything so far readable in the file."""
-        self._try(self.flush)
+        self._try_write(self.flush)
 
     def finish(self) -> None:
         """Write the rest and the end; without the end a file shows as cut off."""
-        self._try(self._end)
+        self._try_write(self._write_end)
 
     def close(self) -> None:
         """Write the end, and close the file."""
@@ -189,7 +195,7 @@ class Recorder:
         except OSError as problem:
             self.problem = self.problem or problem
 
-    def _try(self, write: Callable[..., None], *given: Any) -> None:
+    def _try_write(self, write: Callable[..., None], *given: Any) -> None:
         """Write, unless there was a problem; after any error the run goes on."""
         if self.problem is None:
             try:
@@ -197,11 +203,11 @@ class Recorder:
             except Exception as problem:
                 self.problem = problem
 
-    def _gap(self, count: int) -> None:
+    def _write_gap(self, count: int) -> None:
         self.flush()
         self._write([b'{"gap":%d}' % count])
 
-    def _end(self) -> None:
+    def _write_end(self) -> None:
         self.flush(last=True)
         self._file.write(self._block.end())
         self._file.flush()
@@ -209,7 +215,7 @@ class Recorder:
     def _record(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
         wire, body = apart(input)
         record = {"input": wire, "commands": [*map(command_to_wire, commands)]}
-        self._keep(_Step(now, record, _dumped(record), *self._shown(body)))
+        self._keep(_Step(now, record, _encoded_json(record), *self._text_and_uid(body)))
 
     def _keep(self, step: _Step) -> None:
         now = step.now
@@ -221,45 +227,51 @@ class Recorder:
             self._flushed_at = now.mono
             self.flush()
 
-    def _shown(self, body: Body | dict[str, Any] | None) -> tuple[bytes | None, str]:
+    def _text_and_uid(
+        self, body: Body | dict[str, Any] | None
+    ) -> tuple[bytes | None, str]:
         """The text of an object, and its uid."""
         if body is None:
             return None, ""
         if isinstance(body, dict):
-            return _dumped(body), str(body["metadata"].get("uid") or "")
+            return _encoded_json(body), str(body["metadata"].get("uid") or "")
         raw = body.raw
         if not body.has_text:
             return without_seals(raw), body.uid
         if raw == self._texts.text_of(body.uid):
             return raw, body.uid  # the answer to a write has shown this version
-        return _dumped(orjson.loads(raw)), body.uid
+        return _encoded_json(orjson.loads(raw)), body.uid
 
     def flush(self, *, last: bool = False) -> None:
         """Write all steps so far; raise any error that prevents this."""
         if self._steps:
             steps, self._steps, self._size = self._steps, [], 0
             then = self._then
-            drafts = [*map(self._draft, steps)]
+            drafts = [*map(self._draft_step, steps)]
             redacted = self._redaction.redacted(drafts)
             if any(each is not None for each in redacted):
                 self._texts.forget()
                 self._then = then
-                drafts = [*map(self._again, drafts, redacted)]
+                drafts = [*map(self._draft_without_secrets, drafts, redacted)]
             self._texts.keep()
             self._write([each.line for each in drafts], last=last)
 
-    def _draft(self, step: _Step) -> _Draft:
+    def _draft_step(self, step: _Step) -> _Draft:
         """A step as it is written if it does not contain a secret."""
-        line, news = self._line(step)
+        line, news = self._line_of_step(step)
         is_concerned = self._redaction.concerns(step.record, news)
         if is_concerned:
             self._watch(step)
         return _Draft(step, line, is_concerned)
 
-    def _again(self, draft: _Draft, redacted: dict[str, Any] | None) -> _Draft:
+    def _draft_without_secrets(
+        self, draft: _Draft, redacted: dict[str, Any] | None
+    ) -> _Draft:
         """A step as it is written without its secrets."""
-        step = draft.step if redacted is None else _redacted(draft.step, redacted)
-        line, _ = self._line(step)
+        step = (
+            draft.step if redacted is None else _step_with_record(draft.step, redacted)
+        )
+        line, _ = self._line_of_step(step)
         if draft.is_concerned or redacted is not None:
             self._watch(step)
         return _Draft(step, line, draft.is_concerned)
@@ -269,18 +281,18 @@ class Recorder:
         self._texts.watch(step.key)
         self._texts.watch(step.uid)
 
-    def _line(self, step: _Step) -> tuple[bytes, bytes]:
+    def _line_of_step(self, step: _Step) -> tuple[bytes, bytes]:
         """The line of a step, and the part of it that was not written before."""
         key = step.key
         found = self._texts.write(key, key[0], step.text)
-        time = self._time(step.now)
+        time = self._encoded_time(step.now)
         if step.body is None:
             return b'{"t":%b,"r":%b}' % (time, found.entry), found.news
         body = self._texts.write(step.uid, "", step.body)
         line = b'{"t":%b,"r":%b,"b":%b}' % (time, found.entry, body.entry)
         return line, found.news + b"\n" + body.news
 
-    def _time(self, now: Now) -> bytes:
+    def _encoded_time(self, now: Now) -> bytes:
         """Microseconds since the step before; or seconds, if these are not exact."""
         wall, mono = round(now.wall * 1e6), round(now.mono * 1e6)
         if (wall / 1e6, mono / 1e6) != now:
@@ -298,11 +310,11 @@ class Recorder:
         self._file.flush()
 
 
-def _dumped(value: Any) -> bytes:
+def _encoded_json(value: Any) -> bytes:
     return without_seals(orjson.dumps(value))
 
 
-def _redacted(step: _Step, record: dict[str, Any]) -> _Step:
+def _step_with_record(step: _Step, record: dict[str, Any]) -> _Step:
     """A step with another record, and the object kept apart as before."""
     if step.body is None:
         return step._replace(record=record, text=orjson.dumps(record))

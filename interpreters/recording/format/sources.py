@@ -27,19 +27,21 @@ def bindings_of(module: Mapping[str, Any], name: str) -> tuple[ast.stmt, ...] | 
     file = module.get("__file__")
     try:
         found = os.stat(str(file))
-        names = _bindings(str(file), found.st_mtime_ns, found.st_size)
+        names = _read_bindings(str(file), found.st_mtime_ns, found.st_size)
     except (OSError, SyntaxError, ValueError):
         return None
     return names.get(name)
 
 
 @lru_cache(_KEPT)
-def _bindings(file: str, _changed: int, _size: int) -> dict[str, tuple[ast.stmt, ...]]:
+def _read_bindings(
+    file: str, _changed: int, _size: int
+) -> dict[str, tuple[ast.stmt, ...]]:
     with open(file, "rb") as text:
         tree = ast.parse(text.read())
     found: dict[str, tuple[ast.stmt, ...]] = {}
     for statement in _statements(tree.body):
-        for name in _bound_by(statement):
+        for name in _bound_names(statement):
             found[name] = (*found.get(name, ()), statement)
     return found
 
@@ -56,7 +58,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(handler.body)
 
 
-def _bound_by(statement: ast.stmt) -> Iterator[str]:
+def _bound_names(statement: ast.stmt) -> Iterator[str]:
     match statement:
         case ast.Assign(targets=targets):
             found: list[ast.expr] = targets

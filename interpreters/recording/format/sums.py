@@ -45,7 +45,7 @@ class Sums:
             if is_due and line.startswith(_STEPS):
                 line = b'%b,"s":%d}' % (line[:-1], self._sum)
                 self._behind = 0
-            self._take(line)
+            self._add_line(line)
             yield line + b"\n"
 
     def told_by(self, line: bytes) -> bool:
@@ -57,10 +57,10 @@ class Sums:
             self._behind = 0
         elif self.is_due:
             raise OtherLines("a checksum is missing")
-        self._take(line)
+        self._add_line(line)
         return found is not None
 
-    def _take(self, line: bytes) -> None:
+    def _add_line(self, line: bytes) -> None:
         self._sum = crc32(b"\n", crc32(line, self._sum))
         self._behind += len(line) + 1
 

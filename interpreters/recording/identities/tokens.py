@@ -35,19 +35,19 @@ class _Form(NamedTuple):
     encode: Callable[[str], str]
 
 
-def _forms() -> Iterator[_Form]:
+def _token_forms() -> Iterator[_Form]:
     yield _Form(rf"{MARK}[0-9a-f]{{{_DIGITS}}}", str, str)
     yield _Form(rf"{_IN_BASE64}[A-Za-z0-9+/]{{32}}", _from_base64, _to_base64)
     yield _Form(rf"{_IN_BASE32}[A-Z2-7]{{39}}", _from_base32, _to_base32)
     yield _Form(rf"{_IN_UTF16}[A-Za-z0-9+/]{{64}}", _from_utf16, _to_utf16)
     for digit, digits in ("x", "[0-9a-f]{2}"), ("X", "[0-9A-F]{2}"):
-        yield _in_digits("", "", digit, digits, _from_hex)
-        yield _in_digits("", ":", digit, digits, _from_hex)
-        yield _in_digits("%", "%", digit, digits, unquote)
-        yield _in_digits(r"\u00", r"\u00", digit, digits, _from_escapes)
+        yield _digit_form("", "", digit, digits, _from_hex)
+        yield _digit_form("", ":", digit, digits, _from_hex)
+        yield _digit_form("%", "%", digit, digits, unquote)
+        yield _digit_form(r"\u00", r"\u00", digit, digits, _from_escapes)
 
 
-def _in_digits(
+def _digit_form(
     first: str, between: str, digit: str, digits: str, decode: Callable[[str], str]
 ) -> _Form:
     """The form with two hexadecimal digits per byte, and something before each byte."""
@@ -92,7 +92,7 @@ def _from_escapes(text: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
-_FORMS = [(re.compile(each.pattern), each) for each in _forms()]
+_FORMS = [(re.compile(each.pattern), each) for each in _token_forms()]
 TOKEN = re.compile("|".join(each.pattern for _, each in _FORMS))
 
 

@@ -103,7 +103,7 @@ class Names:
         if body.uid not in self._uids:
             name = self._learn_name(body)
             place = f"{body.data.get('kind')} {body.namespace or ''}/{name}"
-            self._uids[body.uid] = f"<uid of {place}{self._numbered(place)}>"
+            self._uids[body.uid] = f"<uid of {place}{self._number_suffix(place)}>"
         self.versions.setdefault(body.version, body)
         if body.data.get("kind") in _ADDRESSED:
             for stanza in ("spec", "status"):
@@ -121,11 +121,11 @@ class Names:
             pattern = self.spelled(name).text
             if pattern == name:
                 return name
-        self._names[name] = f"{pattern}{self._numbered(pattern)}"
+        self._names[name] = f"{pattern}{self._number_suffix(pattern)}"
         self._ends.add(_JOINTS.split(name)[-1])
         return self._names[name]
 
-    def _numbered(self, what: str) -> str:
+    def _number_suffix(self, what: str) -> str:
         """A number if the name is already used: `*`, `*2`, `*3`."""
         self._counts[what] = number = self._counts.get(what, 0) + 1
         return "" if number == 1 else str(number)
@@ -161,11 +161,11 @@ class Names:
                 case "time":
                     return "<time>"
                 case _:
-                    return self._word(found[0], parts)
+                    return self._stable_word(found[0], parts)
 
         return Spelled(_PARTS.sub(replaced, text), tuple(parts))
 
-    def _word(self, word: str, parts: list[str]) -> str:
+    def _stable_word(self, word: str, parts: list[str]) -> str:
         if word in self._names:
             return self._names[word]
         if word in self._addresses:
@@ -177,7 +177,7 @@ class Names:
             return f"{volume[1]}*"
         pieces = _JOINTS.split(word)
         if not self._ends.isdisjoint(pieces):
-            pieces = [*self._named(pieces)]
+            pieces = [*self._replaced_names(pieces)]
         for place, piece in enumerate(pieces):
             made = place and _RANDOM_END.fullmatch(piece)
             if piece in self._random or made:
@@ -185,7 +185,7 @@ class Names:
                 pieces[place] = "*"
         return "".join(pieces)
 
-    def _named(self, pieces: Sequence[str]) -> Iterator[str]:
+    def _replaced_names(self, pieces: Sequence[str]) -> Iterator[str]:
         """The pieces of a word with its names replaced, the longest first."""
         place = 0
         while place < len(pieces):
@@ -263,10 +263,10 @@ class Renaming:
                 yield DiffItem(operation, path, one, other)
         elif isinstance(one, dict) and isinstance(other, dict):
             if not _is_alike(one, other):
-                yield from self._of_mappings(one, other, path, decided)
+                yield from self._compare_mappings(one, other, path, decided)
         elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
             if not _is_alike(one, other):
-                yield from self._of_lists(one, other, path, decided)
+                yield from self._compare_lists(one, other, path, decided)
         elif isinstance(one, str) and isinstance(other, str):
             if one != other and not self._is_same(one, other, path, decided):
                 yield DiffItem("change", path, one, other)
@@ -285,14 +285,14 @@ class Renaming:
 
     # ---------------------------------------------------------------- mappings, lists
 
-    def _of_mappings(
+    def _compare_mappings(
         self,
         one: Mapping[str, Any],
         other: Mapping[str, Any],
         path: Path,
         decided: bool,
     ) -> Iterator[DiffItem]:
-        renamed = self._renamed(one, other)
+        renamed = self._renamed_keys(one, other)
         for key in sorted({*one, *other}.difference(renamed.values())):
             if key in _ASIDE or key.startswith(_OWN):
                 continue
@@ -300,7 +300,7 @@ class Renaming:
             if mine is not yours and (type(mine) is not str or mine != yours):
                 yield from self.differences(mine, yours, (*path, key), decided=decided)
 
-    def _renamed(
+    def _renamed_keys(
         self, one: Mapping[str, Any], other: Mapping[str, Any]
     ) -> Mapping[str, str]:
         """The keys that have another name in the other run."""
@@ -313,10 +313,13 @@ class Renaming:
         found = ((each, theirs.get(self._ours.spelled(each).text)) for each in ours)
         return {key: name for key, name in found if name is not None and name != key}
 
-    def _of_lists(
+    def _compare_lists(
         self, one: Sequence[Any], other: Sequence[Any], path: Path, decided: bool
     ) -> Iterator[DiffItem]:
-        ours, theirs = _keyed(one, self._ours), _keyed(other, self._theirs)
+        ours, theirs = (
+            _items_by_key(one, self._ours),
+            _items_by_key(other, self._theirs),
+        )
         for key in ours | theirs:
             values = ours.get(key), theirs.get(key)
             yield from self.differences(*values, (*path, f"[{key}]"), decided=decided)
@@ -339,7 +342,7 @@ class Renaming:
             return self._is_same_version(one, other, decided)
         if self._is_same_text(one, other):
             return True
-        mine, yours = _unpacked(one), _unpacked(other)
+        mine, yours = _decoded_base64(one), _decoded_base64(other)
         if mine and yours and self._is_same_text(mine, yours):
             return True
         return self._are_digests(one, other, decided)
@@ -401,7 +404,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _unpacked(text: str) -> str:
+def _decoded_base64(text: str) -> str:
     """The text encoded in base64, as in the data of a Secret; or ""."""
     try:
         return base64.b64decode(text, validate=True).decode()
@@ -416,11 +419,13 @@ def _are_objects(items: Iterable[Any]) -> bool:
     )
 
 
-def _keyed(items: Sequence[Any], names: Names) -> dict[str, Any]:
+def _items_by_key(items: Sequence[Any], names: Names) -> dict[str, Any]:
     """Items by their names if they have unique names, else by their places.
 
-    >>> [*_keyed([{"name": "a"}, {"name": "b"}], Names())], [*_keyed([5, 5], Names())]
-    (['a', 'b'], ['0', '1'])
+    >>> [*_items_by_key([{"name": "a"}, {"name": "b"}], Names())]
+    ['a', 'b']
+    >>> [*_items_by_key([5, 5], Names())]
+    ['0', '1']
     """
     keys = [_key_of(each, names) for each in items]
     if None in keys or len({*keys}) < len(keys):

@@ -158,20 +158,20 @@ _DAMAGED = (
 def _read(cls: type[NamedTuple], found: Mapping[str, Any]) -> Any:
     """A value of the class, if its fields have the types that the class declares."""
     given = {}
-    for name, kind in _hints(cls).items():
+    for name, kind in _field_types(cls).items():
         value = given[name] = found[name]
-        if not _is(value, kind):
+        if not _is_of_type(value, kind):
             raise TypeError(name)
     build: Any = cls
     return build(**given)
 
 
 @cache
-def _hints(cls: type[NamedTuple]) -> dict[str, Any]:
+def _field_types(cls: type[NamedTuple]) -> dict[str, Any]:
     return get_type_hints(cls)
 
 
-def _is(value: Any, kind: Any) -> bool:
+def _is_of_type(value: Any, kind: Any) -> bool:
     match kind:
         case _ if kind is Any:
             return True

@@ -107,7 +107,7 @@ class Attempts:
         record.
         """
         if "gap" in record:
-            self._miss(record["gap"])
+            self._note_missing(record["gap"])
             return []
         input, step = record["input"], self.steps + 1
         self.steps = step
@@ -117,12 +117,12 @@ class Attempts:
         self.versions.learn(input)
         self._served.add(record)
         for command in record["commands"]:
-            ended = self._traced(command, input, step, now)
+            ended = self._note_trace(command, input, step, now)
             if ended is not None:
                 found.append(ended)
         return found
 
-    def _miss(self, count: int) -> None:
+    def _note_missing(self, count: int) -> None:
         """Note that `count` steps are missing: their content is unknown."""
         self.steps += count
         for each in self.open.values():
@@ -136,7 +136,7 @@ class Attempts:
         self._indices, self._unindexed, self._missed = Map(), set(), False
         return found
 
-    def _traced(
+    def _note_trace(
         self, command: Json, input: Json, step: int, now: Now
     ) -> Attempt | None:
         """Note a trace; return the attempt that it ends."""
@@ -147,7 +147,7 @@ class Attempts:
                 if (attempt := self.open.get(command["attempt"])) is not None:
                     attempt.exchanges.append(Exchange(step, command["effect"]))
             case "Given":
-                self._give(command, input, now)
+                self._note_answer(command, input, now)
             case "Desires":
                 if (attempt := self.open.get(command["attempt"])) is not None:
                     attempt.desires = command
@@ -188,17 +188,17 @@ class Attempts:
             first = str(text).partition("\n")[0]
             found.reason = f"a line of {container}: {first:.100}"
         if version is not None and found.body is None:
-            found.unknown = _unshown(version)
+            found.unknown = _words_for_unshown(version)
         for each in trace.get("children", ()):
             child = Version(*each)
             body = self.versions.find(child)
             if body is None:
-                found.unknown = _unshown(child)
+                found.unknown = _words_for_unshown(child)
             else:
                 found.children[Key(child.resource, child.namespace, child.name)] = body
         self.open[found.number] = found
 
-    def _give(self, trace: Json, input: Json, now: Now) -> None:
+    def _note_answer(self, trace: Json, input: Json, now: Now) -> None:
         attempt = self.open.get(trace["attempt"])
         if attempt is None or not attempt.exchanges:
             return
@@ -206,7 +206,7 @@ class Attempts:
         if "outcome" in trace:
             outcome = trace["outcome"]
         elif "version" in trace:
-            outcome = self._as_now(attempt, trace["version"])
+            outcome = self._answer_in_version(attempt, trace["version"])
         answer = None if outcome is None else from_wire(outcome)
         last = attempt.exchanges[-1]
         stopped = trace.get("stopped") or ""
@@ -214,13 +214,13 @@ class Attempts:
             outcome=answer, wall=now.wall, stopped=stopped, answered=self.steps
         )
 
-    def _as_now(self, attempt: Attempt, version: str) -> Json | None:
+    def _answer_in_version(self, attempt: Attempt, version: str) -> Json | None:
         if attempt.object is None:
             return None
         shown = attempt.object._replace(version=version)
         body = self.versions.find(shown)
         if body is None:
-            attempt.unknown = _unshown(shown)
+            attempt.unknown = _words_for_unshown(shown)
             return None
         return {"is": "Applied", "object": body.data}
 
@@ -230,19 +230,20 @@ class Attempts:
             self._unindexed.add(name)
             return
         values = {
-            _hashable(each): read_only(value) for each, value in trace.get("values", ())
+            _hashable_key(each): read_only(value)
+            for each, value in trace.get("values", ())
         }
         index = self._indices.get(name, Index()).with_object(key, values)
         self._indices = self._indices.set(name, index)
 
 
-def _unshown(version: Version) -> str:
+def _words_for_unshown(version: Version) -> str:
     return (
         f"{version.resource} {version.where} in version {version.version} is not in "
         "the recording"
     )
 
 
-def _hashable(key: Any) -> Any:
+def _hashable_key(key: Any) -> Any:
     """A key of an index: JSON has lists instead of tuples."""
-    return tuple(map(_hashable, key)) if isinstance(key, list) else key
+    return tuple(map(_hashable_key, key)) if isinstance(key, list) else key

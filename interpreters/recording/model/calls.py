@@ -60,7 +60,7 @@ class Calls:
             self._drawing.clear()
         if input["in"] == "Answered" and input["id"] in self._drawing:
             asker = self._drawing.pop(input["id"])
-            for drawn in _drawn(input["outcome"]):
+            for drawn in _drawn_texts(input["outcome"]):
                 self.drawn.append(drawn)
                 self._tokens[asker] = dict(_tokens_for(drawn))
         if input["in"] == "Answered" and input["id"] in self._asked:
@@ -70,17 +70,21 @@ class Calls:
         for command in record["commands"]:
             effect = command.get("effect") or {}
             if command["do"] == "Perform" and effect.get("is") == "Call":
-                call = from_wire(_veiled(effect, self._tokens.get(_asker(command), {})))
+                call = from_wire(
+                    _effect_with_tokens(
+                        effect, self._tokens.get(_asker_of(command), {})
+                    )
+                )
                 self._asked[command["id"]] = call, record["wall"]
             if command["do"] == "Perform" and _is_drawing(effect):
-                self._drawing[command["id"]] = _asker(command)
+                self._drawing[command["id"]] = _asker_of(command)
 
 
 # A handler, and the object that it is called for.
 _Asker = tuple[Any, Any]
 
 
-def _asker(command: Mapping[str, Any]) -> _Asker:
+def _asker_of(command: Mapping[str, Any]) -> _Asker:
     return command.get("handler"), command.get("subject")
 
 
@@ -98,7 +102,9 @@ def _tokens_for(drawn: str) -> Iterator[tuple[str, str]]:
 _DRAWN_MIN = 8
 
 
-def _veiled(effect: dict[str, Any], tokens: Mapping[str, str]) -> dict[str, Any]:
+def _effect_with_tokens(
+    effect: dict[str, Any], tokens: Mapping[str, str]
+) -> dict[str, Any]:
     """An effect with tokens in the place of drawn bytes."""
     if not tokens:
         return effect
@@ -117,7 +123,7 @@ def _is_drawing(effect: Mapping[str, Any]) -> bool:
 _BYTES = re.compile(r"(?:[0-9a-f]{2})+")
 
 
-def _drawn(outcome: Mapping[str, Any]) -> Iterator[str]:
+def _drawn_texts(outcome: Mapping[str, Any]) -> Iterator[str]:
     value = outcome.get("value")
     if isinstance(value, str) and _BYTES.fullmatch(value):
         yield value
@@ -132,7 +138,7 @@ def part_of(
     one.
     """
     found: list[Recorded] = []
-    for each in _by(digest_of, answers):
+    for each in _grouped_answers(digest_of, answers):
         end = each[-1].step if until is None else until
         before = [one for one in each if one.step <= step]
         within = [one for one in each if step < one.step <= end]
@@ -142,10 +148,10 @@ def part_of(
 
 def last_answers(answers: Iterable[Recorded]) -> list[Recorded]:
     """The last answer to each call."""
-    return [each[-1] for each in _by(digest_of, answers)]
+    return [each[-1] for each in _grouped_answers(digest_of, answers)]
 
 
-def _by(
+def _grouped_answers(
     key: Callable[[Call], str], answers: Iterable[Recorded]
 ) -> Iterable[list[Recorded]]:
     """The answers in groups of equal calls, each in its order."""
@@ -200,8 +206,12 @@ class Replies:
 
     def __init__(self, answers: Iterable[Recorded]) -> None:
         kept = [*answers]
-        self._exactly = {digest_of(each[0].call): each for each in _by(digest_of, kept)}
-        self._alike = {alike(each[0].call): each for each in _by(alike, kept)}
+        self._exactly = {
+            digest_of(each[0].call): each for each in _grouped_answers(digest_of, kept)
+        }
+        self._alike = {
+            alike(each[0].call): each for each in _grouped_answers(alike, kept)
+        }
         self._given: dict[str, int] = {}
         self._functions = {portable(each.call.function) for each in kept}
         self._concealing = {
@@ -209,7 +219,7 @@ class Replies:
             for key, each in self._exactly.items()
             if has_token(each[0].call.arguments)
         }
-        self.until = max(map(_patience, self._exactly.values()), default=0.0)
+        self.until = max(map(_time_of_repetition, self._exactly.values()), default=0.0)
 
     def knows(self, function: str) -> bool:
         """Whether calls of a function were answered, with any arguments."""
@@ -222,15 +232,15 @@ class Replies:
         if found is None:
             key, found = other, self._alike.get(other)
         if found is None:
-            key = next(self._fitting(call), "")
+            key = next(self._fitting_calls(call), "")
             found = self._exactly.get(key)
         if found is None:
             return None
-        place = _place(found, self._given.get(key), wall)
+        place = _due_answer(found, self._given.get(key), wall)
         self._given[key] = place
         return found[place].outcome
 
-    def _fitting(self, call: Call) -> Iterator[str]:
+    def _fitting_calls(self, call: Call) -> Iterator[str]:
         """The calls that differ from this one only in concealed parts."""
         name = portable(call.function)
         for key, each in self._concealing.items():
@@ -239,7 +249,7 @@ class Replies:
                 yield key
 
 
-def _place(answers: Sequence[Recorded], last: int | None, wall: float) -> int:
+def _due_answer(answers: Sequence[Recorded], last: int | None, wall: float) -> int:
     """The number of the answer that is due, after the `last` one that was given."""
     past = sum(each.wall <= wall - _ABOUT_SECONDS for each in answers) - 1
     if last is None:
@@ -249,7 +259,7 @@ def _place(answers: Sequence[Recorded], last: int | None, wall: float) -> int:
     return max(past, due)
 
 
-def _patience(answers: Sequence[Recorded]) -> float:
+def _time_of_repetition(answers: Sequence[Recorded]) -> float:
     """The time of the last answer, plus the time between the last two answers."""
     gaps = [two.wall - one.wall for one, two in pairwise(answers)]
     return answers[-1].wall + (gaps[-1] if gaps else 0.0)

@@ -33,11 +33,11 @@ def carried(told: Iterable[Any]) -> Carried:
     returned = [name for name, pointers in given if pointers[-1:] == (_STATUS,)]
     if not returned:
         return tuple(given)
-    patched = ((name, _patched(pointers)) for name, pointers in given)
+    patched = ((name, _patched_fields(pointers)) for name, pointers in given)
     return (
         *((name, (_STATUS,)) for name in returned),
         *((name, pointers) for name, pointers in patched if pointers),
-        *((name, (_returned(name),)) for name in returned),
+        *((name, (_status_pointer(name),)) for name in returned),
     )
 
 
@@ -58,13 +58,16 @@ def told_alike(
         or recorded["do"] != now["do"]
     ):
         return False
-    one, other = _by_handler(recorded["fields"]), _by_handler(now["fields"])
+    one, other = (
+        _fields_by_handler(recorded["fields"]),
+        _fields_by_handler(now["fields"]),
+    )
     if recorded["id"] != now.get("id") or [*one] != [*other]:
         return False
     return all(_are_alike(name, one[name], other[name]) for name in one)
 
 
-def _by_handler(fields: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+def _fields_by_handler(fields: Iterable[Any]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for name, pointers in fields:
         found[name] = (*found.get(name, ()), *pointers)
@@ -72,8 +75,8 @@ def _by_handler(fields: Iterable[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _are_alike(name: str, was: tuple[str, ...], now: tuple[str, ...]) -> bool:
-    patched = _patched(was)
-    left, mine = now[len(patched) :], _returned(name)
+    patched = _patched_fields(was)
+    left, mine = now[len(patched) :], _status_pointer(name)
     is_result = was != patched and bool(left)
     return now == was or (
         is_result
@@ -82,9 +85,9 @@ def _are_alike(name: str, was: tuple[str, ...], now: tuple[str, ...]) -> bool:
     )
 
 
-def _patched(pointers: tuple[str, ...]) -> tuple[str, ...]:
+def _patched_fields(pointers: tuple[str, ...]) -> tuple[str, ...]:
     return pointers[:-1] if pointers[-1:] == (_STATUS,) else pointers
 
 
-def _returned(name: str) -> str:
+def _status_pointer(name: str) -> str:
     return pointer(("status", name))

@@ -86,13 +86,15 @@ class Contents:
         if len(found) == 1:
             return found[0]
         if not found:
-            known = _listed([each for each in self.objects if self._is_handled(each)])
+            known = _names_in_words(
+                [each for each in self.objects if self._is_handled(each)]
+            )
             raise NoSuchObject(
                 f"the recording shows no object {words!r}; handlers were called for "
                 f"{known}"
             )
         raise NoSuchObject(
-            f"{words!r} may be {_listed(found)}; write KIND/NAMESPACE/NAME"
+            f"{words!r} may be {_names_in_words(found)}; write KIND/NAMESPACE/NAME"
         )
 
     def _is_handled(self, each: Named) -> bool:
@@ -120,7 +122,7 @@ def is_kind(resource: Resource, word: str) -> bool:
     return word.lower() in (*words, *resource.shortcuts, resource.key)
 
 
-def _listed(found: list[Named]) -> str:
+def _names_in_words(found: list[Named]) -> str:
     names = [str(each) for each in found[:_SHOWN_MAX]]
     more = len(found) - len(names)
     text = ", ".join(names) or "none"

@@ -97,7 +97,7 @@ def excerpt_of(
         own.add(record)
         truth.add(record)
         calls.add(record)
-        watched |= _watched_by(record)
+        watched |= _watched_kinds(record)
     world, changes = World(own, manager), list[Foreign]()
     begun: tuple[int, dict[Place, dict[str, Any]], float] | None = None
     missing = 0
@@ -108,13 +108,13 @@ def excerpt_of(
         if "gap" in record:
             missing += record["gap"]
             if begun is not None or (step is not None and world.steps >= step):
-                raise Incomplete(_lack(world.steps, record["gap"]))
+                raise Incomplete(_words_for_missing(world.steps, record["gap"]))
         if begun is not None:
             changes += found
         elif _is_ready(record) if step is None else world.steps >= step:
             begun = world.steps, world.restorable(), world.wall
     if begun is None:
-        raise ValueError(_absence(step, until, world.steps))
+        raise ValueError(_words_for_absence(step, until, world.steps))
     changes = [each for each in changes if not world.is_collected(each)]
     end, catalogue = world.restorable(), world.served.catalogue
     answers = part_of(calls.answers, begun[0], until)
@@ -132,7 +132,7 @@ def excerpt_of(
     )
 
 
-def _lack(last: int, missing: int) -> str:
+def _words_for_missing(last: int, missing: int) -> str:
     """The sentence about missing steps; `last` is the last of them."""
     return (
         f"the recording lacks {number_of(missing, 'step')} after #{last - missing}, "
@@ -145,7 +145,7 @@ def _is_ready(record: Mapping[str, Any]) -> bool:
     return any(each["do"] == "Ready" for each in record.get("commands", ()))
 
 
-def _absence(step: int | None, until: int | None, steps: int) -> str:
+def _words_for_absence(step: int | None, until: int | None, steps: int) -> str:
     """The sentence about a part without a beginning, after `steps` were read."""
     read = number_of(steps, "step")
     match step, until:
@@ -171,7 +171,7 @@ def _absence(step: int | None, until: int | None, steps: int) -> str:
 _NAME = "name the step at which the part begins (--from, and --at with --as-test)"
 
 
-def _watched_by(record: Mapping[str, Any]) -> set[str]:
+def _watched_kinds(record: Mapping[str, Any]) -> set[str]:
     commands = record.get("commands", ())
     return {str(each["resource"]) for each in commands if _begins_list(each)}
 

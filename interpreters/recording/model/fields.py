@@ -28,11 +28,11 @@ def changes_of(old: Any, new: Any) -> Diff:
     >>> [each.field for each in changes_of({}, new)]
     [('metadata', 'labels', 'a')]
     """
-    found = (leaf for each in diff(old, new) for leaf in _named(each))
+    found = (leaf for each in diff(old, new) for leaf in _labels_apart(each))
     return tuple(each for each in found if not _is_aside(each))
 
 
-def _named(item: DiffItem) -> Iterator[DiffItem]:
+def _labels_apart(item: DiffItem) -> Iterator[DiffItem]:
     """Each label and each annotation of new or removed metadata."""
     if item.field[:1] != ("metadata",) or len(item.field) > 2:
         yield item
@@ -43,7 +43,7 @@ def _named(item: DiffItem) -> Iterator[DiffItem]:
         return
     old, new = (each if isinstance(each, dict) else {} for each in values)
     for each in diff(old, new, item.field):
-        yield from _named(each)
+        yield from _labels_apart(each)
 
 
 def _is_aside(item: DiffItem) -> bool:

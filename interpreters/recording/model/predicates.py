@@ -103,10 +103,10 @@ def parse_predicate(words: str) -> Predicate:
     elif not text:
         raise ValueError(f"a value is missing after {words.strip()!r}")
     sign = "=" if sign == "==" else sign
-    return Predicate(parse_path(field), sign, text, _json(text))
+    return Predicate(parse_path(field), sign, text, _parsed_json(text))
 
 
-def _json(text: str) -> Any:
+def _parsed_json(text: str) -> Any:
     try:
         return orjson.loads(text)
     except ValueError:

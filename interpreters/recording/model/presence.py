@@ -45,7 +45,7 @@ class Presence:
         input = record["input"]
         if input["in"] == "Started":
             self._scopes.clear()
-        found = [*self._departures(input)]
+        found = [*self._note_departures(input)]
         for command in record["commands"]:
             if command["do"] in ("ListPage", "Watch"):
                 self._begin(command)
@@ -60,29 +60,29 @@ class Presence:
         if not command.get(token):
             self._listed[scope] = set()
 
-    def _departures(self, input: Json) -> Iterator[Departure]:
+    def _note_departures(self, input: Json) -> Iterator[Departure]:
         scope = self._scopes.get(input.get("stream", -1))
         match input:
             case {"in": "WatchEvent", "type": "DELETED"}:
                 for uid in _uids(input):
-                    self._of(scope).discard(uid)
+                    self._present_in(scope).discard(uid)
                     if scope is not None and scope in self._listed:
                         self._listed[scope].discard(uid)  # the list is still streamed
                     yield Departure(uid)
             case {"in": "WatchEvent"}:
-                self._of(scope).update(_uids(input))
+                self._present_in(scope).update(_uids(input))
             case {"in": "ListItem"} if scope is not None and scope in self._listed:
                 self._listed[scope].update(_uids(input))
             case {"in": "ListDone"} if scope is not None and scope in self._listed:
                 if not input.get("continue_token"):
                     found = self._listed.pop(scope)
-                    gone = self._of(scope) - found
+                    gone = self._present_in(scope) - found
                     self._present[scope] = found
                     yield from (Departure(uid, listed=True) for uid in sorted(gone))
             case _:
                 pass
 
-    def _of(self, scope: Scope | None) -> set[str]:
+    def _present_in(self, scope: Scope | None) -> set[str]:
         return set() if scope is None else self._present.setdefault(scope, set())
 
 

@@ -147,7 +147,7 @@ class Revisions:
         """Take note of a version from the account."""
         before = self._last.get(found.ref)
         if before is not None and not (before.gone or found.gone):
-            found.changed = _named(_differing(before, found.data))
+            found.changed = _field_names(_differences_to(before, found.data))
         self._keep(found)
 
     def show(
@@ -157,21 +157,21 @@ class Revisions:
         body = Body(data)
         known = self._known.get((body.uid, body.version))
         if known is not None and gone and not known.gone:
-            return self._end(known, step, wall)
+            return self._end_revision(known, step, wall)
         if known is None:
             known = Revision(ref, body.uid, body.version, wall, gone=gone)
             known.body = packed(data)
             before = self._last.get(ref)
             if before is not None and not (before.gone or gone):
-                items = _differing(before, told(data))
-                known.changed = _named(items)
-                known.by = _makers(data, items)
+                items = _differences_to(before, told(data))
+                known.changed = _field_names(items)
+                known.by = _managers_of(data, items)
             self._keep(known)
         known.shown = known.shown or step
         self.reach(ref.kind, body.version, step)
         return known
 
-    def _end(self, last: Revision, step: int, wall: float) -> Revision:
+    def _end_revision(self, last: Revision, step: int, wall: float) -> Revision:
         """The end of an object that is shown with a version in which it existed.
 
         A watch with a selector reports in this way that the object is no longer
@@ -284,14 +284,14 @@ def told(data: Json) -> dict[str, Any]:
     return {**data, "metadata": kept}
 
 
-def _differing(before: Revision, now: Json) -> Diff:
+def _differences_to(before: Revision, now: Json) -> Diff:
     return changes_of(before.data, now)
 
 
-def _named(items: Diff) -> str:
+def _field_names(items: Diff) -> str:
     """The fields that differ; only the first are named.
 
-    >>> _named(changes_of({"a": 1}, {"a": 2, "b": {"c": 3}}))
+    >>> _field_names(changes_of({"a": 1}, {"a": 2, "b": {"c": 3}}))
     'a, b'
     """
     names = [path_text(each.field) or "all of it" for each in items]
@@ -300,7 +300,7 @@ def _named(items: Diff) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _makers(data: Json, items: Diff) -> str:
+def _managers_of(data: Json, items: Diff) -> str:
     """The managers of the fields that differ, if they are known."""
     found = (managers_at(data, each.field) for each in items[:_FIELDS_ASKED])
     return ", ".join([*dict.fromkeys(chain.from_iterable(found))][:_NAMES_SHOWN])
@@ -316,7 +316,7 @@ def leaves_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """
     if isinstance(value, dict) and value:
         for name, each in value.items():
-            yield from leaves_of(each, path + _part(name) if path else name)
+            yield from leaves_of(each, path + _path_part(name) if path else name)
     elif isinstance(value, list) and value:
         for number, each in enumerate(value):
             yield from leaves_of(each, f"{path}[{number}]")
@@ -325,6 +325,6 @@ def leaves_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 @lru_cache(maxsize=4096)
-def _part(name: str) -> str:
+def _path_part(name: str) -> str:
     """A name behind others on a path: `.name`, or in brackets."""
     return path_text(("x", name))[1:]

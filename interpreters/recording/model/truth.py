@@ -54,36 +54,36 @@ class Truth:
         """The objects at a step, by default at the end, as `restorable` has them."""
         found: Objects = {}
         dead: set[str] = set()
-        for change in self._until(step):
+        for change in self._changes_until(step):
             place = Place.of(change.body)
             if change.type == "DELETED":
                 found.pop(place, None)
                 dead.add(change.uid)
             else:
-                found[place] = self._whole(change)
+                found[place] = self._complete_object(change)
         return restorable(found, dead)
 
     def changes_of_others(self, step: int, until: int | None = None) -> list[Foreign]:
         """The changes by other clients after a step, up to another one."""
         known: Objects = {}
         found = []
-        for change in self._until(until):
+        for change in self._changes_until(until):
             place = Place.of(change.body)
             before = known.pop(place, None)
             if change.type == "DELETED":
-                after = _released(before)
+                after = _object_after_deletion(before)
             else:
-                after = known[place] = self._whole(change)
+                after = known[place] = self._complete_object(change)
             if change.since > step and change.by in _OTHERS:
-                wall = self._wall_of(change)
+                wall = self._time_of_change(change)
                 found.append(Foreign(change.since, wall, place, before, after))
         return found
 
-    def _until(self, step: int | None) -> list[Change]:
+    def _changes_until(self, step: int | None) -> list[Change]:
         changes = self.account.changes
         return [each for each in changes if step is None or each.since <= step]
 
-    def _whole(self, change: Change) -> dict[str, Any]:
+    def _complete_object(self, change: Change) -> dict[str, Any]:
         """The object with its version, and with the managed fields known for it."""
         metadata = dict(change.body.get("metadata") or {})
         metadata["resourceVersion"] = str(change.version)
@@ -93,23 +93,23 @@ class Truth:
             metadata["managedFields"] = shown[max(earlier)]
         return {**change.body, "metadata": metadata}
 
-    def _wall_of(self, change: Change) -> float:
+    def _time_of_change(self, change: Change) -> float:
         """The time of a change: not before the last step, or action, before it."""
         steps = self._walls[: max(0, change.since - 1)][-1:]
         marks = (e.wall for e in self.account.marks if e.version < change.version)
         return max((*steps, *marks), default=0.0)
 
 
-def _released(before: dict[str, Any] | None) -> dict[str, Any] | None:
+def _object_after_deletion(before: dict[str, Any] | None) -> dict[str, Any] | None:
     """The object after its deletion, or None if it is gone.
 
     A client that removes the last finalizers ends an object that is being deleted
     already.
 
     >>> meta = {"name": "x", "deletionTimestamp": "now"}
-    >>> _released({"metadata": {**meta, "finalizers": ["a/b"]}})
+    >>> _object_after_deletion({"metadata": {**meta, "finalizers": ["a/b"]}})
     {'metadata': {'name': 'x', 'deletionTimestamp': 'now'}}
-    >>> _released({"metadata": {"name": "x"}})
+    >>> _object_after_deletion({"metadata": {"name": "x"}})
     """
     body = None if before is None else Body(before)
     if before is None or body is None or not (body.is_deleting and body.finalizers):

@@ -179,9 +179,13 @@ class World:
         input, self.wall = record["input"], record["wall"]
         self.served.add(record)
         gone = input["in"] == "WatchEvent" and input.get("type") == "DELETED"
-        return [each for found in objects_in(input) for each in self._see(found, gone)]
+        return [
+            each
+            for found in objects_in(input)
+            for each in self._note_object(found, gone)
+        ]
 
-    def _see(self, found: dict[str, Any], gone: bool) -> Iterator[Foreign]:
+    def _note_object(self, found: dict[str, Any], gone: bool) -> Iterator[Foreign]:
         place, body = Place.of(found), Body(found)
         if not body.uid or not body.name or body.uid in self._dead:
             return  # an object that is not kept, or that an answer shows too late
@@ -274,7 +278,7 @@ def restorable(
     """
     known = {Body(each).uid for each in objects.values()}
     return {
-        place: _without_access(_without_others(each, known))
+        place: _without_access(_without_foreign_owners(each, known))
         for place, each in objects.items()
         if not _is_garbage(Body(each), dead)
     }
@@ -295,7 +299,7 @@ def _is_known(was: Body, own: Own) -> bool:
     return was.is_deleting or was.uid in own.deleted
 
 
-def _without_others(found: dict[str, Any], known: set[str]) -> dict[str, Any]:
+def _without_foreign_owners(found: dict[str, Any], known: set[str]) -> dict[str, Any]:
     references = found["metadata"].get("ownerReferences")
     if not references or all(each.uid in known for each in owners_of(Body(found))):
         return found
@@ -333,13 +337,15 @@ def _without_access(found: dict[str, Any]) -> dict[str, Any]:
         if mount["mountPath"] == _ACCESS and _ACCESS_VOLUME.fullmatch(mount["name"])
     }
     told = {
-        key: [_less(one, "volumeMounts", names) for one in each]
+        key: [_without_items(one, "volumeMounts", names) for one in each]
         for key, each in containers.items()
     }
-    return {**found, "spec": _less({**spec, **told}, "volumes", names)}
+    return {**found, "spec": _without_items({**spec, **told}, "volumes", names)}
 
 
-def _less(value: dict[str, Any], field: str, names: set[str]) -> dict[str, Any]:
+def _without_items(
+    value: dict[str, Any], field: str, names: set[str]
+) -> dict[str, Any]:
     """A mapping whose list lacks items of these names; without an empty list."""
     left = [each for each in value.get(field) or () if each["name"] not in names]
     rest = {key: each for key, each in value.items() if key != field}
@@ -358,10 +364,10 @@ def change_of(before: Json, after: Json) -> tuple[dict[str, Any], Any]:
     status = None
     if not same_json(before.get("status"), after.get("status")):
         status = _patch(before.get("status") or {}, after.get("status") or {})
-    return _patch(_plain(main), _plain(other)), status
+    return _patch(_without_server_fields(main), _without_server_fields(other)), status
 
 
-def _plain(found: dict[str, Any]) -> dict[str, Any]:
+def _without_server_fields(found: dict[str, Any]) -> dict[str, Any]:
     meta = found.get("metadata") or {}
     return {**found, "metadata": {k: v for k, v in meta.items() if k not in _SERVER}}
 

@@ -52,11 +52,13 @@ class Asides:
             self._streams.clear()
             self._logs.clear()
             self._fetched.clear()
-        heard = self._heard(input)
-        found = Aside(heard, (*self._done(record["commands"], record["mono"]),))
+        heard = self._words_for_input(input)
+        found = Aside(
+            heard, (*self._words_for_commands(record["commands"], record["mono"]),)
+        )
         return self._known.setdefault(found, found)
 
-    def _heard(self, input: Json) -> str:
+    def _words_for_input(self, input: Json) -> str:
         match input:
             case {"in": "AlarmRang"}:
                 return "its alarm rings"
@@ -79,14 +81,14 @@ class Asides:
             case _:
                 return ""
 
-    def _done(self, commands: Any, mono: float) -> Iterator[str]:
+    def _words_for_commands(self, commands: Any, mono: float) -> Iterator[str]:
         for command in commands:
-            yield from self._told(command, mono)
+            yield from self._words_for_command(command, mono)
 
-    def _told(self, command: Json, mono: float) -> Iterator[str]:
+    def _words_for_command(self, command: Json, mono: float) -> Iterator[str]:
         match command:
             case {"stream": int(stream)}:
-                yield from self._told_of_stream(command, stream)
+                yield from self._words_for_stream(command, stream)
             case {"do": "Fetch", "id": number, "path": path}:
                 self._fetched[number] = brief(path)
                 yield f"GET {brief(path)}"
@@ -104,7 +106,7 @@ class Asides:
             case _:
                 pass
 
-    def _told_of_stream(self, command: Json, stream: int) -> Iterator[str]:
+    def _words_for_stream(self, command: Json, stream: int) -> Iterator[str]:
         match command:
             case {"do": "ListPage", "resource": resource}:
                 yield f"lists {self._follow(stream, resource)}"

@@ -47,7 +47,9 @@ def view_of(attempt: Attempt, steps: Steps, step: int) -> View:
     for each in steps.behind.sightings(attempt):
         if each.step <= step:
             seen[each.object] = each.revision
-    known = (_beside(ref, found, steps, step) for ref, found in seen.items())
+    known = (
+        _compare_with_truth(ref, found, steps, step) for ref, found in seen.items()
+    )
     return View(attempt, tuple(known))
 
 
@@ -57,17 +59,19 @@ def operator_view(ref: Ref, steps: Steps, step: int) -> Beside:
     number = -1 if past is None else past.shown_by(step)
     found = None if past is None or number < 0 else past.versions[number]
     is_gone = found is not None and found.gone
-    return _beside(ref, None if is_gone else found, steps, step)
+    return _compare_with_truth(ref, None if is_gone else found, steps, step)
 
 
-def _beside(ref: Ref, seen: Revision | None, steps: Steps, step: int) -> Beside:
+def _compare_with_truth(
+    ref: Ref, seen: Revision | None, steps: Steps, step: int
+) -> Beside:
     past = steps.pasts.get(ref, Past((), ()))
     now = past.at(step)
     there = past.versions[now] if now >= 0 else None
     truth = None if there is None or there.gone else there
     if seen is None:
         return Beside(ref, None, truth)
-    then = next(_places(seen, past), now)
+    then = next(_place_of_version(seen, past), now)
     if then >= now:
         return Beside(ref, seen, truth if then == now else seen)
     seconds = max(0.0, steps.wall(step) - past.versions[then + 1].wall)
@@ -75,6 +79,6 @@ def _beside(ref: Ref, seen: Revision | None, steps: Steps, step: int) -> Beside:
     return Beside(ref, seen, truth, now - then, seconds, (*contrasts(*pair),))
 
 
-def _places(seen: Revision, past: Past) -> Iterator[int]:
+def _place_of_version(seen: Revision, past: Past) -> Iterator[int]:
     """The number of a version among the versions of its object."""
     return (number for number, each in enumerate(past.versions) if each is seen)

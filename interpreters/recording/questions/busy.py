@@ -39,11 +39,11 @@ class Busy:
             self.calls |= {call_of(each) for each in known.values()}
         for command in record.get("commands", ()):
             self.calls |= {
-                call_of(each) for each in known.values() if _does(command, each)
+                call_of(each) for each in known.values() if _is_activity(command, each)
             }
 
 
-def _does(command: Json, attempt: Attempt) -> bool:
+def _is_activity(command: Json, attempt: Attempt) -> bool:
     """Whether a command counts as something that an attempt does."""
     match command:
         case {"do": "Asked", "attempt": number, "effect": {"is": kind}}:

@@ -58,7 +58,7 @@ class Cursor:
         if not steps.first <= step <= steps.last:
             kept = f"#{steps.first} to #{steps.last}"
             raise NoAnswer(f"there is no step #{step}: the recording has {kept}")
-        return replace(self, step=self._recorded(step))
+        return replace(self, step=self._recorded_step(step))
 
     def moved(self, count: int) -> Cursor:
         """The cursor `count` steps further, or back; at most at an end.
@@ -84,7 +84,7 @@ class Cursor:
             else range(steps.after(self.step), len(steps.events))
         )
         found = (each for each in numbers if holds(steps.events[each]))
-        return self._next_of(map(steps.step_of, found), what, back=back)
+        return self._cursor_at_next(map(steps.step_of, found), what, back=back)
 
     def to_call(self, handler: str, *, back: bool) -> Cursor:
         """The cursor at the next call of a handler; "" means any handler.
@@ -106,33 +106,33 @@ class Cursor:
 
     def to_change(self, ref: Ref, *, back: bool) -> Cursor:
         """The cursor at the next step that changes an object."""
-        since = self._past(ref).since
+        since = self._past_of(ref).since
         others = reversed(since) if back else since
-        return self._next_of(others, f"change of {ref.label}", back=back)
+        return self._cursor_at_next(others, f"change of {ref.label}", back=back)
 
     def to_trouble(self, *, back: bool) -> Cursor:
         """The cursor at the next step at which something has gone wrong."""
         troubles = self.steps.troubles
         others = reversed(troubles) if back else troubles
-        return self._next_of(others, "failure", back=back)
+        return self._cursor_at_next(others, "failure", back=back)
 
     def to_stretch(self, ref: Ref, predicate: Predicate) -> Cursor:
         """The cursor at the next step from which a predicate holds."""
         found = (each.first for each in self.stretches(ref, predicate))
         what = f"step at which {predicate} begins to hold of {ref.label}"
-        return self._next_of(found, what, back=False)
+        return self._cursor_at_next(found, what, back=False)
 
-    def _next_of(self, steps: Iterable[int], what: str, *, back: bool) -> Cursor:
+    def _cursor_at_next(self, steps: Iterable[int], what: str, *, back: bool) -> Cursor:
         """The cursor at the first of some steps beyond its present step."""
         first, last = self.steps.first, self.steps.last
         for each in steps:
-            step = self._recorded(max(each, first))
+            step = self._recorded_step(max(each, first))
             if each <= last and (step < self.step if back else step > self.step):
                 return replace(self, step=step)
         where = "before" if back else "after"
         raise NoAnswer(f"there is no {what} {where} #{self.step}")
 
-    def _recorded(self, step: int) -> int:
+    def _recorded_step(self, step: int) -> int:
         """The step, or the end of the gap that contains it."""
         return self.steps.numbers[self.steps.place(step)]
 
@@ -177,7 +177,7 @@ class Cursor:
 
     def truth(self, ref: Ref) -> Revision:
         """The version of an object that exists at the step. Raises `NoAnswer`."""
-        past = self._past(ref)
+        past = self._past_of(ref)
         number = past.at(self.step)
         if number < 0:
             raise NoAnswer(
@@ -210,7 +210,7 @@ class Cursor:
     def stretches(self, ref: Ref, predicate: Predicate) -> list[Stretch]:
         """The steps in which a predicate holds for an object, in all of the run."""
         found: list[Stretch] = []
-        for step, holds in self._states(self._past(ref), predicate):
+        for step, holds in self._truth_by_step(self._past_of(ref), predicate):
             is_open = bool(found) and not found[-1].last
             if holds and not is_open:
                 found.append(Stretch(step, 0))
@@ -218,7 +218,9 @@ class Cursor:
                 found[-1] = found[-1]._replace(last=step - 1)
         return found
 
-    def _states(self, past: Past, predicate: Predicate) -> Iterator[tuple[int, bool]]:
+    def _truth_by_step(
+        self, past: Past, predicate: Predicate
+    ) -> Iterator[tuple[int, bool]]:
         """Whether it holds, at the first step and at each step with a new version.
 
         If one step has several versions, the last one counts.
@@ -250,7 +252,7 @@ class Cursor:
             )
         return self.goto(next(each.first for each in found if _is_in(each, bad)))
 
-    def _past(self, ref: Ref) -> Past:
+    def _past_of(self, ref: Ref) -> Past:
         found = self.steps.pasts.get(ref)
         if found is None:
             raise NoAnswer(f"the recording shows no version of {ref.label}")

@@ -45,7 +45,7 @@ class Folding:
             return []
         told = self.end()
         self._recent.append(key)
-        self._cycle = self._repeated()
+        self._cycle = self._repeated_sequence()
         return [*told, line]
 
     def end(self) -> list[Line]:
@@ -65,7 +65,7 @@ class Folding:
         self._cycle, self._part, self._times, self._last = (), [], 0, None
         return told
 
-    def _repeated(self) -> tuple[str, ...]:
+    def _repeated_sequence(self) -> tuple[str, ...]:
         """The shortest sequence that has just come twice; else ()."""
         recent = [*self._recent]
         for length in range(1, len(recent) // 2 + 1):

@@ -105,7 +105,7 @@ def calls_of(events: Sequence[Event]) -> list[tuple[int, int]]:
     endless: list[list[int]] = []
     for number, event in enumerate(events):
         if event.sort == "start":
-            _end(endless, number - 1)
+            _end_spans(endless, number - 1)
         attempt = event.attempt
         if attempt is None:
             continue
@@ -114,11 +114,11 @@ def calls_of(events: Sequence[Event]) -> list[tuple[int, int]]:
             if attempt.end is None:
                 endless.append(found[id(attempt)])
         found[id(attempt)][1] = number
-    _end(endless, len(events) - 1)
+    _end_spans(endless, len(events) - 1)
     return [(first, last) for first, last in found.values()]
 
 
-def _end(spans: list[list[int]], number: int) -> None:
+def _end_spans(spans: list[list[int]], number: int) -> None:
     for each in spans:
         each[1] = max(each[1], number)
     spans.clear()

@@ -83,20 +83,20 @@ class Behind:
     def links(self, event: Event) -> list[Link]:
         """The chain from an event back to its causes."""
         told: dict[tuple[str, int], Link] = {}
-        for each in self._links(event, 0):
+        for each in self._links_of(event, 0):
             told.setdefault((each.text, each.step), each)
         return [*told.values()][:_LINKS_MAX]
 
-    def _links(self, event: Event, depth: int) -> Iterator[Link]:
+    def _links_of(self, event: Event, depth: int) -> Iterator[Link]:
         if event.sort in ("shown", "change") and event.revision is not None:
-            yield from self._made(event.revision, depth)
+            yield from self._link_to_maker(event.revision, depth)
         elif event.request is not None:
-            yield from self._decided(event, event.request, depth)
+            yield from self._links_to_decision(event, event.request, depth)
         elif event.sort in ("call", "end"):
             for attempt in event.attempts:
-                yield from self._shown_to(attempt, depth)
+                yield from self._links_to_views(attempt, depth)
 
-    def _made(self, found: Revision, depth: int) -> Iterator[Link]:
+    def _link_to_maker(self, found: Revision, depth: int) -> Iterator[Link]:
         """Link to the author of a version; that event shows the further causes."""
         maker = self._makers.get(id(found))
         if maker is not None:
@@ -105,10 +105,12 @@ class Behind:
             by = ACTORS.get(found.by, found.by)
             yield Link(depth, f"made by {by}")
 
-    def _decided(self, event: Event, request: Request, depth: int) -> Iterator[Link]:
+    def _links_to_decision(
+        self, event: Event, request: Request, depth: int
+    ) -> Iterator[Link]:
         for attempt in event.attempts:
             yield Link(depth, self._words(attempt, request), attempt.step)
-            yield from self._shown_to(attempt, depth + 1)
+            yield from self._links_to_views(attempt, depth + 1)
             for each in self.requests(attempt):
                 if each.answered and not each.is_write and each.ended <= request.step:
                     name = each.object.label if each.object else each.verb
@@ -139,7 +141,7 @@ class Behind:
         reason = f", called for {attempt.reason}" if attempt.reason else ", called"
         return f"{what} by {attempt.handler}{where}{reason}"
 
-    def _shown_to(self, attempt: Attempt, depth: int) -> Iterator[Link]:
+    def _links_to_views(self, attempt: Attempt, depth: int) -> Iterator[Link]:
         for number, version in enumerate(_views(attempt)):
             found = self.revisions.find(version.uid, version.version)
             name = ref_of(*version[:3]).label
@@ -147,7 +149,7 @@ class Behind:
             text = f"{child} {name} in version {version.version}"
             yield Link(depth, text, 0 if found is None else found.shown)
             if found is not None and not number and depth < _DEPTH_MAX:
-                yield from self._made(found, depth + 1)
+                yield from self._link_to_maker(found, depth + 1)
 
 
 _DEPTH_MAX = 2

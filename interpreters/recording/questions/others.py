@@ -82,17 +82,19 @@ class Others:
             self._is_partial = False
         for command in commands:
             if command["do"] == "Began" and command.get("object"):
-                self._handled(Version(*command["object"]), command.get("children", ()))
-        found = [*self._seen(input)]
+                self._note_handled(
+                    Version(*command["object"]), command.get("children", ())
+                )
+        found = [*self._changes_in_input(input)]
         if input["in"] == "Answered":
-            self._settle(input)
+            self._forget_settled(input)
         for each in self._presence.add(record):
-            found += self._gone(each.uid, listed=each.listed)
+            found += self._deletion_by_others(each.uid, listed=each.listed)
         for command in commands:
             self._send(command)
         return found
 
-    def _handled(self, version: Version, children: Any) -> None:
+    def _note_handled(self, version: Version, children: Any) -> None:
         self._told.setdefault(version.uid, _Told(version.where, _label(version), True))
         for each in children:
             child = Version(*each)
@@ -110,7 +112,7 @@ class Others:
             case _:
                 pass
 
-    def _settle(self, input: Json) -> None:
+    def _forget_settled(self, input: Json) -> None:
         """Forget a request whose answer has reported everything that it did.
 
         An object that the operator deletes may stay until its finalizers are removed.
@@ -126,7 +128,7 @@ class Others:
 
     # ------------------------------------------------------------------- sights
 
-    def _seen(self, input: Json) -> Iterator[OthersChange]:
+    def _changes_in_input(self, input: Json) -> Iterator[OthersChange]:
         if input.get("type") == "DELETED":
             return
         for each in objects_in(input):
@@ -135,11 +137,11 @@ class Others:
             if was is not None and not _is_newer(body.version, was.version):
                 continue
             self._bodies[body.uid] = body
-            told = self._told.get(body.uid) or self._child(input, body)
+            told = self._told.get(body.uid) or self._known_child(input, body)
             if was is not None and told is not None:
-                yield from self._changed(told, was, body)
+                yield from self._changes_by_others(told, was, body)
 
-    def _child(self, input: Json, body: Body) -> _Told | None:
+    def _known_child(self, input: Json, body: Body) -> _Told | None:
         """A child of an object in the story, known by its owner reference."""
         owners = (self._told.get(each.uid) for each in owners_of(body))
         owner = next((each for each in owners if each and each.is_handled), None)
@@ -151,7 +153,9 @@ class Others:
             return None
         return self._told.setdefault(body.uid, _Told(owner.where, label))
 
-    def _changed(self, told: _Told, was: Body, body: Body) -> Iterator[OthersChange]:
+    def _changes_by_others(
+        self, told: _Told, was: Body, body: Body
+    ) -> Iterator[OthersChange]:
         changes = changes_of(was.data, body.data)
         requests = self._sent.get(told.label, {}).values()
         is_asked = any(each["is"] == "Delete" for each in requests)
@@ -165,9 +169,9 @@ class Others:
         left = tuple(e for e in rest if e not in asked or e in theirs)
         is_ours = len(left) < len(rest)  # a request of ours has made this version
         if is_ours or self._is_partial:
-            left = tuple(e for e in left if self._strangers(was, body, (e,)))
+            left = tuple(e for e in left if self._foreign_managers(was, body, (e,)))
         if left:
-            names = self._strangers(was, body, left)
+            names = self._foreign_managers(was, body, left)
             by = f" by {', '.join(names)}" if names else ""
             text = f"{told.label} is changed{by}: {fields_text(left)}"
             yield OthersChange(told.where, text, told.label)
@@ -177,7 +181,7 @@ class Others:
         managers = managers_at(body.data, item.field) if item.new is not None else ()
         return bool(self.manager and managers and self.manager not in managers)
 
-    def _strangers(self, was: Body, body: Body, items: Diff) -> list[str]:
+    def _foreign_managers(self, was: Body, body: Body, items: Diff) -> list[str]:
         """The managers of the fields, or those until the fields were removed."""
         found: dict[str, None] = {}
         for each in items:
@@ -185,7 +189,7 @@ class Others:
             found |= dict.fromkeys(managers_at(of.data, each.field))
         return [each for each in found if each != self.manager]
 
-    def _gone(self, uid: str, *, listed: bool) -> Iterator[OthersChange]:
+    def _deletion_by_others(self, uid: str, *, listed: bool) -> Iterator[OthersChange]:
         told = self._told.pop(uid, None)
         self._bodies.pop(uid, None)
         if told is None:

@@ -188,11 +188,11 @@ class Provenance:
     def add(self, record: Json) -> None:
         """Take one record in. Raises the same errors as `Attempts.add`."""
         if "gap" in record:
-            self._miss(record)
+            self._note_missing(record)
             return
         step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
         if input["in"] == "Started":
-            self._lose()
+            self._end_process()
         ended = {each.number: each for each in self.attempts.add(record)}
         for command in record["commands"]:
             if command["do"] == "Began":
@@ -200,7 +200,7 @@ class Provenance:
                 begun = self.attempts.open.get(number) or ended[number]
                 self._latest[begun.handler, begun.where] = begun
         for each in objects_in(input):
-            self._see(each, step, wall, way(input))
+            self._note_version(each, step, wall, way(input))
         if input["in"] == "Answered":
             self._answer(input)
         for departure in self._presence.add(record):
@@ -208,14 +208,16 @@ class Provenance:
         for command in record["commands"]:
             self._send(command, step, wall)
 
-    def _miss(self, record: Json) -> None:
+    def _note_missing(self, record: Json) -> None:
         """Steps are missing, and with them calls, the end of a listing, and answers."""
         self._missing.append(Missing(self.attempts.steps, record["gap"]))
         self.attempts.add(record)
         self._presence.miss()
         self._latest.clear()
 
-    def _see(self, found: dict[str, Any], step: int, wall: float, by: str) -> None:
+    def _note_version(
+        self, found: dict[str, Any], step: int, wall: float, by: str
+    ) -> None:
         body = Body(found)
         known = self._first.setdefault(body.uid, {})
         if body.version in known:
@@ -239,7 +241,7 @@ class Provenance:
                     handler = command.get("handler") or ""
                     subject = command.get("subject") or ""
                     write = Write(step, wall, effect, handler, subject)
-                    write.attempts = tuple(self._behind(write))
+                    write.attempts = tuple(self._attempts_behind(write))
                     self.writes.append(write)
                     self._asked[number] = write
             case {"do": "Wrote", "id": number, "fields": fields}:
@@ -260,13 +262,13 @@ class Provenance:
         if isinstance(made, dict):
             write.version = Body(made).version
 
-    def _lose(self) -> None:
+    def _end_process(self) -> None:
         """The process is over: no process receives the answers to its requests."""
         for write in self._asked.values():
             write.answered = "Unknown"
         self._asked.clear()
 
-    def _behind(self, write: Write) -> Iterator[Attempt]:
+    def _attempts_behind(self, write: Write) -> Iterator[Attempt]:
         """The last attempt of each handler whose changes a write may carry."""
         for name in dict.fromkeys(each.strip() for each in write.handler.split(",")):
             found = self._latest.get((name, write.subject))
@@ -281,7 +283,7 @@ class Provenance:
         With `at` it is the value that was shown by that step; later answers to requests
         still count. None if no version of the object has had the field.
         """
-        return next(self._turns(path, at), None)
+        return next(self._changes_of_field(path, at), None)
 
     def changes(self, path: FieldPath) -> list[Why]:
         """Each change of a field in the objects of this name, the first change first.
@@ -289,10 +291,10 @@ class Provenance:
         Empty if no version of an object has had the field.
         """
         lives = dict.fromkeys(each.body.uid for each in self.shown)
-        found = ([*self._turns(path, None, uid)][::-1] for uid in lives)
+        found = ([*self._changes_of_field(path, None, uid)][::-1] for uid in lives)
         return [why for each in found for why in each]
 
-    def _turns(
+    def _changes_of_field(
         self, path: FieldPath, at: int | None, uid: str | None = None
     ) -> Iterator[Why]:
         """Each change of one object, by default the last one, in reverse order."""
@@ -301,7 +303,7 @@ class Provenance:
         had = [number for number, value in enumerate(values) if value is not None]
         if not had:
             return
-        path = _grounded(versions[had[-1]].body.data, path)
+        path = _path_with_names(versions[had[-1]].body.data, path)
         since = len(versions) - 1
         while since >= had[0]:
             value = values[since]
@@ -309,25 +311,29 @@ class Provenance:
                 since -= 1
             before = versions[since - 1] if since else None
             found = _Field(path, value, versions[since], before, versions[0].step)
-            yield self._told(found, None if before is None else values[since - 1], at)
+            yield self._explain_change(
+                found, None if before is None else values[since - 1], at
+            )
             since -= 1
 
-    def _told(self, found: _Field, former: Any, at: int | None) -> Why:
+    def _explain_change(self, found: _Field, former: Any, at: int | None) -> Why:
         path, value, shown, before, _ = found
         is_servers, is_deletion = _is_meta(path, _SERVERS), _is_meta(path, _DELETION)
-        write = (self._deleted_by if is_deletion else self._written_by)(found)
+        write = (self._deleting_request if is_deletion else self._writing_request)(
+            found
+        )
         managed = shown if value is not None or before is None else before
         managers = tuple(managers_at(managed.body.data, path))
         author, is_own, attempt = "", False, None
         if write is not None and not is_servers:
-            author = self._author(write, found)
+            author = self._author_of(write, found)
             is_own = not author and covers(write.effect, names_of(path))
-            attempt = _of(write.attempts, author)
+            attempt = _attempt_of(write.attempts, author)
         made = write, author, is_own, managers
-        given = () if attempt is None else tuple(self._sights(attempt))
+        given = () if attempt is None else tuple(self._versions_seen(attempt))
         why = Why(value, former, shown, before, *made, attempt, given, is_servers)
         if attempt is not None and write is not None:
-            why = self._with_sources(why, attempt, write)
+            why = self._add_sources(why, attempt, write)
         gone = self._gone.get(shown.body.uid)
         is_gone = gone is not None and (at is None or gone.step <= at)
         missing = (*self._missing_between(before, shown, at),)
@@ -347,10 +353,10 @@ class Provenance:
             if since <= each.after < shown.step or is_later:
                 yield each
 
-    def _with_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
+    def _add_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
         until = write.step
         sources = (
-            (each, self._since(each.of, attempt))
+            (each, self._step_of_source(each.of, attempt))
             for each in equal_to(why.value, attempt, until)
         )
         known = ((name, len(index)) for name, index in attempt.indices.items())
@@ -360,7 +366,7 @@ class Provenance:
             indices=tuple(sorted(each for each in known if each[1])),
         )
 
-    def _since(self, of: Reply | IndexEntry, attempt: Attempt) -> int:
+    def _step_of_source(self, of: Reply | IndexEntry, attempt: Attempt) -> int:
         """The step that has brought an answer, or the values of an object."""
         if isinstance(of, Reply):
             return of.step
@@ -378,7 +384,7 @@ class Provenance:
             found.sort(key=lambda each: int(each.body.version))
         return found
 
-    def _written_by(self, found: _Field) -> Write | None:
+    def _writing_request(self, found: _Field) -> Write | None:
         """The operator's request that made a version, even if its reply was lost."""
         path, value, shown, *_ = found
         managers = managers_at(shown.body.data, path) if value is not None else ()
@@ -393,7 +399,7 @@ class Provenance:
         lost = (each for each in reversed(sent) if each.answered not in _SETTLED)
         return next((each for each in lost if self._sets(each, path, value)), None)
 
-    def _deleted_by(self, found: _Field) -> Write | None:
+    def _deleting_request(self, found: _Field) -> Write | None:
         """The operator's request that has asked for the deletion."""
         for write in self.writes:
             is_in_time = found.born <= write.step < found.shown.step
@@ -408,7 +414,7 @@ class Provenance:
 
         A field that is no longer applied is removed if it has no other manager.
         """
-        if any(covers(write.effect, each) for each in self._ways(found.path)):
+        if any(covers(write.effect, each) for each in self._settable_paths(found.path)):
             return True
         if found.value is not None or found.before is None:
             return False
@@ -416,21 +422,23 @@ class Provenance:
         is_ours = not self.manager or self.manager in owners
         return write.effect["is"] == "Apply" and is_ours
 
-    def _author(self, write: Write, found: _Field) -> str:
+    def _author_of(self, write: Write, found: _Field) -> str:
         """The handler whose change it is; "" for fnop, or the API server."""
-        ways = [*self._ways(found.path)]
+        ways = [*self._settable_paths(found.path)]
         if self._is_own_condition(found):
             return ""
         # A field that contains this one counts before a field within this one.
         into_list = names_of(found.path) != found.path
-        for reaches in (_meet,) if into_list else (_is_within, _meet):
+        for reaches in (
+            (_is_overlapping,) if into_list else (_is_within, _is_overlapping)
+        ):
             for name, pointers in reversed(write.fields):
                 places = [path_at(each) for each in pointers]
                 if any(reaches(way, each) for each in places for way in ways):
                     return name
         if _is_own(ways[0]) or not self._changes(write, found):
             return ""
-        return _unnamed(write)
+        return _unknown_author(write)
 
     def _is_own_condition(self, found: _Field) -> bool:
         """Whether it is the operator's own condition, or a part of that condition."""
@@ -440,7 +448,7 @@ class Provenance:
         one = None if shown is None else find(shown.body.data, found.path[:3])
         return isinstance(one, Mapping) and one.get("type") == self.manager
 
-    def _ways(self, path: FieldPath) -> Iterator[Path]:
+    def _settable_paths(self, path: FieldPath) -> Iterator[Path]:
         """The fields that a request may set for this one, up to the first list.
 
         The API server derives the `data` of a Secret from its `stringData`.
@@ -453,8 +461,10 @@ class Provenance:
     def _sets(self, write: Write, path: FieldPath, value: Any) -> bool:
         """Whether a request gives a field this value; None: it removes the field."""
         if value is None:
-            return any(covers(write.effect, each) for each in self._ways(path))
-        given, patch = _given(write.effect), write.effect.get("json") or ()
+            return any(
+                covers(write.effect, each) for each in self._settable_paths(path)
+            )
+        given, patch = _given_fields(write.effect), write.effect.get("json") or ()
         if self.resource.kind == "Secret" and "stringData" in given:
             text = find(given, ("stringData", *path[1:]))
             if isinstance(text, str) and b64encode(text.encode()).decode() == value:
@@ -464,7 +474,7 @@ class Provenance:
             for each in patch
         )
 
-    def _sights(self, attempt: Attempt) -> Iterator[Sight]:
+    def _versions_seen(self, attempt: Attempt) -> Iterator[Sight]:
         children = (
             Version(key.resource, key.namespace, key.name, body.uid, body.version)
             for key, body in attempt.children.items()
@@ -498,10 +508,10 @@ def _is_meta(path: FieldPath, names: Container[object]) -> bool:
     return len(path) > 1 and path[0] == "metadata" and path[1] in names
 
 
-def _grounded(value: Any, path: FieldPath) -> FieldPath:
+def _path_with_names(value: Any, path: FieldPath) -> FieldPath:
     """The path with names instead of numbers in all mappings.
 
-    >>> _grounded({"data": {"1": "a"}, "items": [5]}, ("data", 1))
+    >>> _path_with_names({"data": {"1": "a"}, "items": [5]}, ("data", 1))
     ('data', '1')
     """
     found: FieldPath = ()
@@ -528,7 +538,7 @@ def _is_newer(one: str, other: str) -> bool:
     return int(one) > int(other) if both else False
 
 
-def _unnamed(write: Write) -> str:
+def _unknown_author(write: Write) -> str:
     """The last handler behind a request whose fields are not known; or "".
 
     It has changed the object by a function.
@@ -538,7 +548,7 @@ def _unnamed(write: Write) -> str:
     return next((each for each in reversed(authors) if each not in told), "")
 
 
-def _of(attempts: Sequence[Attempt], author: str) -> Attempt | None:
+def _attempt_of(attempts: Sequence[Attempt], author: str) -> Attempt | None:
     return next((each for each in attempts if each.handler == author), None)
 
 
@@ -561,9 +571,12 @@ def covers(effect: Json, path: Path) -> bool:
     """
     if path in _PRECONDITIONS:
         return False
-    if any(_meet(path, path_at(each["path"])) for each in effect.get("json") or ()):
+    if any(
+        _is_overlapping(path, path_at(each["path"]))
+        for each in effect.get("json") or ()
+    ):
         return True
-    given: Any = _given(effect)
+    given: Any = _given_fields(effect)
     for key in path:
         if not isinstance(given, Mapping):
             return True  # a list, or a value, that contains the field
@@ -573,11 +586,11 @@ def covers(effect: Json, path: Path) -> bool:
     return True
 
 
-def _given(effect: Json) -> Json:
+def _given_fields(effect: Json) -> Json:
     return effect.get("merge") or effect.get("manifest") or effect.get("child") or {}
 
 
-def _meet(one: Path, other: Path) -> bool:
+def _is_overlapping(one: Path, other: Path) -> bool:
     return _is_within(one, other) or _is_within(other, one)
 
 

@@ -50,14 +50,14 @@ class Reasons:
         key = _key(attempt)
         match trace:
             case {"do": "Asked", "effect": effect}:
-                self._asked(effect, attempt, step)
+                self._note_effect(effect, attempt, step)
             case {"do": "Desires", "desired": desired}:
                 self._is_reconciler(attempt)
                 if desired.get("again") is not None:
                     self._again[key] = _again(desired["again"], attempt, step)
             case {"do": "Ended"}:
                 for effect in trace.get("plan", ()):
-                    self._asked(effect, attempt, step)
+                    self._note_effect(effect, attempt, step)
                 if trace.get("failure"):
                     self._failed[key] = step
             case _:
@@ -79,7 +79,7 @@ class Reasons:
         asked = self._requeued.get(place, [])
         asked[:] = [each for each in asked if each.step > attempt.step]
 
-    def _asked(self, effect: Json, attempt: Attempt, step: int) -> None:
+    def _note_effect(self, effect: Json, attempt: Attempt, step: int) -> None:
         match effect:
             case {"is": "Again", "after": seconds}:
                 self._again[_key(attempt)] = _again(seconds, attempt, step)
@@ -107,7 +107,7 @@ class Reasons:
         elif again is not None and again.due <= attempt.now.wall:
             yield f"again, as it asked at #{again.step}"
         if attempt.handler in self._reconcilers:
-            yield from self._requeues(attempt, resource)
+            yield from self._requeue_reasons(attempt, resource)
         if self._is_former(attempt, newest):
             yield "the former one"
         if attempt.body is not None:
@@ -136,7 +136,9 @@ class Reasons:
             self._timed.add(attempt.handler)
         return at_its_time or attempt.handler in self._timed
 
-    def _requeues(self, attempt: Attempt, resource: Resource | None) -> Iterator[str]:
+    def _requeue_reasons(
+        self, attempt: Attempt, resource: Resource | None
+    ) -> Iterator[str]:
         if attempt.object is None or resource is None:
             return
         place = attempt.object.namespace, attempt.object.name

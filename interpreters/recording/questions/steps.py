@@ -91,7 +91,7 @@ class Reading:
     def add(self, record: Json) -> None:
         """Take one record in. Raises the same errors as `Attempts.add`."""
         if "gap" in record:
-            self._miss(record["gap"])
+            self._note_missing(record["gap"])
         before = self.timeline.count
         self.timeline.add(record)
         self.contents.add(record)
@@ -104,9 +104,9 @@ class Reading:
             self.processes += 1
         for event in islice(reversed(self.timeline.events), self._fresh(before)):
             if event.attempt is not None and event.attempt.end is not None:
-                _lighten(event.attempt)
+                _strip_attempt(event.attempt)
 
-    def _miss(self, count: Any) -> None:
+    def _note_missing(self, count: Any) -> None:
         if type(count) is not int or count < 1:
             raise ValueError("the number of missing steps is none")
         self.gaps[self.timeline.steps + count] = count
@@ -170,11 +170,11 @@ class Steps:
 
     def prepare(self) -> None:
         """Compute now what the first questions would compute."""
-        _ = self.behind, self.ends, self.troubles, self.named, self._by_name
+        _ = self.behind, self.ends, self.troubles, self.named, self._refs_by_name
         _ = self._resources, self._kinds, self.answers
 
     @cached_property
-    def _event_steps(self) -> Sequence[int]:
+    def _steps_of_events(self) -> Sequence[int]:
         """The step of each event; an event within a gap counts for the gap's end."""
         steps: list[int] = []
         for each in self.events:
@@ -198,8 +198,8 @@ class Steps:
     @property
     def first(self) -> int:
         """The first step that is kept; 0 if there is none."""
-        if self.left_out and self._event_steps:
-            return self._event_steps[0]
+        if self.left_out and self._steps_of_events:
+            return self._steps_of_events[0]
         return self.numbers[0] if self.numbers else 0
 
     @property
@@ -221,15 +221,15 @@ class Steps:
 
     def before(self, step: int) -> int:
         """The number of events before a step."""
-        return bisect_left(self._event_steps, step)
+        return bisect_left(self._steps_of_events, step)
 
     def after(self, step: int) -> int:
         """The number of events up to a step."""
-        return bisect_right(self._event_steps, step)
+        return bisect_right(self._steps_of_events, step)
 
     def step_of(self, number: int) -> int:
         """The step of an event, by the number of the event."""
-        return self._event_steps[number]
+        return self._steps_of_events[number]
 
     def aside(self, step: int) -> Aside:
         """The input and the commands of a step other than its events."""
@@ -240,7 +240,7 @@ class Steps:
     # ----------------------------------------------------------------------- objects
 
     @cached_property
-    def _by_name(self) -> Mapping[str, Sequence[Ref]]:
+    def _refs_by_name(self) -> Mapping[str, Sequence[Ref]]:
         found: dict[str, list[Ref]] = {}
         for each in self.ordered:
             found.setdefault(each.name, []).append(each)
@@ -249,7 +249,7 @@ class Steps:
     @cached_property
     def named(self) -> Mapping[Ref, Named]:
         """The objects of kinds that the API server has served, by their names."""
-        return {_ref(each): each for each in self.contents.objects}
+        return {_ref_of_named(each): each for each in self.contents.objects}
 
     @cached_property
     def ordered(self) -> Sequence[Ref]:
@@ -261,10 +261,10 @@ class Steps:
 
         An object that the operator was never shown is found by its plural.
         """
-        refs = self._by_name.get(words.rpartition("/")[2], ())
+        refs = self._refs_by_name.get(words.rpartition("/")[2], ())
         shown = [self.named[each] for each in refs if each in self.named]
         try:
-            return _ref(self.contents.named(words, shown))
+            return _ref_of_named(self.contents.named(words, shown))
         except NoSuchObject:
             found = [each for each in refs if _is_meant(each, words)]
             if len(found) != 1:
@@ -274,7 +274,7 @@ class Steps:
     def kind_meant(self, word: str) -> str:
         """The kind that a word means, as it is in a `Ref`; "" if there is none."""
         known = (each for each in self._resources if is_kind(each, word))
-        others = (each for each in self._kinds if word in _plurals(each))
+        others = (each for each in self._kinds if word in _plural_forms(each))
         return next((each.label for each in known), next(others, "")) if word else ""
 
     @cached_property
@@ -307,17 +307,17 @@ class Steps:
         """The steps at which something has gone wrong, in their order."""
         found = {
             _known(each, step)
-            for each, step in zip(self.events, self._event_steps, strict=True)
+            for each, step in zip(self.events, self._steps_of_events, strict=True)
             if each.is_trouble
         }
         return sorted(found)
 
 
-def _ref(named: Named) -> Ref:
+def _ref_of_named(named: Named) -> Ref:
     return Ref(named.resource.label, named.namespace, named.name)
 
 
-def _plurals(kind: str) -> tuple[str, str]:
+def _plural_forms(kind: str) -> tuple[str, str]:
     return kind, kind.partition(".")[0]
 
 
@@ -330,9 +330,9 @@ def _is_meant(ref: Ref, words: str) -> bool:
     *before, name = words.split("/")
     match before:
         case [kind, namespace]:
-            is_there = namespace == ref.namespace and kind in _plurals(ref.kind)
+            is_there = namespace == ref.namespace and kind in _plural_forms(ref.kind)
         case [word]:
-            is_there = word in (ref.namespace, *_plurals(ref.kind))
+            is_there = word in (ref.namespace, *_plural_forms(ref.kind))
         case _:
             is_there = not before
     return name == ref.name and is_there
@@ -345,7 +345,7 @@ def _known(event: Event, step: int) -> int:
     return (request.ended or step) if is_sent and request is not None else step
 
 
-def _lighten(attempt: Attempt) -> None:
+def _strip_attempt(attempt: Attempt) -> None:
     """Drop everything from an ended attempt that a cursor does not show."""
     failure = (attempt.end or {}).get("failure")
     attempt.end = {} if failure is None else {"failure": True}

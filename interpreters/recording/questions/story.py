@@ -111,7 +111,7 @@ class Story:
         Raises the same errors as `Attempts.add`.
         """
         if record.get("input", {}).get("in") == REVIEWED:
-            return [*self._reviewed(record)]
+            return [*self._lines_for_review(record)]
         lines = [each for each in self.told(record) if each.sort != "send"]
         step, wall = self.attempts.steps, self._wall
         changes_of_others = () if "gap" in record else self._others.add(record)
@@ -121,13 +121,14 @@ class Story:
         )
         return [*others, *lines]
 
-    def _reviewed(self, record: Json) -> Iterator[Line]:
+    def _lines_for_review(self, record: Json) -> Iterator[Line]:
         """The denials of a write, and whether it was changed."""
         request, (decision,) = record["input"]["request"], record["commands"]
         found = Request(**request)
         what = f"{found.operation}{f' by {found.user}' if found.user else ''}"
         texts = [
-            f"{what} is denied by {self._placed(each['handler'])}: {each['message']}"
+            f"{what} is denied by {self._handler_with_place(each['handler'])}: "
+            f"{each['message']}"
             for each in decision["denials"]
         ]
         if "object" in decision:
@@ -142,31 +143,33 @@ class Story:
                 object=label,
             )
 
-    def _placed(self, handler: str) -> str:
+    def _handler_with_place(self, handler: str) -> str:
         place = self.places.get(handler)
         return f"{handler} ({place})" if place else handler
 
     def told(self, record: Json) -> list[Line]:
         """The lines of one more record, with one for each request that is sent."""
         if "gap" in record:
-            return [self._missed(record["gap"])]
+            return [self._line_for_missing(record["gap"])]
         self._wall = record["wall"]
         step, wall, input = self.attempts.steps + 1, record["wall"], record["input"]
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
         if input["in"] == "Started":
             self._process += 1
-        lines = [*self._heard(input, step, wall)]
+        lines = [*self._lines_for_input(input, step, wall)]
         commands = record["commands"]
         if any(each.get("do") == "Exit" for each in commands):
             self._is_to_stop = True
         told = {each.get("handler") for each in commands if _is_trouble(each)}
         timed = input["in"] == "AlarmRang"
         for command in commands:
-            lines += self._done(command, known, told, step, wall, timed=timed)
+            lines += self._lines_for_command(
+                command, known, told, step, wall, timed=timed
+            )
         return lines
 
-    def _start(self) -> str:
+    def _words_for_start(self) -> str:
         """The beginning of a process; the last one may have been killed.
 
         It was killed if it was not to stop.
@@ -178,7 +181,7 @@ class Story:
         killed = ": the process before has ended without a stop" if was_killed else ""
         return f"the operator starts again{killed}"
 
-    def _missed(self, count: Any) -> Line:
+    def _line_for_missing(self, count: Any) -> Line:
         if not isinstance(count, int):
             raise TypeError("the number of missing steps is none")
         self.attempts.add({"gap": count})
@@ -188,10 +191,10 @@ class Story:
         text = f"{number_of(count, 'step')} could not be recorded"
         return Line(self.attempts.steps, self._wall, "", text, sort="gap")
 
-    def _heard(self, input: Json, step: int, wall: float) -> Iterator[Line]:
+    def _lines_for_input(self, input: Json, step: int, wall: float) -> Iterator[Line]:
         match input:
             case {"in": "Started"}:
-                yield Line(step, wall, "", self._start(), sort="start")
+                yield Line(step, wall, "", self._words_for_start(), sort="start")
             case {"in": "StopRequested", "reason": reason}:
                 self._is_to_stop = True
                 text = f"the operator is to stop: {brief(reason)}"
@@ -209,7 +212,7 @@ class Story:
             case _:
                 pass
 
-    def _done(
+    def _lines_for_command(
         self,
         command: Json,
         known: Mapping[int, Attempt],
@@ -229,7 +232,7 @@ class Story:
             self._reasons.note(command, attempt, step)
         match command:
             case {"do": "Began"} if attempt is not None:
-                text = self._called(attempt, timed=timed)
+                text = self._words_for_call(attempt, timed=timed)
                 yield Line(step, wall, where, text, 0, "call", attempt)
             case {"do": "Asked", "effect": effect} if not _is_sent(effect):
                 text = f"asks for {named(effect)}"
@@ -244,14 +247,14 @@ class Story:
                 yield Line(step, wall, where, text, 1, "end", attempt)
             case {"do": "Perform", "id": number, "effect": effect}:
                 where = brief(command.get("subject") or "")
-                about = _about_request(command)
+                about = _object_of_request(command)
                 text = _request(command, effect, about)
                 self._sent[number] = _Sent(where, text, wall, about)
                 yield Line(step, wall, where, text, 1, "send", None, number, about)
             case {"do": "Say", "message": message} if _is_trouble(command):
                 where = brief(command.get("subject") or "")
                 text = f"{command['level']}: {brief(message)}"
-                by = _by(known, command.get("handler"), where)
+                by = _attempt_of_line(known, command.get("handler"), where)
                 yield Line(step, wall, where, text, 1 if where else 0, "say", by)
             case {"do": "Say", "message": message} if _is_notable(command):
                 where = brief(command.get("subject") or "")
@@ -259,7 +262,7 @@ class Story:
             case _:
                 pass
 
-    def _called(self, attempt: Attempt, *, timed: bool) -> str:
+    def _words_for_call(self, attempt: Attempt, *, timed: bool) -> str:
         """The beginning of a call: the handler, the reason, and what it is shown."""
         body, name = attempt.body, attempt.handler
         retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
@@ -274,13 +277,16 @@ class Story:
             was = None
         else:
             self._last[key] = shown
-        words = [*self._why(attempt), *(() if was is None else _news(was, shown))]
+        words = [
+            *self._reasons_of_call(attempt),
+            *(() if was is None else _differences_since(was, shown)),
+        ]
         if not words:
-            words = [*self._otherwise(attempt, was, timed=timed)]
+            words = [*self._words_without_reason(attempt, was, timed=timed)]
         said = "".join(f", {each}" for each in words)
         return f"{name} is called{reason}{retry}: version {body.version}{said}"
 
-    def _why(self, attempt: Attempt) -> Iterator[str]:
+    def _reasons_of_call(self, attempt: Attempt) -> Iterator[str]:
         uid = "" if attempt.body is None else attempt.body.uid
         newest = next((each.version for each in self.attempts.versions.of(uid)), "")
         kinds = self.attempts.catalogue.resources
@@ -288,7 +294,7 @@ class Story:
         resource = next((each for each in kinds if each.key == about), None)
         yield from self._reasons.of(attempt, newest, resource)
 
-    def _otherwise(
+    def _words_without_reason(
         self, attempt: Attempt, was: _Shown | None, *, timed: bool
     ) -> Iterator[str]:
         """The words for a call without a reason or a change of the essence."""
@@ -303,7 +309,7 @@ class Story:
             yield "nothing new in its essence"
 
 
-def _news(was: _Shown, now: _Shown) -> Iterator[str]:
+def _differences_since(was: _Shown, now: _Shown) -> Iterator[str]:
     """The differences from the call before."""
     if was.process != now.process:
         yield "the first call of this process"
@@ -319,7 +325,9 @@ def _news(was: _Shown, now: _Shown) -> Iterator[str]:
         yield f"changed children: {listed(names)}"
 
 
-def _by(known: Mapping[int, Attempt], handler: Any, where: str) -> Attempt | None:
+def _attempt_of_line(
+    known: Mapping[int, Attempt], handler: Any, where: str
+) -> Attempt | None:
     """The attempt that a log line is about."""
     found = (each for each in known.values() if each.handler == handler)
     return next((each for each in found if each.where == where), None)
@@ -380,7 +388,7 @@ def _request(command: Json, effect: Json, about: str) -> str:
     return f"{named(effect, about)}{by}"
 
 
-def _about_request(command: Json) -> str:
+def _object_of_request(command: Json) -> str:
     """The object of a request: `pods/default/web`; "" for a call outside."""
     resource = str(command.get("resource") or "")
     names = command.get("namespace"), command.get("name")
@@ -398,18 +406,18 @@ def named(effect: Json, about: str = "") -> str:
             where = f" {about}" if about else ""
             return f"Patch{where} ({listed(fields) or 'nothing'})"
         case "Sleep":
-            return f"Sleep {_span(effect['seconds'])}"
+            return f"Sleep {_duration_in_words(effect['seconds'])}"
         case "Again":
-            return f"Again in {_span(effect['after'])}"
+            return f"Again in {_duration_in_words(effect['after'])}"
         case "Event":
             return f"Event {brief(effect.get('reason') or '')}"
         case "Call":
             return f"Call {brief(effect['function'].rpartition(':')[2])}"
         case _:
-            return f"{kind} {about or _about(effect)}".strip()
+            return f"{kind} {about or _object_of_effect(effect)}".strip()
 
 
-def _about(effect: Json) -> str:
+def _object_of_effect(effect: Json) -> str:
     manifest = effect.get("manifest") or effect.get("child")
     if isinstance(manifest, Mapping) and (manifest.get("metadata") or {}).get("name"):
         return label_of(manifest)
@@ -453,12 +461,14 @@ def outcome_told(outcome: Json) -> str:
     kind = "done" if outcome["is"] in ("Applied", "Answer") else outcome["is"]
     told = f"{kind}: {brief(message)}" if message else kind
     pause = outcome.get("retry_after_seconds")
-    return f"{told} (to be asked again in {_span(pause)})" if pause else told
+    return (
+        f"{told} (to be asked again in {_duration_in_words(pause)})" if pause else told
+    )
 
 
-def _span(seconds: float) -> str:
+def _duration_in_words(seconds: float) -> str:
     """
-    >>> _span(0.5), _span(2592000)
+    >>> _duration_in_words(0.5), _duration_in_words(2592000)
     ('0.5s', '30d')
     """
     return f"{seconds:g}s" if seconds < 120 else span(seconds)

@@ -127,7 +127,7 @@ class Event:
         """The whole text, with the result."""
         match self.sort:
             case "shown" | "change" | "user":
-                return f"{self.text}{_version(self.revision)}"
+                return f"{self.text}{_version_in_words(self.revision)}"
             case "send" if self.request is not None and not self.request.ended:
                 return f"{self.text} -> {self.request.outcome}"
             case _:
@@ -226,17 +226,17 @@ class Timeline:
     def add(self, record: Json) -> None:
         """Take one record in. Raises the same errors as `Attempts.add`."""
         if "gap" in record:
-            self._miss(record)
+            self._report_missing(record)
             return
         step, self._wall = self.steps + 1, moment(record).wall
-        self._catch_up(step)
+        self._add_account(step)
         lines = self.story.told(record)
         if record["input"]["in"] == "Started":
             self._open.clear()
             self._latest.clear()
         answer = next((each for each in lines if each.sort == "answer"), None)
-        self._hear(record["input"], step, answer)
-        self._lose(record, step)
+        self._handle_input(record["input"], step, answer)
+        self._add_departures(record, step)
         sent = {}
         for command in record["commands"]:
             self._note(command)
@@ -251,7 +251,7 @@ class Timeline:
                 assert request is not None
                 request.fields = carried(command["fields"])
 
-    def _miss(self, record: Json) -> None:
+    def _report_missing(self, record: Json) -> None:
         """Report that steps are missing: their content is not known."""
         for line in self.story.told(record):
             self._tell(line, {})
@@ -263,7 +263,7 @@ class Timeline:
 
     def end(self) -> None:
         """The recording is over: add the events after its last step."""
-        self._catch_up(float("inf"))
+        self._add_account(float("inf"))
         kept = [each for each in self.events if not each.is_told_twice]
         self.count -= len(self.events) - len(kept)
         self.events = deque(kept, self.events.maxlen)
@@ -295,16 +295,16 @@ class Timeline:
 
     # ---------------------------------------------------------- what others have done
 
-    def _catch_up(self, step: float) -> None:
+    def _add_account(self, step: float) -> None:
         """Add the entries of the account up to this step."""
         while self._ahead and self._ahead[-1][0][0] <= step:
             _, found = self._ahead.pop()
             if isinstance(found, Mark):
-                self._mark(found)
+                self._add_mark(found)
             else:
                 self._change(found)
 
-    def _mark(self, mark: Mark) -> None:
+    def _add_mark(self, mark: Mark) -> None:
         before = self.events[-1] if self.events else None
         event = self._add(Event(mark.step, mark.wall, mark.lane, mark.text))
         if mark.lane == "fault" and before is not None and before.step == mark.step:
@@ -312,14 +312,14 @@ class Timeline:
         after = self._ahead[-1][1] if self._ahead else None
         if mark.lane == "user" and isinstance(after, Change) and after.by == "user":
             self._ahead.pop()  # one event is the action and its effect
-            self._about(event, after)
+            self._set_object(event, after)
 
     def _change(self, change: Change) -> None:
         step = max(0, change.since - 1)
         event = Event(step, self._wall, "change", "", by=change.by)
-        self._about(event, change)
+        self._set_object(event, change)
         if change.by == "operator":
-            self._credit(event, change.since - 1)
+            self._attribute_version(event, change.since - 1)
         if change.by in ("operator", "given") or event.object is None:
             return  # a request shows it, or the object existed before
         by = ACTORS.get(change.by, change.by)
@@ -327,7 +327,7 @@ class Timeline:
         event.text = f"{event.object.label} is {what} by {by}"
         self._add(event)
 
-    def _credit(self, event: Event, step: int) -> None:
+    def _attribute_version(self, event: Event, step: int) -> None:
         """Attribute a version to the unanswered request that made it."""
         if event.revision is None or event.revision.made:
             return
@@ -338,7 +338,7 @@ class Timeline:
             if request.object == event.object:
                 request.shown, event.revision.made = (event.revision,), step
 
-    def _about(self, event: Event, change: Change) -> None:
+    def _set_object(self, event: Event, change: Change) -> None:
         event.object = Ref(change.kind, change.namespace, change.name)
         event.revision = self.revisions.find(change.uid, str(change.version))
         if event.revision is not None:
@@ -346,7 +346,7 @@ class Timeline:
 
     # ---------------------------------------------------------- what the world answers
 
-    def _hear(self, input: Json, step: int, answer: Line | None) -> None:
+    def _handle_input(self, input: Json, step: int, answer: Line | None) -> None:
         match input:
             case {"in": "Answered", "id": number, "outcome": outcome}:
                 sent = self._open.pop(number, None)
@@ -357,21 +357,21 @@ class Timeline:
                 kind_of = self._streams.get(stream)
                 gone = kind == "DELETED"
                 for each in self._objects(input, step, kind_of, gone=gone):
-                    self._shown(each, step, _VERBS.get(kind, str(kind)))
+                    self._add_shown(each, step, _VERBS.get(kind, str(kind)))
             case {"in": "ListItem", "stream": stream}:
                 for each in self._objects(input, step, self._streams.get(stream)):
-                    self._shown(each, step, "listed")
+                    self._add_shown(each, step, "listed")
             case {"in": "ListDone" | "Bookmark", "stream": stream, "version": version}:
                 if stream in self._streams:
                     self.revisions.reach(self._streams[stream], str(version), step)
             case {"in": "LogLines", "stream": stream, "lines": list(lines)} if lines:
                 self._read(stream, lines, step)
             case {"in": "StreamEnded", "stream": stream, "reason": reason}:
-                self._end(input, stream, reason, step)
+                self._add_stream_end(input, stream, reason, step)
             case _:
                 pass
 
-    def _end(self, input: Json, stream: int, reason: str, step: int) -> None:
+    def _add_stream_end(self, input: Json, stream: int, reason: str, step: int) -> None:
         log = self._logs.get(stream)
         if log is None:
             kind = self._streams.get(stream, "a kind").partition(".")[0]
@@ -397,14 +397,14 @@ class Timeline:
         event.object = Ref("pods", *names)
         self._add(event)
 
-    def _lose(self, record: Json, step: int) -> None:
+    def _add_departures(self, record: Json, step: int) -> None:
         """Add the objects that a listing lacks, unless the account already has them."""
         for departure in self._presence.add(record):
             if departure.listed and not self.account.changes:
                 version = str(record["input"].get("version"))
                 found = self.revisions.lose(departure.uid, version, step, self._wall)
                 if found is not None:
-                    self._shown(found, step, "no more in a listing")
+                    self._add_shown(found, step, "no more in a listing")
 
     def _objects(
         self, input: Json, step: int, about: Ref | str | None, *, gone: bool = False
@@ -428,7 +428,7 @@ class Timeline:
             (str(data.get("apiVersion")), str(data.get("kind"))), ""
         )
 
-    def _shown(self, found: Revision, step: int, what: str) -> None:
+    def _add_shown(self, found: Revision, step: int, what: str) -> None:
         text = f"sees {found.ref.label} {what}"
         event = Event(step, self._wall, "shown", text)
         event.object, event.revision = found.ref, found
@@ -495,11 +495,11 @@ class Timeline:
             str(command["effect"]["is"]),
             event.object,
             handler,
-            (*self._behind(handler, event.where),),
+            (*self._attempts_behind(handler, event.where),),
         )
         self._open[number] = event
 
-    def _behind(self, handlers: str, where: str) -> Iterator[Attempt]:
+    def _attempts_behind(self, handlers: str, where: str) -> Iterator[Attempt]:
         for each in handlers.split(","):
             found = self._latest.get((each.strip(), where))
             if found is not None:
@@ -518,7 +518,7 @@ def _place_of(told: Mark | Change) -> tuple[float, float]:
             return since, version
 
 
-def _version(found: Revision | None) -> str:
+def _version_in_words(found: Revision | None) -> str:
     """The version in words, and its changes."""
     if found is None:
         return ""

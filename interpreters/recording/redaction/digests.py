@@ -42,8 +42,10 @@ class Digests:
             was = see(Body(one), self._observation).digests
             is_ = see(Body(other), self._observation).digests
             for scope, digest in was.items():
-                into.add(_bare(digest), _bare(is_[scope]))
-            _learn_applied(one, other, into)
+                into.add(
+                    _digest_without_version(digest), _digest_without_version(is_[scope])
+                )
+            _learn_manifest_digests(one, other, into)
 
     def learn_sent(
         self,
@@ -56,10 +58,10 @@ class Digests:
             if one is not other and one["do"] == "Perform":
                 was, is_ = one["effect"].get("manifest"), other["effect"]
                 if isinstance(was, dict):
-                    _learn_applied(was, is_["manifest"], into, sent_digests)
+                    _learn_manifest_digests(was, is_["manifest"], into, sent_digests)
 
 
-def _learn_applied(
+def _learn_manifest_digests(
     before: dict[str, Any],
     after: dict[str, Any],
     into: Substitutions,
@@ -75,7 +77,7 @@ def _learn_applied(
             into.add(was, is_)
 
 
-def _bare(digest: str) -> str:
+def _digest_without_version(digest: str) -> str:
     """A digest without its version, as several texts contain it."""
     return digest.partition(":")[2]
 

@@ -68,17 +68,17 @@ class Retold:
 
     def input(self, input: dict[str, Any]) -> dict[str, Any]:
         """Translate an input for the replay; an unchanged input is returned itself."""
-        told = self._drawn(input) if self._vary else input
+        told = self._replace_drawn(input) if self._vary else input
         line = canonical(told)
-        told = self._replaced(told, line)
+        told = self._replace_texts(told, line)
         if has_token(line):
             told = rewritten(told, self.text, TOKEN_LENGTH)
         if told is input or told == input:
             return input
         self._digests.learn(input, told, self.texts)
-        return self._replaced(told, canonical(told))
+        return self._replace_texts(told, canonical(told))
 
-    def _replaced(self, told: dict[str, Any], line: bytes) -> dict[str, Any]:
+    def _replace_texts(self, told: dict[str, Any], line: bytes) -> dict[str, Any]:
         """Replace the texts of the recording by their counterparts, also in names."""
         texts = self.texts.found_in(line)
         if not texts:
@@ -90,14 +90,18 @@ class Retold:
 
     def command(self, command: dict[str, Any] | None) -> dict[str, Any] | None:
         """A recorded command, translated in the same way as the inputs."""
-        return None if command is None else self._replaced(command, canonical(command))
+        return (
+            None
+            if command is None
+            else self._replace_texts(command, canonical(command))
+        )
 
     def text(self, text: str) -> str:
         """A text with other tokens, as handlers would write them."""
         vary, text = self._vary, unescaped(text)
         return text if vary is None else TOKEN.sub(lambda found: vary(found[0]), text)
 
-    def _drawn(self, input: dict[str, Any]) -> dict[str, Any]:
+    def _replace_drawn(self, input: dict[str, Any]) -> dict[str, Any]:
         if input["in"] != "Answered" or input["id"] not in self._drawing:
             return input
         drawn = (input.get("outcome") or {}).get("value")
@@ -125,7 +129,7 @@ class Likeness:
         # ordinary that copies of them are in the recording.
         self.known = dict(known)
         for token, value in known.items():
-            self._retell(token, value, value)
+            self._learn_pair(token, value, value)
         # Whether the last difference is in something derived from a secret.
         self.is_derived = False
 
@@ -140,54 +144,56 @@ class Likeness:
         compared, even after a difference, to learn the values of tokens.
         """
         self.is_derived = False
-        return self._alike(recorded, now, counterpart)
+        return self._is_alike(recorded, now, counterpart)
 
-    def _alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
+    def _is_alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
         match recorded, now:
             case dict(), dict():
-                return self._mappings_alike(recorded, now, counterpart)
+                return self._are_mappings_alike(recorded, now, counterpart)
             case list(), list() if len(recorded) == len(now):
                 others = counterpart if isinstance(counterpart, list) else []
                 others = others if len(others) == len(now) else [MISSING] * len(now)
-                return all([*map(self._alike, recorded, now, others)])
+                return all([*map(self._is_alike, recorded, now, others)])
             case str(), str():
-                found = recorded == now or self._texts_alike(recorded, now, counterpart)
+                found = recorded == now or self._are_texts_alike(
+                    recorded, now, counterpart
+                )
             case (dict() | list(), _) | (_, dict() | list()):
                 found = False
             case _:
-                found = same_json(recorded, now) or self._scalars_alike(
+                found = same_json(recorded, now) or self._are_scalars_alike(
                     recorded, now, counterpart
                 )
-        return found or self._differs(now, counterpart)
+        return found or self._note_difference(now, counterpart)
 
-    def _mappings_alike(
+    def _are_mappings_alike(
         self, recorded: dict[str, Any], now: dict[str, Any], counterpart: Any
     ) -> bool:
         others = counterpart if isinstance(counterpart, dict) else {}
         alike = [
-            self._alike(recorded[key], now[key], others.get(key, MISSING))
+            self._is_alike(recorded[key], now[key], others.get(key, MISSING))
             for key in recorded
             if key in now
         ]
         more = now.keys() - recorded.keys()
         for key in more:
-            self._differs(now[key], others.get(key, MISSING))
+            self._note_difference(now[key], others.get(key, MISSING))
         return not more and len(alike) == len(recorded) and all(alike)
 
-    def _differs(self, now: Any, counterpart: Any) -> bool:
+    def _note_difference(self, now: Any, counterpart: Any) -> bool:
         """Return False, and note whether the difference is derived from a secret."""
         if counterpart is not MISSING:
             varied = rewritten(now, self._twins.text, TOKEN_LENGTH)
             self.is_derived |= varied != now or not same_json(varied, counterpart)
         return False
 
-    def _scalars_alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
+    def _are_scalars_alike(self, recorded: Any, now: Any, counterpart: Any) -> bool:
         if isinstance(recorded, str) and TOKEN.fullmatch(recorded):
             return self._are_one(recorded, canonical(now).decode(), None)
         scalar = not isinstance(counterpart, dict | list) and counterpart is not MISSING
         return scalar and not same_json(now, counterpart)
 
-    def _texts_alike(self, recorded: str, now: str, counterpart: Any) -> bool:
+    def _are_texts_alike(self, recorded: str, now: str, counterpart: Any) -> bool:
         recorded = unescaped(recorded)
         recorded = TOKEN.sub(lambda each: self._here.get(each[0], each[0]), recorded)
         if recorded == now or _QUOTED.sub(r"'\1'", recorded) == now:
@@ -196,24 +202,28 @@ class Likeness:
         if tokens:
             parts = TOKEN.split(recorded)
             others = (
-                _spans(parts, counterpart) if isinstance(counterpart, str) else None
+                _texts_between(parts, counterpart)
+                if isinstance(counterpart, str)
+                else None
             )
-            if self._all_one(tokens, _spans(parts, now), others):
+            if self._are_all_one(tokens, _texts_between(parts, now), others):
                 return True
         tokens = TOKEN.findall(now)
         if tokens:
             others = list(map(self._twins.text, tokens))
-            if self._all_one(_spans(TOKEN.split(now), recorded), tokens, others):
+            if self._are_all_one(
+                _texts_between(TOKEN.split(now), recorded), tokens, others
+            ):
                 return True
         is_derived = isinstance(counterpart, str) and counterpart not in (
             now,
             self._twins.text(now),
         )
-        if is_derived and self._derived_alike(recorded, now, counterpart):
+        if is_derived and self._is_derived_alike(recorded, now, counterpart):
             return True
-        return self._encoded_alike(recorded, now)
+        return self._is_encoded_alike(recorded, now)
 
-    def _all_one(
+    def _are_all_one(
         self,
         recorded: list[str] | None,
         now: list[str] | None,
@@ -227,12 +237,12 @@ class Likeness:
             for one, mine, other in zip(recorded, now, others, strict=True)
         )
 
-    def _derived_alike(self, recorded: str, now: str, counterpart: str) -> bool:
+    def _is_derived_alike(self, recorded: str, now: str, counterpart: str) -> bool:
         """Whether a text is as recorded around a part derived from a secret."""
-        start = _common(now, counterpart)
-        end = _common(now[start:][::-1], counterpart[start:][::-1])
+        start = _common_length(now, counterpart)
+        end = _common_length(now[start:][::-1], counterpart[start:][::-1])
         stop = len(now) - end
-        found = _spans([now[:start], now[stop:]], recorded)
+        found = _texts_between([now[:start], now[stop:]], recorded)
         if found is None:
             return False
         mine, others = now[start:stop], counterpart[start : len(counterpart) - end]
@@ -240,14 +250,14 @@ class Likeness:
             return self._are_one(found[0], mine, others)
         return True
 
-    def _encoded_alike(self, recorded: str, now: str) -> bool:
+    def _is_encoded_alike(self, recorded: str, now: str) -> bool:
         """Compare the base64 words in two texts by their decoded contents."""
         (gaps, ours), (other_gaps, theirs) = words_of(recorded), words_of(now)
         return (
             bool(ours)
             and gaps == other_gaps
             and all(
-                one == other or self._texts_alike(one, other, MISSING)
+                one == other or self._are_texts_alike(one, other, MISSING)
                 for one, other in zip(ours, theirs, strict=True)
             )
         )
@@ -267,23 +277,23 @@ class Likeness:
         if TOKEN.fullmatch(recorded) and not TOKEN.search(now):
             self.known[recorded] = now
         if is_telling(recorded) and hash(recorded) not in self._seen:
-            self._retell(recorded, now, counterpart)
+            self._learn_pair(recorded, now, counterpart)
         return True
 
-    def _retell(self, recorded: str, now: str, counterpart: str | None) -> None:
-        for text, instead in _in_forms(recorded, now):
+    def _learn_pair(self, recorded: str, now: str, counterpart: str | None) -> None:
+        for text, instead in _pairs_in_forms(recorded, now):
             self._told.texts.add(text, instead)
         for text, instead in (
-            () if counterpart is None else _in_forms(recorded, counterpart)
+            () if counterpart is None else _pairs_in_forms(recorded, counterpart)
         ):
             self._twins.texts.add(text, instead)
 
 
-def _in_forms(token: str, value: str) -> Iterator[tuple[str, str]]:
+def _pairs_in_forms(token: str, value: str) -> Iterator[tuple[str, str]]:
     """A token and its value, in all forms.
 
     >>> token = "redacted-" + 24 * "0"
-    >>> found = {value for _, value in _in_forms(token, "default")}
+    >>> found = {value for _, value in _pairs_in_forms(token, "default")}
     >>> found >= {"default", "64656661756c74", "ZGVmYXVsdA==", "64:65:66:61:75:6c:74"}
     True
     """
@@ -308,10 +318,10 @@ _LONG = 4096
 _EDGE = re.compile(r"[A-Za-z0-9]+$")
 
 
-def _common(one: str, other: str) -> int:
+def _common_length(one: str, other: str) -> int:
     """The length of the common beginning of two texts, up to a whole word.
 
-    >>> _common("the sum is 3f", "the sum is 3a")
+    >>> _common_length("the sum is 3f", "the sum is 3a")
     11
     """
     pairs = enumerate(zip(one, other, strict=False))
@@ -319,10 +329,10 @@ def _common(one: str, other: str) -> int:
     return len(_EDGE.sub("", one[:length]))
 
 
-def _spans(parts: list[str], text: str) -> list[str] | None:
+def _texts_between(parts: list[str], text: str) -> list[str] | None:
     """The texts between the given parts of a text; None if it lacks these parts.
 
-    >>> _spans(["a ", ", b ", ""], "a 1, b 2"), _spans(["a", "b"], "ab")
+    >>> _texts_between(["a ", ", b ", ""], "a 1, b 2"), _texts_between(["a", "b"], "ab")
     (['1', '2'], None)
     """
     first, *middle, last = parts

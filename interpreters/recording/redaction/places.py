@@ -85,31 +85,35 @@ class Places:
     def walk(self, value: Any, path: Path, *, secret: bool) -> Any:
         """Hide the secrets in a value; `secret` if it belongs to a Secret."""
         if isinstance(value, dict):
-            return self._mapping(value, path, secret=secret or is_secret_kind(value))
+            return self._redact_mapping(
+                value, path, secret=secret or is_secret_kind(value)
+            )
         if isinstance(value, list):
             found = [self.walk(item, path, secret=secret) for item in value]
             return found if differs(found, value) else value
         if isinstance(value, str) and value[:1] in ("{", "["):
-            return self._nested(value, path, secret=secret)
+            return self._redact_json_text(value, path, secret=secret)
         return value
 
-    def _mapping(self, value: dict[str, Any], path: Path, *, secret: bool) -> Any:
+    def _redact_mapping(
+        self, value: dict[str, Any], path: Path, *, secret: bool
+    ) -> Any:
         found = value
         for name, item in value.items():
             if not (secret or self._listed) and _is_plain(name, item):
                 continue
-            new = self._field(value, name, item, path, secret=secret)
+            new = self._redact_field(value, name, item, path, secret=secret)
             if new is not item:
                 found = dict(value) if found is value else found
                 found[name] = new
         return found
 
-    def _field(
+    def _redact_field(
         self, parent: dict[str, Any], name: str, item: Any, path: Path, *, secret: bool
     ) -> Any:
         if secret and self._is_held(parent, name):
             encoded = "stringData" not in (name if name != "value" else parent["path"])
-            return self._hidden(item, encoded=encoded)
+            return self._redact_value(item, encoded=encoded)
         if name in ENVELOPE and ("in" in parent or "do" in parent):
             return item
         if name == "seen" and "uid" in parent:
@@ -121,9 +125,9 @@ class Places:
         if is_listed or (
             self._is_sensitive(parent, name, item) and not self._is_of_uids(item)
         ):
-            return self._hidden(item, encoded=False)
+            return self._redact_value(item, encoded=False)
         if name == "was" and isinstance(item, str) and "seen" in parent:
-            return self._packed(item, path, secret=secret)
+            return self._redact_state(item, path, secret=secret)
         return self.walk(item, here, secret=secret)
 
     def _is_of_uids(self, item: Any) -> bool:
@@ -161,19 +165,19 @@ class Places:
             )
         return isinstance(item, str) and _is_sensitive_text(name, item)
 
-    def _hidden(self, value: Any, *, encoded: bool) -> Any:
+    def _redact_value(self, value: Any, *, encoded: bool) -> Any:
         if isinstance(value, dict):
             return {
-                name: self._hidden(item, encoded=encoded)
+                name: self._redact_value(item, encoded=encoded)
                 for name, item in value.items()
             }
         if isinstance(value, list):
-            return [self._hidden(item, encoded=encoded) for item in value]
+            return [self._redact_value(item, encoded=encoded) for item in value]
         if value is None or isinstance(value, bool) or value == "":
             return value
         return self._hide(value, encoded)
 
-    def _nested(self, text: str, path: Path, *, secret: bool) -> str:
+    def _redact_json_text(self, text: str, path: Path, *, secret: bool) -> str:
         """A JSON text, such as the state, or the note of `kubectl apply`."""
         try:
             value = orjson.loads(text)
@@ -186,7 +190,7 @@ class Places:
         again = (canonical(found) if is_sorted else orjson.dumps(found)).decode()
         return again + text[len(text.rstrip()) :]
 
-    def _packed(self, text: str, path: Path, *, secret: bool) -> str:
+    def _redact_state(self, text: str, path: Path, *, secret: bool) -> str:
         """The values of a state, compressed (`last_seen.write_stored`)."""
         raw = from_base64(text)
         try:

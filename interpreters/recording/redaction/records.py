@@ -30,10 +30,10 @@ from fnop.interpreters.recording.redaction.telling import is_address, is_telling
 __all__ = ["Draft", "Redaction", "draws_secret"]
 
 
-def _listed(field: str) -> Path:
+def _listed_path(field: str) -> Path:
     """The path of a field that a user lists; keys of annotations contain dots.
 
-    >>> _listed("spec.url"), _listed("metadata.annotations.example.com/key")
+    >>> _listed_path("spec.url"), _listed_path("metadata.annotations.example.com/key")
     (('spec', 'url'), ('metadata', 'annotations', 'example.com/key'))
     """
     path = parse_field(field)
@@ -82,7 +82,7 @@ class Redaction:
     ) -> None:
         self._key = key
         self._digests = Digests(program)
-        listed = tuple(map(_listed, fields))
+        listed = tuple(map(_listed_path, fields))
         self._uids: set[str] = set()
         self._places = Places(self._hide, listed, self._uids)
         self._listed_hints = tuple(each[-1].lower().encode() for each in listed)
@@ -136,25 +136,27 @@ class Redaction:
         """Do the same as `scrubbed` for drafts; None for each unchanged record."""
         known = len(self._copies)
         concerned = [
-            self._placed(each) if each.is_concerned else None for each in drafts
+            self._redact_places(each) if each.is_concerned else None for each in drafts
         ]
         is_more_known = len(self._copies) > known
         return [
             self._without_copies(*found)
             if found is not None
-            else self._later_found(draft)
+            else self._redact_late_copies(draft)
             if is_more_known
             else None
             for draft, found in zip(drafts, concerned, strict=True)
         ]
 
-    def _placed(self, draft: Draft) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    def _redact_places(
+        self, draft: Draft
+    ) -> tuple[dict[str, Any], dict[str, Any], bytes]:
         """A record, the same record without secrets at their places, and its text."""
         record = draft.whole()
         line = orjson.dumps(record)
-        return record, self._of_places(record, line), line
+        return record, self._without_placed_secrets(record, line), line
 
-    def _later_found(self, draft: Draft) -> dict[str, Any] | None:
+    def _redact_late_copies(self, draft: Draft) -> dict[str, Any] | None:
         """A record with copies of secrets that were not known when it was searched."""
         if not any(map(self._copies.found_in, draft.texts)):
             return None
@@ -179,12 +181,14 @@ class Redaction:
             found = self._copies.applied(found, copies)
         if found is record or orjson.dumps(found) == line:
             return None
-        return {**self._with_digests(record, found), "redacted": True}
+        return {**self._replace_digests(record, found), "redacted": True}
 
-    def _of_places(self, record: dict[str, Any], line: bytes) -> dict[str, Any]:
+    def _without_placed_secrets(
+        self, record: dict[str, Any], line: bytes
+    ) -> dict[str, Any]:
         input, secret = record["input"], False
         if input["in"] == "Answered":
-            input = self._drawn(input)
+            input = self._replace_drawn(input)
             secret = input["id"] in self._about_secrets
             self._about_secrets.discard(input["id"])
         commands = record["commands"]
@@ -193,7 +197,7 @@ class Redaction:
             input = (
                 self._places.walk(input, (), secret=secret)
                 if secret
-                else self._seen(input)
+                else self._redact_input(input)
             )
             commands = [
                 self._places.walk(each, (), secret=is_about)
@@ -206,7 +210,7 @@ class Redaction:
             return record
         return {**record, "input": input, "commands": commands}
 
-    def _seen(self, input: dict[str, Any]) -> dict[str, Any]:
+    def _redact_input(self, input: dict[str, Any]) -> dict[str, Any]:
         """An input without secrets; an object known to have none is not searched again.
 
         The answer to a write comes again as a watch event.
@@ -239,7 +243,7 @@ class Redaction:
             if draws_secret(each):
                 self._drawing.add(each["id"])
 
-    def _drawn(self, answered: dict[str, Any]) -> dict[str, Any]:
+    def _replace_drawn(self, answered: dict[str, Any]) -> dict[str, Any]:
         """Treat random bytes that are a secret as one from the moment they are drawn.
 
         Other bytes of the same number replace them, in each form.
@@ -252,7 +256,7 @@ class Redaction:
         if not isinstance(drawn, str):
             return answered
         raw = bytes.fromhex(drawn)
-        others = self._others(raw)
+        others = self._replacement_bytes(raw)
         for text, instead in drawn_forms(raw, others):
             self._draw(text, instead)
         return {**answered, "outcome": {**outcome, "value": others.hex()}}
@@ -260,9 +264,9 @@ class Redaction:
     def _draw(self, text: str, instead: str) -> None:
         if text not in self._draws:
             self._draws[text] = instead
-            self._know(text.encode(), instead)
+            self._learn_secret(text.encode(), instead)
 
-    def _others(self, raw: bytes) -> bytes:
+    def _replacement_bytes(self, raw: bytes) -> bytes:
         found = b""
         while len(found) < len(raw):
             more = raw + len(found).to_bytes(2)
@@ -276,39 +280,39 @@ class Redaction:
             return self._draws[text]
         raw = from_base64(text) if encoded else None
         if raw is None:
-            return self._token(text.encode())
-        return base64_of(self._token(raw).encode())
+            return self._token_of(text.encode())
+        return base64_of(self._token_of(raw).encode())
 
-    def _token(self, value: bytes) -> str:
+    def _token_of(self, value: bytes) -> str:
         drawn = self._draws.get(text_of(value) or "")
         if drawn is not None:
             return drawn
-        token = self._named(value)
+        token = self._token_for(value)
         if token not in self._known:
             self._known.add(token)
-            self._know(value, token)
+            self._learn_secret(value, token)
             for part in parts_of(value):
-                self._know_part(part)
+                self._learn_part(part)
         return token
 
-    def _know_part(self, part: str) -> None:
-        token = self._named(part.encode())
+    def _learn_part(self, part: str) -> None:
+        token = self._token_for(part.encode())
         self._copies.add(part, token)
         if len(part) < LINE_LENGTH:  # one line of many is hardly encoded by itself
-            self._know_inner(part.encode(), token)
+            self._learn_inner(part.encode(), token)
 
-    def _named(self, value: bytes) -> str:
+    def _token_for(self, value: bytes) -> str:
         digest = hashlib.blake2b(value, key=self._key, digest_size=_ID_BYTES)
         return MARK + digest.hexdigest()
 
-    def _know(self, value: bytes, token: str) -> None:
+    def _learn_secret(self, value: bytes, token: str) -> None:
         if is_telling(value) and not is_address(text_of(value) or ""):
             for form, instead in forms(value, token):
                 self._copies.add(form, instead)
                 self._copies.add_wrapped(form, instead)
-            self._know_inner(value, token)
+            self._learn_inner(value, token)
 
-    def _know_inner(self, value: bytes, token: str) -> None:
+    def _learn_inner(self, value: bytes, token: str) -> None:
         """Remember its base64 within the base64 of a longer or cut-off text.
 
         Whole groups are replaced by whole groups, so that the text stays base64.
@@ -317,7 +321,7 @@ class Redaction:
         for form in inner_base64(value):
             self._copies.add(form, instead, of=text)
 
-    def _with_digests(
+    def _replace_digests(
         self, record: dict[str, Any], found: dict[str, Any]
     ) -> dict[str, Any]:
         """Replace digests of the former contents by those of the recorded ones."""

@@ -50,7 +50,7 @@ class Substitutions:
         """
         if text == instead or len(text.encode()) < 2 * _GRAM - 1:
             return
-        head, known = text[:_HEAD], (len(text), _sum(text))
+        head, known = text[:_HEAD], (len(text), _digest_of_text(text))
         if of is not None and of[:_HEAD] in self._known:
             self._encodes[head] = of[:_HEAD]
         others = self._known.get(head, ())
@@ -78,13 +78,13 @@ class Substitutions:
         """
         if not self._pieces:
             return []
-        hits = self._heads_in(line)
+        hits = self._heads_in_line(line)
         if _WRAP in line:
-            hits |= self._heads_in(_SPACES.sub(b"", line))
+            hits |= self._heads_in_line(_SPACES.sub(b"", line))
         hits |= {self._encodes[each] for each in hits & self._encodes.keys()}
         return sorted(hits, key=lambda head: self._known[head][0][0], reverse=True)
 
-    def _heads_in(self, line: bytes) -> set[str]:
+    def _heads_in_line(self, line: bytes) -> set[str]:
         cut = _CUTTER.iter_unpack(line.ljust(-(-len(line) // _CUT) * _CUT))
         hits: set[str] = set()
         for piece in self._known_pieces.intersection(chain.from_iterable(cut)):
@@ -104,22 +104,22 @@ class Substitutions:
             for head in heads:
                 if head in text and _TEXT_SPACES.search(head):
                     text = self._without(text, head)
-                text = self._without_wrapped(text, head)
+                text = self._replace_wrapped(text, head)
         text = words_rewritten(text, lambda inner: self.replaced(inner, heads))
         for head in heads:
             if head in text:
                 text = self._without(text, head)
         return text
 
-    def _without_wrapped(self, text: str, head: str) -> str:
+    def _replace_wrapped(self, text: str, head: str) -> str:
         """A text in which texts broken into lines, at any width, are replaced."""
         squeezed = _Squeezed(text)
         parts, done, at = [], 0, squeezed.text.find(head)
         while at >= 0:
-            length, instead = self._at(squeezed.text, at, head)
+            length, instead = self._longest_text_at(squeezed.text, at, head)
             start, end = squeezed.span(at, length)
             if start >= done and _TEXT_SPACES.search(text, start, end):
-                as_it_is = self._at(text, start, head)
+                as_it_is = self._longest_text_at(text, start, head)
                 if as_it_is[0] >= end - start:  # with a line break at its end
                     end, instead = start + as_it_is[0], as_it_is[1]
                 parts += [text[done:start], instead]
@@ -130,17 +130,17 @@ class Substitutions:
     def _without(self, text: str, head: str) -> str:
         at = text.find(head)
         while at >= 0:
-            length, instead = self._at(text, at, head)
+            length, instead = self._longest_text_at(text, at, head)
             text = text[:at] + instead + text[at + length :]
             at = text.find(head, at + max(1, len(instead)))
         return text
 
-    def _at(self, text: str, at: int, head: str) -> tuple[int, str]:
+    def _longest_text_at(self, text: str, at: int, head: str) -> tuple[int, str]:
         """The longest known text at this position, and its replacement."""
         sums: dict[int, bytes] = {}
         for length, digest, instead in self._known[head]:
             if length not in sums:
-                sums[length] = _sum(text[at : at + length])
+                sums[length] = _digest_of_text(text[at : at + length])
             if sums[length] == digest:
                 return length, instead
         return 0, ""
@@ -184,13 +184,13 @@ class _Squeezed:
         """The original place of a part, without the spaces around it."""
         if not length:
             return 0, 0
-        return self._place(at), self._place(at + length - 1) + 1
+        return self._place_in_text(at), self._place_in_text(at + length - 1) + 1
 
-    def _place(self, at: int) -> int:
+    def _place_in_text(self, at: int) -> int:
         return at + self._removed[bisect_right(self._places, at) - 1]
 
 
-def _sum(text: str) -> bytes:
+def _digest_of_text(text: str) -> bytes:
     return hashlib.blake2b(bytes_of(text), digest_size=16).digest()
 
 

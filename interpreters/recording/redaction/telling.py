@@ -43,7 +43,7 @@ def is_telling(value: bytes | str) -> bool:
     if len(raw) < LENGTH_MIN:
         return False
     raw = raw[:_JUDGED]
-    counted = sum(_bits(found) for found in _PIECES.finditer(raw))
+    counted = sum(_bits_of_piece(found) for found in _PIECES.finditer(raw))
     return min(counted, _frequency_bits(raw)) >= BITS_MIN
 
 
@@ -51,7 +51,7 @@ def is_telling(value: bytes | str) -> bool:
 _JUDGED = 256
 
 
-def _bits(piece: re.Match[bytes]) -> float:
+def _bits_of_piece(piece: re.Match[bytes]) -> float:
     length = len(piece[0])
     match piece.lastgroup:
         case "word":

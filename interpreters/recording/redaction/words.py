@@ -30,7 +30,7 @@ def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
 
     def again(found: re.Match[str]) -> str:
         word = found[0]
-        raw = _decoded(word)
+        raw = _decoded_word(word)
         inner = None if raw is None else raw.decode(errors=_LOSSLESS)
         changed = None if inner is None else rewrite(inner)
         if changed is None or changed == inner:
@@ -55,7 +55,7 @@ def words_of(text: str) -> tuple[list[str], list[str]]:
     gaps, words = [""], []
     at = 0
     for found in _SHORT_WORD.finditer(text):
-        raw = _decoded(found[0])
+        raw = _decoded_word(found[0])
         if raw is not None:
             gaps[-1] += text[at : found.start()]
             words.append(raw.decode(errors=_LOSSLESS))
@@ -65,7 +65,7 @@ def words_of(text: str) -> tuple[list[str], list[str]]:
     return gaps, words
 
 
-def _decoded(word: str) -> bytes | None:
+def _decoded_word(word: str) -> bytes | None:
     plain = word.translate(_STANDARD).rstrip("=")
     return from_base64(plain + "=" * (-len(plain) % 4))
 
@@ -86,7 +86,7 @@ def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
     if isinstance(value, str):
         if len(value) < shortest:
             return value
-        again = _json_rewritten(value, rewrite, shortest)
+        again = _rewritten_json(value, rewrite, shortest)
         return rewrite(words_rewritten(value, rewrite)) if again is None else again
     if isinstance(value, dict):
         return {
@@ -109,7 +109,7 @@ _WRITERS: tuple[Callable[[Any], str], ...] = (
 )
 
 
-def _json_rewritten(
+def _rewritten_json(
     text: str, rewrite: Callable[[str], str], shortest: int
 ) -> str | None:
     """A JSON text with its inner texts rewritten, and escaped again as needed.

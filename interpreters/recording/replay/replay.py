@@ -146,13 +146,16 @@ def other_handlers(header: dict[str, Any], program: Program) -> str:
     lacks, has = Counter(recorded) - Counter(now), Counter(now) - Counter(recorded)
     found = []
     if lacks:
-        found.append(f"handlers of the recording are missing now: {_few(lacks)}")
+        found.append(
+            f"handlers of the recording are missing now: {_first_names(lacks)}"
+        )
     if has:
-        found.append(f"handlers are not in the recording: {_few(has)}")
+        found.append(f"handlers are not in the recording: {_first_names(has)}")
     if not found:
         found.append(
             "the handlers are declared in another order than in the recording "
-            f"({_few(recorded)}, and now {_few(now)}); name the files in its order"
+            f"({_first_names(recorded)}, and now {_first_names(now)}); name the files "
+            "in its order"
         )
     return "; ".join(found)
 
@@ -164,15 +167,15 @@ def _other_children(header: dict[str, Any], program: Program) -> str:
         return ""  # the recording is from an earlier release
     now = {each.id: [word for word, _ in each.owns] for each in program.handlers}
     others = [
-        f"{name} owns {_few(words) or 'nothing'} now, and {_few(was) or 'nothing'} "
-        "in the recording"
+        f"{name} owns {_first_names(words) or 'nothing'} now, "
+        f"and {_first_names(was) or 'nothing'} in the recording"
         for name, words in now.items()
         if (was := owns.get(name) or []) != words
     ]
     return "; ".join(others)
 
 
-def _few(names: Iterable[str]) -> str:
+def _first_names(names: Iterable[str]) -> str:
     found = [*names]
     more = ", ..." if len(found) > _NAMES_SHOWN else ""
     return ", ".join(found[:_NAMES_SHOWN]) + more
@@ -262,13 +265,15 @@ class _Run:
             if redacted and self._twins is None:
                 self._twins = _Twins(self._machine, self._known, self._given)
             if self._twins is None:
-                found = _compared(steps, record, recorded, self._decided(now, input))
+                found = _first_difference(
+                    steps, record, recorded, self._decided(now, input)
+                )
             else:
                 found = self._twins.step(now, record, steps)
             self.acts += self._machine.acts()
             self._given.commands(recorded)
-            self._began(recorded)
-            found = found and self._attributed(found)
+            self._note_begun(recorded)
+            found = found and self._with_attempt(found)
         return found
 
     def review(self, record: dict[str, Any], steps: int) -> Difference | None:
@@ -295,14 +300,14 @@ class _Run:
             doubt = "given" if record.get("redacted") else None
             return Difference(steps, record["input"], was, decision, doubt)
 
-    def _began(self, recorded: list[dict[str, Any]]) -> None:
+    def _note_begun(self, recorded: list[dict[str, Any]]) -> None:
         for each in recorded:
             if each["do"] == "Began":
                 found = each.get("object")
                 where = "" if found is None else Version(*found).where
                 self._attempts[each["attempt"]] = each["handler"], where
 
-    def _attributed(self, difference: Difference) -> Difference:
+    def _with_attempt(self, difference: Difference) -> Difference:
         """The difference, with the attempt that its trace belongs to."""
         number = (difference.now or difference.recorded or {}).get("attempt")
         found = None if number is None else self._attempts.get(number)
@@ -354,7 +359,7 @@ def _in_order(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _TRACES = frozenset(each.__name__ for each in Trace.__subclasses__())
 
 
-def _compared(
+def _first_difference(
     steps: int,
     record: dict[str, Any],
     recorded: list[dict[str, Any]],
@@ -362,13 +367,13 @@ def _compared(
 ) -> Difference | None:
     longer = len(decided) - len(recorded)
     for position in range(max(len(recorded), len(decided))):
-        was, is_ = _at(recorded, position), _at(decided, position)
+        was, is_ = _command_at(recorded, position), _command_at(decided, position)
         if canonical(was) != canonical(is_) and not told_alike(was, is_):
-            return Difference(steps, record["input"], *_paired(was, is_, longer))
+            return Difference(steps, record["input"], *_pair_to_show(was, is_, longer))
     return None
 
 
-def _paired(
+def _pair_to_show(
     was: dict[str, Any] | None, is_: dict[str, Any] | None, longer: int
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """The two commands to show as a difference; None if one has no counterpart.
@@ -381,7 +386,7 @@ def _paired(
     return (None, is_) if longer > 0 else (was, None)
 
 
-def _at(commands: list[dict[str, Any]], position: int) -> dict[str, Any] | None:
+def _command_at(commands: list[dict[str, Any]], position: int) -> dict[str, Any] | None:
     return commands[position] if position < len(commands) else None
 
 
@@ -415,18 +420,18 @@ class _Twins:
         self._likeness.see(input)
         told = input_from_wire(self._told.input(input))
         decided = _decided(self._machine, now, told)
-        others = self._others(now, input, decided, steps)
+        others = self._twin_commands(now, input, decided, steps)
         for position in range(max(len(recorded), len(decided))):
-            was, is_ = _at(recorded, position), _at(decided, position)
-            counterpart = None if others is None else _at(others, position)
+            was, is_ = _command_at(recorded, position), _command_at(decided, position)
+            counterpart = None if others is None else _command_at(others, position)
             if told_alike(was, is_):
                 continue
             if not self._likeness.alike(self._told.command(was), is_, counterpart):
-                doubt = self._doubt(steps, is_ or was or {})
+                doubt = self._doubt_about(steps, is_ or was or {})
                 return Difference(steps, input, was, is_, doubt)
         return None
 
-    def _others(
+    def _twin_commands(
         self, now: Now, input: dict[str, Any], decided: list[dict[str, Any]], steps: int
     ) -> list[dict[str, Any]] | None:
         """The counterpart's commands; None once it decides differently."""
@@ -440,7 +445,7 @@ class _Twins:
         self._twin, self._parted = None, steps
         return None
 
-    def _doubt(self, steps: int, command: dict[str, Any]) -> str | None:
+    def _doubt_about(self, steps: int, command: dict[str, Any]) -> str | None:
         if self._likeness.is_derived or self._parted == steps:
             return "derived"
         return "given" if self._given.has_reached(command) else None
