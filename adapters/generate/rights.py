@@ -36,8 +36,8 @@ from fnop.core.handlers.program.rights import (
 )
 from fnop.core.peers.lease import Candidate
 from fnop.interpreters.check.campaign.explore import Case, prepared
-from fnop.interpreters.check.campaign.hearing import Heard, Hearing, heard
-from fnop.interpreters.check.campaign.overheard import commands_in
+from fnop.interpreters.check.campaign.observed_requests import Heard, Hearing, heard
+from fnop.interpreters.check.campaign.recorded_requests import commands_in
 from fnop.interpreters.recording.format.reader import RecordingProblem
 from fnop.interpreters.simulation.scenario import catalogue_of
 

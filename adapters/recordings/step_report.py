@@ -12,9 +12,9 @@ from fnop.core.values.paths import path_text
 from fnop.interpreters.explain.recorded import took
 from fnop.interpreters.recording.model.revisions import Ref, Revision
 from fnop.interpreters.recording.model.times import clock, stamp
-from fnop.interpreters.recording.questions.beside import Beside, View
 from fnop.interpreters.recording.questions.cursor import Cursor, Stretch
 from fnop.interpreters.recording.questions.provenance import Why
+from fnop.interpreters.recording.questions.staleness import Beside, View
 from fnop.interpreters.recording.questions.steps import Steps
 from fnop.interpreters.recording.questions.timeline import Event
 

@@ -30,8 +30,8 @@ from fnop.interpreters.check.admission.laws import (
     unjudged,
     wavers,
 )
+from fnop.interpreters.check.inputs.input_reads import below
 from fnop.interpreters.check.inputs.likely import constants_of, others_of
-from fnop.interpreters.check.inputs.looking import below
 from fnop.interpreters.check.inputs.redeciding import (
     ABSENT,
     Inputs,

@@ -23,11 +23,11 @@ from fnop.core.values.diff import diff
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical, thaw_json
 from fnop.interpreters.check.inputs.likely import constants_of
-from fnop.interpreters.check.inputs.mattering import endings_of
 from fnop.interpreters.check.inputs.redeciding import (
     Attempt,
     Decision as Ending,
 )
+from fnop.interpreters.check.inputs.unused_inputs import endings_of
 from fnop.interpreters.check.state.grounds import (
     STRICT,
     Asked,

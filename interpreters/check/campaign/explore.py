@@ -27,8 +27,8 @@ from fnop.core.seam.commands import Command
 from fnop.interpreters.check.admission.admitting import Admitting
 from fnop.interpreters.check.faults.behaviour import Ahead
 from fnop.interpreters.check.faults.catalogue import BEHAVIOURS, FAULTS
-from fnop.interpreters.check.inputs.heeding import Heeding
 from fnop.interpreters.check.inputs.idleness import Idleness
+from fnop.interpreters.check.inputs.input_variation import Heeding
 from fnop.interpreters.check.inputs.purity import Purity
 from fnop.interpreters.check.properties import judged
 from fnop.interpreters.check.properties.evidence import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fnop.interpreters.check.admission.admitting import Admitting
-from fnop.interpreters.check.inputs.heeding import Heeding
+from fnop.interpreters.check.inputs.input_variation import Heeding
 from fnop.interpreters.check.scripts.follow_ups import FollowUp
 from fnop.interpreters.check.state.kinds import Trait
 from fnop.interpreters.check.state.records import Phase, Write

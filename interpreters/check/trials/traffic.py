@@ -23,7 +23,7 @@ from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
 from fnop.core.seam.commands import Perform
 from fnop.effects import Call, Conflict, Create, Delete, Missing, Outcome, Raised
-from fnop.interpreters.check.inputs.heeding import CHANGING
+from fnop.interpreters.check.inputs.input_variation import CHANGING
 from fnop.interpreters.check.state.worlds import outside_of
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.runtime.protocol import ApiRequest

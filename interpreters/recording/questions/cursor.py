@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fnop.interpreters.recording.model.attempts import Attempt
 from fnop.interpreters.recording.model.predicates import Predicate
 from fnop.interpreters.recording.model.revisions import Ref, Revision
-from fnop.interpreters.recording.questions.beside import (
+from fnop.interpreters.recording.questions.staleness import (
     Beside,
     View,
     operator_view,

@@ -14,6 +14,7 @@ content, because a replay computes those.
 from __future__ import annotations
 
 from fnop.interpreters.recording.identities.tokens import MARK, TOKEN
+from fnop.interpreters.recording.redaction.copies import Substitutions
 from fnop.interpreters.recording.redaction.digests import Digests
 from fnop.interpreters.recording.redaction.forms import (
     TOKEN_LENGTH,
@@ -27,8 +28,11 @@ from fnop.interpreters.recording.redaction.places import (
     is_secret_kind,
     is_sensitive_name,
 )
-from fnop.interpreters.recording.redaction.records import Draft, Redaction, draws_secret
-from fnop.interpreters.recording.redaction.substitutions import Substitutions
+from fnop.interpreters.recording.redaction.redactor import (
+    Draft,
+    Redaction,
+    draws_secret,
+)
 from fnop.interpreters.recording.redaction.telling import (
     BITS_MIN,
     LENGTH_MIN,

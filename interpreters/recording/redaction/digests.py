@@ -13,7 +13,7 @@ from fnop.core.children.restoring import (
 from fnop.core.handlers.program.program import Program
 from fnop.core.memory.observation import Observation, see
 from fnop.core.values.body import Body
-from fnop.interpreters.recording.redaction.substitutions import Substitutions
+from fnop.interpreters.recording.redaction.copies import Substitutions
 
 __all__ = ["Digests"]
 

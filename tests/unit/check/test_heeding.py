@@ -19,7 +19,7 @@ from fnop import Registry
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.campaign import Campaign
 from fnop.interpreters.check.campaign.explore import Case, Explorer
-from fnop.interpreters.check.inputs.heeding import Heeding
+from fnop.interpreters.check.inputs.input_variation import Heeding
 from fnop.interpreters.simulation.actions import Action, apply, delete, edit
 from fnop.testing import wait
 

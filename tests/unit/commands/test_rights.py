@@ -47,7 +47,11 @@ from fnop.core.seam.commands import ListPage, Perform, Subject, Watch
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.check.campaign import explore
 from fnop.interpreters.check.campaign.explore import Case, Explorer
-from fnop.interpreters.check.campaign.hearing import played, schedules_of, stopped
+from fnop.interpreters.check.campaign.observed_requests import (
+    played,
+    schedules_of,
+    stopped,
+)
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.cluster.requests.request import attributes_of
 from fnop.interpreters.runtime.answers import refused

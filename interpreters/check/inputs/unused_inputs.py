@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fnop.effects import Effect, Get, List
+from fnop.interpreters.check.inputs.input_reads import Look, fetched, looks_at, unsaid
 from fnop.interpreters.check.inputs.likely import (
     constants_at,
     constants_of,
@@ -26,7 +27,6 @@ from fnop.interpreters.check.inputs.likely import (
     other_objects,
     others_of,
 )
-from fnop.interpreters.check.inputs.looking import Look, fetched, looks_at, unsaid
 from fnop.interpreters.check.inputs.redeciding import (
     ABSENT,
     Attempt,

@@ -12,6 +12,7 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.values.diff import Path, parse_field
 from fnop.effects.values import canonical
 from fnop.interpreters.recording.identities.tokens import MARK
+from fnop.interpreters.recording.redaction.copies import Substitutions
 from fnop.interpreters.recording.redaction.digests import Digests
 from fnop.interpreters.recording.redaction.forms import (
     LINE_LENGTH,
@@ -24,7 +25,6 @@ from fnop.interpreters.recording.redaction.forms import (
     text_of,
 )
 from fnop.interpreters.recording.redaction.places import Places, differs, has_clue
-from fnop.interpreters.recording.redaction.substitutions import Substitutions
 from fnop.interpreters.recording.redaction.telling import is_address, is_telling
 
 __all__ = ["Draft", "Redaction", "draws_secret"]

@@ -1,7 +1,7 @@
 """The decisions of a run, made again with other inputs, and the defects they show.
 
 A handler may read something without using it
-(`fnop.interpreters.check.inputs.mattering`). It may ask for an argument without a need,
+(`fnop.interpreters.check.inputs.unused_inputs`). It may ask for an argument without a need,
 or fail if an object is gone. It may also never succeed, now or later.
 """
 
@@ -24,9 +24,8 @@ from fnop.core.values.errors import described
 from fnop.effects import Again, Get, List, Outcome
 from fnop.effects.values import digest
 from fnop.effects.wire import encode
+from fnop.interpreters.check.inputs.input_reads import below, looks_at
 from fnop.interpreters.check.inputs.likely import constants_of, others_of
-from fnop.interpreters.check.inputs.looking import below, looks_at
-from fnop.interpreters.check.inputs.mattering import Looked, asked_for, looked_at
 from fnop.interpreters.check.inputs.redeciding import (
     ABSENT,
     Attempt,
@@ -35,6 +34,7 @@ from fnop.interpreters.check.inputs.redeciding import (
     code_of,
     quietly,
 )
+from fnop.interpreters.check.inputs.unused_inputs import Looked, asked_for, looked_at
 
 __all__ = ["CHANGING", "Heeding"]
 
