@@ -1,8 +1,8 @@
 """The decisions of a run, made again with other inputs, and the defects they show.
 
 A handler may read something without using it
-(`fnop.interpreters.check.inputs.unused_inputs`). It may ask for an argument without a need,
-or fail if an object is gone. It may also never succeed, now or later.
+(`fnop.interpreters.check.inputs.unused_inputs`). It may ask for an argument without a
+need, or fail if an object is gone. It may also never succeed, now or later.
 """
 
 from __future__ import annotations
