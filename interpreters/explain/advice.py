@@ -41,42 +41,46 @@ _KNOWN = {
 
 def advice_for(story: Story) -> tuple[Advice, ...]:
     """The sentences of the diagnosis, the most important one first; at least one."""
-    stopped = [*_stopped(story)]
-    found = [*_deleting(story), *_unread_state(story)]
+    stopped = [*_advice_on_operator(story)]
+    found = [*_advice_on_deletion(story), *_advice_on_state(story)]
     if story.subject.deletion is None:
-        found += [*_failed(story), *_waiting(story), *_children(story)]
-        found += _pending(story, explained=bool(stopped or found))
+        found += [
+            *_advice_on_failure(story),
+            *_advice_on_waiting(story),
+            *_children(story),
+        ]
+        found += _advice_on_pending(story, explained=bool(stopped or found))
     if not found:
-        found += _at_rest(story)
-    return (*stopped, *found, *_stale(story))
+        found += _advice_at_rest(story)
+    return (*stopped, *found, *_advice_on_stale(story))
 
 
 # ------------------------------------------------------------ no operator at work
 
 
-def _stopped(story: Story) -> Iterator[Advice]:
+def _advice_on_operator(story: Story) -> Iterator[Advice]:
     operator = story.operator
     match operator.life:
         case "dead":
-            yield Advice("no-operator", _dead(operator, story.wall))
+            yield Advice("no-operator", _words_for_dead(operator, story.wall))
         case "absent":
             places = ", ".join(operator.places)
             text = f"Nobody is in the peering object {places}: no operator runs,"
             rest = f"unless {operator.name} does so with --standalone."
             yield Advice("no-operator", f"{text} {rest}")
         case "frozen":
-            yield Advice("frozen", _frozen(operator, story.wall))
+            yield Advice("frozen", _words_for_frozen(operator, story.wall))
         case _:
             pass
 
 
-def _dead(operator: Operator, wall: float) -> str:
-    why = "; ".join(_vacant(each, wall) for each in operator.leases)
+def _words_for_dead(operator: Operator, wall: float) -> str:
+    why = "; ".join(_words_for_vacant(each, wall) for each in operator.leases)
     text = f"No operator named {operator.name} is alive ({why}): nothing happens"
     return f"{text} until one is started."
 
 
-def _vacant(lease_held: HeldLease, wall: float) -> str:
+def _words_for_vacant(lease_held: HeldLease, wall: float) -> str:
     lease = (
         f"its lease in {lease_held.namespace}" if lease_held.namespace else "its lease"
     )
@@ -88,13 +92,14 @@ def _vacant(lease_held: HeldLease, wall: float) -> str:
     return f"{lease_held.holder} has not renewed {lease} for {long}"
 
 
-def _frozen(operator: Operator, wall: float) -> str:
+def _words_for_frozen(operator: Operator, wall: float) -> str:
     people = freezes(operator.peers)
     if people:
         by = people[0]
         return (
-            f"The operators are frozen by {by.identity}{_because(by)}"
-            f"{_until(by, wall)}. To end it: fnop resume, with the same -n or -A."
+            f"The operators are frozen by {by.identity}{_reason_of_freeze(by)}"
+            f"{_end_of_freeze(by, wall)}. To end it: fnop resume, with the "
+            "same -n or -A."
         )
     names = ", ".join(each.identity for each in rivals(operator.peers))
     return (
@@ -103,26 +108,28 @@ def _frozen(operator: Operator, wall: float) -> str:
     )
 
 
-def _because(peer: Peering) -> str:
+def _reason_of_freeze(peer: Peering) -> str:
     return f" ({peer.message})" if peer.message else ""
 
 
-def _until(peer: Peering, wall: float) -> str:
+def _end_of_freeze(peer: Peering, wall: float) -> str:
     return "" if peer.until is None else f", for {span(peer.until - wall)} yet"
 
 
 # --------------------------------------------------------------------- deletion
 
 
-def _deleting(story: Story) -> Iterator[Advice]:
+def _advice_on_deletion(story: Story) -> Iterator[Advice]:
     deletion = story.subject.deletion
     if deletion is None:
         return
     since = "It is being deleted"
     if deletion.since is not None:
-        since = f"It has been waiting to be deleted for {_since(deletion, story)}"
+        since = (
+            f"It has been waiting to be deleted for {_waiting_time(deletion, story)}"
+        )
     if deletion.own:
-        yield from _held_by_us(story, deletion, since)
+        yield from _advice_on_finalizers(story, deletion, since)
     for name in deletion.fnop:
         other = name.partition("/")[2]
         yield Advice(
@@ -145,11 +152,13 @@ def _deleting(story: Story) -> Iterator[Advice]:
         yield Advice("deleting", text)
 
 
-def _since(deletion: Deletion, story: Story) -> str:
+def _waiting_time(deletion: Deletion, story: Story) -> str:
     return span(story.wall - (deletion.since or story.wall))
 
 
-def _held_by_us(story: Story, deletion: Deletion, since: str) -> Iterator[Advice]:
+def _advice_on_finalizers(
+    story: Story, deletion: Deletion, since: str
+) -> Iterator[Advice]:
     operator, names = story.operator, ", ".join(deletion.own)
     text = f"{since}, held by {names}"
     open_ones = [e for e in story.state.handlers if e.stage != "done"]
@@ -159,13 +168,13 @@ def _held_by_us(story: Story, deletion: Deletion, since: str) -> Iterator[Advice
         remedy = f"Start the operator; {gone} {operator.name}"
         yield Advice("deleting", f"{text}.", remedy=remedy)
     elif open_ones:
-        details = tuple(_progress(each, story.wall) for each in open_ones)
+        details = tuple(_progress_of(each, story.wall) for each in open_ones)
         text += " until its handlers are done:"
         yield Advice("deleting", text, details)
     else:
         children = "1 child and " if len(far) == 1 else f"{len(far)} children and "
         text += f" until {children if far else ''}its deletion handlers are done."
-        yield Advice("deleting", text, remedy=_how_far(operator))
+        yield Advice("deleting", text, remedy=_words_for_progress(operator))
 
 
 def _is_far(child: Child, subject: Subject) -> bool:
@@ -177,7 +186,7 @@ def _is_far(child: Child, subject: Subject) -> bool:
     return child.applied and bool(subject.namespace) and is_elsewhere
 
 
-def _how_far(operator: Operator) -> str:
+def _words_for_progress(operator: Operator) -> str:
     if operator.life == "alive":
         return "How far they are is not written on it, but in the operator's log."
     return (
@@ -189,7 +198,7 @@ def _how_far(operator: Operator) -> str:
 # ------------------------------------------------------------------------- state
 
 
-def _unread_state(story: Story) -> Iterator[Advice]:
+def _advice_on_state(story: Story) -> Iterator[Advice]:
     state = story.state
     if not state.problem:
         return
@@ -207,10 +216,10 @@ def _unread_state(story: Story) -> Iterator[Advice]:
             " The operator leaves it alone, and takes the object for one that was "
             "handled."
         )
-    yield Advice("unreadable", text, remedy=_anew(story))
+    yield Advice("unreadable", text, remedy=_remedy_to_restart(story))
 
 
-def _anew(story: Story) -> str:
+def _remedy_to_restart(story: Story) -> str:
     """The way to make the operator handle an object as a new one."""
     subject, state = story.subject, story.state
     if state.place != "annotation" or state.handled == "no":
@@ -223,7 +232,7 @@ def _anew(story: Story) -> str:
     )
 
 
-def _failed(story: Story) -> Iterator[Advice]:
+def _advice_on_failure(story: Story) -> Iterator[Advice]:
     failed = [each for each in story.state.handlers if each.stage == "failed"]
     if not failed:
         return
@@ -252,17 +261,17 @@ _AGAIN = {
 }
 
 
-def _waiting(story: Story) -> Iterator[Advice]:
+def _advice_on_waiting(story: Story) -> Iterator[Advice]:
     waiting = [e for e in story.state.handlers if e.stage in ("waiting", "retrying")]
     late = [each for each in waiting if _is_late(each, story.wall)]
     rest = [each for each in waiting if each not in late]
     if late:
-        details = tuple(_progress(each, story.wall) for each in late)
+        details = tuple(_progress_of(each, story.wall) for each in late)
         text = "Overdue: no operator seems to be at work on it."
         remedy = f"Does {story.operator.name} run? Its log tells."
         yield Advice("overdue", text, details, remedy)
     if rest:
-        details = tuple(_progress(each, story.wall) for each in rest)
+        details = tuple(_progress_of(each, story.wall) for each in rest)
         is_served = story.operator.life in ("alive", "unknown")
         text = "Waiting; it goes on by itself:" if is_served else "Waiting:"
         yield Advice("waiting", text, details)
@@ -272,14 +281,15 @@ def _is_late(handler: HandlerState, wall: float) -> bool:
     return handler.due is not None and wall - handler.due > _LATE_SECONDS
 
 
-def _progress(handler: HandlerState, wall: float) -> str:
+def _progress_of(handler: HandlerState, wall: float) -> str:
     """The progress of a handler, in a few words.
 
-    >>> _progress(HandlerState("f", "retrying", "create", 3, 0.0, 112.0, "no"), 100.0)
+    >>> state = HandlerState("f", "retrying", "create", 3, 0.0, 112.0, "no")
+    >>> _progress_of(state, 100.0)
     'retry 3 of f in 12s (no)'
     """
     why = f" ({handler.message})" if handler.message else ""
-    when = "now" if handler.due is None else _when(handler.due, wall)
+    when = "now" if handler.due is None else _due_in_words(handler.due, wall)
     match handler.stage:
         case "waiting":
             if handler.due is None:
@@ -297,38 +307,38 @@ def _progress(handler: HandlerState, wall: float) -> str:
             return f"{handler.id} is done"
 
 
-def _when(due: float, wall: float) -> str:
+def _due_in_words(due: float, wall: float) -> str:
     return f"in {span(due - wall)}" if due >= wall else f"was due {ago(due, wall)}"
 
 
-def _pending(story: Story, *, explained: bool) -> Iterator[Advice]:
-    state, open_ones = story.state, [*_open(story)]
+def _advice_on_pending(story: Story, *, explained: bool) -> Iterator[Advice]:
+    state, open_ones = story.state, [*_open_handlers(story)]
     begun = ", ".join(each.id for each in open_ones)
     told = f"; begun: {begun}" if begun else ""
     if state.handled == "creating":
         if not explained:
             text = f"Its creation is under way{told}."
-            yield Advice("pending", text, remedy=_if_it_lasts(story))
+            yield Advice("pending", text, remedy=_words_if_it_lasts(story))
     elif state.changed:
         names = [each for each in state.changed if each]
-        what = _few(names) if names else "a part of it"
+        what = _first_names(names) if names else "a part of it"
         text = f"A change of {what} is not handled yet{told}."
-        remedy = "" if explained else _if_it_lasts(story)
+        remedy = "" if explained else _words_if_it_lasts(story)
         yield Advice("pending", text, remedy=remedy)
     elif open_ones:
         yield Advice("pending", f"Handlers are at work: {begun}.")
 
 
-def _open(story: Story) -> Iterator[HandlerState]:
+def _open_handlers(story: Story) -> Iterator[HandlerState]:
     return (e for e in story.state.handlers if e.stage in ("started", "again"))
 
 
-def _few(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = len(names) - _NAMED_MAX
     return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
-def _if_it_lasts(story: Story) -> str:
+def _words_if_it_lasts(story: Story) -> str:
     name = story.operator.name
     if story.operator.life == "alive":
         return (
@@ -378,7 +388,7 @@ _LABELLED = re.compile(r"; (?=[a-z0-9.]+/\S+ )")
 # ----------------------------------------------------------------------- at rest
 
 
-def _handled(state: State, generation: str) -> Advice:
+def _advice_on_done(state: State, generation: str) -> Advice:
     text = f"Nothing to do: the object is handled as it is now{generation}."
     if not state.indices:
         return Advice("done", text)
@@ -391,25 +401,25 @@ def _handled(state: State, generation: str) -> Advice:
     )
 
 
-def _at_rest(story: Story) -> Iterator[Advice]:
+def _advice_at_rest(story: Story) -> Iterator[Advice]:
     operator, subject, state = story.operator, story.subject, story.state
     generation = f" for generation {subject.generation}" if subject.generation else ""
     not_ready = next(
         (e for e in story.conditions if e.type == "Ready" and e.status != "True"), None
     )
     if subject.is_child and not state.place:
-        yield _child(story)
+        yield _advice_on_child(story)
     elif not operator.marked:
-        yield Advice("unmarked", _unmarked(story))
+        yield Advice("unmarked", _words_for_unmarked(story))
     elif not_ready is not None:
         why = not_ready.message or not_ready.reason
         yield Advice(
             "not-ready",
             f"{operator.name} has nothing to do{generation}; Ready is "
-            f"{not_ready.status}: {why}.{_unready(story)}",
+            f"{not_ready.status}: {why}.{_words_for_children(story)}",
         )
     elif state.handled == "yes":
-        yield _handled(state, generation)
+        yield _advice_on_done(state, generation)
     elif _is_synced(story):
         yield Advice("done", f"Nothing to do: all is as desired{generation}.")
     else:
@@ -421,7 +431,7 @@ def _at_rest(story: Story) -> Iterator[Advice]:
         )
 
 
-def _child(story: Story) -> Advice:
+def _advice_on_child(story: Story) -> Advice:
     owner = story.subject.owners[-1]
     text = f"It is a child of {owner.kind} {owner.name}, for which fnop has applied it."
     kind = f"{owner.kind.lower()}.{owner.group}".rstrip(".")
@@ -430,7 +440,7 @@ def _child(story: Story) -> Advice:
     return Advice("child", text, remedy=remedy)
 
 
-def _unready(story: Story) -> str:
+def _words_for_children(story: Story) -> str:
     """The children that are not ready according to a status."""
     behind = [each for each in story.children if each.behind]
     if not behind:
@@ -443,7 +453,7 @@ def _is_synced(story: Story) -> bool:
     return any(e.type == "Synced" and e.status == "True" for e in story.conditions)
 
 
-def _unmarked(story: Story) -> str:
+def _words_for_unmarked(story: Story) -> str:
     operator = story.operator
     text = f"No operator named {operator.name} has left a mark on it"
     if operator.others:
@@ -469,7 +479,7 @@ def _unmarked(story: Story) -> str:
     )
 
 
-def _stale(story: Story) -> Iterator[Advice]:
+def _advice_on_stale(story: Story) -> Iterator[Advice]:
     stale = [each for each in story.conditions if each.stale]
     if stale and story.subject.deletion is None:
         names = ", ".join(f"{e.type} (of generation {e.generation})" for e in stale)

@@ -157,10 +157,10 @@ def fields_within(tree: Any) -> tuple[str, ...]:
     ...     'k:{"port":80}': {".": {}, "f:name": {}}}}})
     ('spec.ports[port=80].name', 'spec.size')
     """
-    return tuple(sorted(_leaves(tree)))
+    return tuple(sorted(_leaf_paths(tree)))
 
 
-def _leaves(tree: Any) -> Iterator[str]:
+def _leaf_paths(tree: Any) -> Iterator[str]:
     waiting: list[tuple[str, Any, int]] = [("", tree, 0)]
     while waiting:
         path, found, depth = waiting.pop()
@@ -168,10 +168,10 @@ def _leaves(tree: Any) -> Iterator[str]:
         if path and (not below or depth >= _DEPTH_MAX):
             yield path
         elif depth < _DEPTH_MAX:
-            waiting += [(_joined(path, str(k)), found[k], depth + 1) for k in below]
+            waiting += [(_path_below(path, str(k)), found[k], depth + 1) for k in below]
 
 
-def _joined(path: str, key: str) -> str:
+def _path_below(path: str, key: str) -> str:
     kind, _, name = key.partition(":")
     if kind == "f":
         return f"{path}.{name}" if path else name

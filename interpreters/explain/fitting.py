@@ -36,9 +36,12 @@ def handlers_for(
     """
     return tuple(
         HandlerFact(
-            e.id, e.role.value, _fits(e, resource, body, settings, wall), e.place
+            e.id,
+            e.role.value,
+            _handler_fits(e, resource, body, settings, wall),
+            e.place,
         )
-        for e in _serving(handlers, catalogue, resource)
+        for e in _handlers_of_kind(handlers, catalogue, resource)
     )
 
 
@@ -49,7 +52,7 @@ def requested_for(
     settings: Settings,
 ) -> Requested | None:
     """The way a kind is watched for its handlers and its owners; None if it is not."""
-    serving = _serving(handlers, catalogue, resource)
+    serving = _handlers_of_kind(handlers, catalogue, resource)
     owned_by = tuple(
         OwnedBy(owner, each, sees_all=False)
         for each in handlers
@@ -63,7 +66,7 @@ def requested_for(
     return Requested(kind.selectors, kind.metadata_only)
 
 
-def _serving(
+def _handlers_of_kind(
     handlers: Iterable[Handler], catalogue: Catalogue, resource: Resource
 ) -> tuple[Handler, ...]:
     """The handlers of a kind."""
@@ -74,7 +77,7 @@ def _serving(
     )
 
 
-def _fits(
+def _handler_fits(
     handler: Handler, resource: Resource, body: Body, settings: Settings, wall: float
 ) -> bool | None:
     now = Now(wall, 0.0)

@@ -91,10 +91,10 @@ class Gatherer:
         """Everything about a read object; `wall` is the time (Unix seconds)."""
         owner = Body(body)
         (leases, peerings, sees), children = await asyncio.gather(
-            self._operators(catalogue, owner, settings, peering),
+            self._read_operators(catalogue, owner, settings, peering),
             self._children(catalogue, resource, owner, settings),
         )
-        events = await self._events(owner, [Body(dict(e.body)) for e in children])
+        events = await self._read_events(owner, [Body(dict(e.body)) for e in children])
         return Evidence(
             resource,
             body,
@@ -110,7 +110,7 @@ class Gatherer:
 
     # ---------------------------------------------------------------- operators
 
-    async def _operators(
+    async def _read_operators(
         self, catalogue: Catalogue, owner: Body, settings: Settings, peering: str
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
         places = (owner.namespace,) if owner.namespace else ()
@@ -134,25 +134,33 @@ class Gatherer:
         self, catalogue: Catalogue, resource: Resource, owner: Body, settings: Settings
     ) -> list[ChildFact]:
         """The children: near ones by their owner references, others by fnop's marks."""
-        searches = [*_searches(catalogue, owner, settings)]
+        searches = [*_places_to_search(catalogue, owner, settings)]
         refused: dict[tuple[str, bool], str] = {}
 
         async def search(
             kind: Resource, place: str | None, labels: str
         ) -> list[ChildFact]:
             async with self._slots:
-                return await self._owned(kind, place, labels, owner.uid, refused)
+                return await self._owned_objects(
+                    kind, place, labels, owner.uid, refused
+                )
 
         found = await asyncio.gather(*(search(*each) for each in searches))
-        self._unread += _told(refused)
-        children = _tree({_uid(e): e for some in found for e in some}, owner.uid)
+        self._unread += _words_for_unread(refused)
+        children = _children_in_order(
+            {_uid(e): e for some in found for e in some}, owner.uid
+        )
         if len(children) > CHILDREN_MAX:
             self._unread.append(
                 f"{len(children) - CHILDREN_MAX} more of {len(children)} children"
             )
-        return [*await asyncio.gather(*map(self._whole, children[:CHILDREN_MAX]))]
+        return [
+            *await asyncio.gather(
+                *map(self._child_with_status, children[:CHILDREN_MAX])
+            )
+        ]
 
-    async def _owned(
+    async def _owned_objects(
         self,
         kind: Resource,
         place: str | None,
@@ -184,7 +192,7 @@ class Gatherer:
             refused[kind.label, place is None and bool(labels)] = why
         return found
 
-    async def _whole(self, child: ChildFact) -> ChildFact:
+    async def _child_with_status(self, child: ChildFact) -> ChildFact:
         """The child with its status; for a Secret only the metadata."""
         if (child.resource.group, child.resource.plural) == ("", "secrets"):
             return child
@@ -200,7 +208,7 @@ class Gatherer:
 
     # ------------------------------------------------------------------- events
 
-    async def _events(
+    async def _read_events(
         self, owner: Body, children: Iterable[Body]
     ) -> list[dict[str, Any]]:
         async def about(body: Body) -> list[Any]:
@@ -225,7 +233,7 @@ class Gatherer:
         return [each for some in found for each in some if isinstance(each, dict)]
 
 
-def _searches(
+def _places_to_search(
     catalogue: Catalogue, owner: Body, settings: Settings
 ) -> Iterable[tuple[Resource, str | None, str]]:
     """The places to look for children: the kind, the namespace, and a label selector.
@@ -245,7 +253,7 @@ def _searches(
             yield kind, None, "" if near else SET_LABEL
 
 
-def _told(refused: Mapping[tuple[str, bool], str]) -> list[str]:
+def _words_for_unread(refused: Mapping[tuple[str, bool], str]) -> list[str]:
     """The kinds that could not be read: in the object's namespace, and beyond."""
     told = []
     for is_far in (False, True):
@@ -263,7 +271,7 @@ def _uid(fact: ChildFact) -> str:
     return Body(dict(fact.body)).uid
 
 
-def _tree(facts: Mapping[str, ChildFact], owner: str) -> list[ChildFact]:
+def _children_in_order(facts: Mapping[str, ChildFact], owner: str) -> list[ChildFact]:
     """The children of an owner by name, each followed by the objects it owns itself."""
     below: dict[str, list[tuple[str, ChildFact]]] = {}
     for uid, fact in facts.items():

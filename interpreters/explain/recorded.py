@@ -64,7 +64,7 @@ class _Tale:
 
     def add(self, record: Mapping[str, Any]) -> None:
         if "gap" in record:
-            self._miss(record["gap"])
+            self._note_missing(record["gap"])
             return
         wall = record.get("wall")
         at = self.at = float(wall) if isinstance(wall, (int, float)) else 0.0
@@ -74,21 +74,21 @@ class _Tale:
                 self._say(at, "fnop", "the operator starts")
                 self.asked.clear()
             case "ListItem" | "WatchEvent":
-                self._saw(at, input)
+                self._add_object(at, input)
             case "Answered":
                 self._answered(at, input)
             case "StopRequested":
                 self._say(at, "fnop", f"stopping: {line(input.get('reason'), 100)}")
             case kind if kind == REVIEWED:
-                self._reviewed(at, input, items(record.get("commands")))
+                self._add_review(at, input, items(record.get("commands")))
                 return
             case _:
                 pass
         for command in items(record.get("commands")):
             if command.get("subject") == self.label:
-                self._did(at, command)
+                self._add_command(at, command)
 
-    def _reviewed(
+    def _add_review(
         self, at: float, input: Mapping[str, Any], decisions: Iterable[Any]
     ) -> None:
         """Add the denials of a write to this object."""
@@ -109,7 +109,7 @@ class _Tale:
                 what = f"denies the {line(request.get('operation'), 20)}{by}: {why}"
                 self._say(at, f"{handler} ({place})" if place else handler, what)
 
-    def _miss(self, count: Any) -> None:
+    def _note_missing(self, count: Any) -> None:
         """Note missing steps, with answers and perhaps the end of the object."""
         self._say(self.at, "fnop", f"steps that could not be recorded: {count}")
         self.asked.clear()
@@ -120,7 +120,7 @@ class _Tale:
         self.lines.append(told)
         return told
 
-    def _saw(self, at: float, input: Mapping[str, Any]) -> None:
+    def _add_object(self, at: float, input: Mapping[str, Any]) -> None:
         body = mapping(input.get("body"))
         meta = mapping(body.get("metadata"))
         names = meta.get("namespace"), meta.get("name")
@@ -130,7 +130,7 @@ class _Tale:
             self._say(at, "cluster", "it is gone")
             self.last = None
             return
-        text = _news(self.last, body)
+        text = _news_about(self.last, body)
         self.last = body
         if text:
             self._say(at, "cluster", text)
@@ -139,20 +139,20 @@ class _Tale:
         """Whether an object is of the kind; items of a listing may lack their kind."""
         return body.get("kind") in (None, self.resource.kind)
 
-    def _did(self, at: float, command: Mapping[str, Any]) -> None:
+    def _add_command(self, at: float, command: Mapping[str, Any]) -> None:
         who = command.get("handler") or "fnop"
         match command.get("do"):
             case "Say":
                 self._say(at, who, line(command.get("message"), _TEXT_LENGTH_MAX))
             case "Perform":
-                told = self._say(at, who, self._asks(command))
+                told = self._say(at, who, self._words_for_request(command))
                 number = command.get("id")
                 if isinstance(number, int):
                     self.asked[number] = told, at
             case _:
                 pass
 
-    def _asks(self, command: Mapping[str, Any]) -> str:
+    def _words_for_request(self, command: Mapping[str, Any]) -> str:
         effect = mapping(command.get("effect"))
         verb = line(effect.get("is"), 20).lower() or "do something"
         if effect.get("function"):
@@ -186,7 +186,7 @@ def took(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def _news(was: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:
+def _news_about(was: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:
     """The news about an object; "" if nothing differs that its author writes."""
     meta = mapping(now.get("metadata"))
     generation = line(meta.get("generation"), 20)

@@ -39,36 +39,38 @@ _NOTHING = State("", "", "none", "unknown", (), ())
 def state_of(evidence: Evidence, body: Body) -> State:
     """Describe the operator's state on an object; never raises."""
     places = evidence.settings.places
-    there = [each for each in places.of_object(body) if _at(each, body)]
-    mine = (e for e in there if read_stored(_at(e, body), body.uid) is not None)
+    there = [each for each in places.of_object(body) if _read_at(each, body)]
+    mine = (e for e in there if read_stored(_read_at(e, body), body.uid) is not None)
     found = next(mine, next(iter(there), None))
     if found is None:
         return _NOTHING
-    raw = _at(found, body)
+    raw = _read_at(found, body)
     if isinstance(raw, Unreadable):
-        return _unreadable(_named(found), raw.problem, "none")
-    signature = _signature(places, raw)
+        return _unreadable_state(_place_name(found), raw.problem, "none")
+    signature = _signature_of(places, raw)
     if signature == "bad":
         problem = "no key that was given has signed it for this object"
-        return _unreadable(_named(found), problem, signature)
+        return _unreadable_state(_place_name(found), problem, signature)
     try:
         stored = read_stored(raw, body.uid)
         if stored is None:
             problem = "it is of another object, which had this name before"
-            return _unreadable(_named(found), problem, signature, handled="no")
+            return _unreadable_state(
+                _place_name(found), problem, signature, handled="no"
+            )
         if isinstance(stored, Unreadable):
-            return _unreadable(_named(found), stored.problem, signature)
-        return _told(evidence, body, stored, _named(found), signature)
+            return _unreadable_state(_place_name(found), stored.problem, signature)
+        return _state_told(evidence, body, stored, _place_name(found), signature)
     except (ValueError, TypeError, OverflowError, RecursionError) as problem:
         why = f"it cannot be compared with the object: {problem}"
-        return _unreadable(_named(found), why, signature)
+        return _unreadable_state(_place_name(found), why, signature)
 
 
-def _at(place: Place, body: Body) -> Any:
+def _read_at(place: Place, body: Body) -> Any:
     return place.read(body)
 
 
-def _named(place: Place) -> str:
+def _place_name(place: Place) -> str:
     if place.in_status:
         return "status"
     is_annotation = bool(place.paths) and place.paths[0][:2] == (
@@ -78,13 +80,13 @@ def _named(place: Place) -> str:
     return "annotation" if is_annotation else "other"
 
 
-def _unreadable(
+def _unreadable_state(
     place: str, problem: str, signature: str, handled: str = "unknown"
 ) -> State:
     return State(place, line(problem, 300), signature, handled, (), ())
 
 
-def _signature(places: Places, raw: Any) -> str:
+def _signature_of(places: Places, raw: Any) -> str:
     if places.seal is not None:
         if not places.seal.opens(raw):
             return "bad"
@@ -92,7 +94,7 @@ def _signature(places: Places, raw: Any) -> str:
     return "unchecked" if is_sealed(raw) else "none"
 
 
-def _told(
+def _state_told(
     evidence: Evidence, body: Body, stored: Stored, place: str, signature: str
 ) -> State:
     observation = _observation(evidence, stored)
@@ -100,7 +102,7 @@ def _told(
     handled = "no" if stored.seen is None else "creating" if stored.creating else "yes"
     changed: tuple[str, ...] = ()
     if stored.seen is not None:
-        changed = _changed(stored.seen, now, body, observation)
+        changed = _changed_fields(stored.seen, now, body, observation)
     whole = digest_at(body, (), observation)
     known = frozenset((*now.digests.values(), whole)) if changed else None
     handlers = _handlers(stored, known, is_deleting=body.is_deleting)
@@ -121,7 +123,7 @@ def _observation(evidence: Evidence, stored: Stored) -> Observation:
     return Observation(scopes, (), ignored, own, hidden_of(ignored, own))
 
 
-def _changed(
+def _changed_fields(
     was: Seen, now: Seen, body: Body, observation: Observation
 ) -> tuple[str, ...]:
     """The fields that differ now, by the stored values or else by digests."""
@@ -188,30 +190,33 @@ def with_condition(state: State, condition: ConditionTold | None) -> State:
     known = {each.id for each in state.handlers if each.stage == stage}
     found = [
         HandlerState(name, stage, reason.lower(), 0, None, None, text)
-        for name, text in _named_in(condition.message, stage)
+        for name, text in _handlers_in_message(condition.message, stage)
         if name not in known
     ]
     return replace(state, handlers=(*state.handlers, *found))
 
 
-def _named_in(message: str, stage: str) -> Iterator[tuple[str, str]]:
+def _handlers_in_message(message: str, stage: str) -> Iterator[tuple[str, str]]:
     """The handlers that a message names, with their texts.
 
-    >>> [*_named_in("a: failed for good: no; sorry; b: has timed out", "failed")]
+    >>> message = "a: failed for good: no; sorry; b: has timed out"
+    >>> [*_handlers_in_message(message, "failed")]
     [('a', 'no; sorry'), ('b', 'has timed out')]
     """
     parts = _FAILED.split(message) if stage == "failed" else [message]
     for part in filter(None, parts):
         name, colon, text = part.partition(": ")
         if colon:
-            yield name, _why(text)
+            yield name, _failure_message(text)
 
 
-def _why(message: str) -> str:
+def _failure_message(message: str) -> str:
     """The message of a failure without the verdict, which `stage` holds.
 
-    >>> _why("failed for good: no"), _why("failed for good after 3 attempts: no")
-    ('no', 'after 3 attempts: no')
+    >>> _failure_message("failed for good: no")
+    'no'
+    >>> _failure_message("failed for good after 3 attempts: no")
+    'after 3 attempts: no'
     """
     return message.removeprefix("failed for good").lstrip(": ")
 
@@ -224,7 +229,7 @@ def _handlers(
         reason, _, observed = each.aim.partition(":")
         if reason != Reason.DELETE.value and is_deleting:
             continue  # a deletion has begun: other changes are no longer handled
-        stage = _stage(each, observed, reason, digests)
+        stage = _stage_of(each, observed, reason, digests)
         yield HandlerState(
             line(name, 253),
             stage,
@@ -232,11 +237,11 @@ def _handlers(
             each.retries,
             each.started,
             each.until,
-            _why(line(each.message, 512)),
+            _failure_message(line(each.message, 512)),
         )
 
 
-def _stage(
+def _stage_of(
     record: Progress, observed: str, reason: str, digests: frozenset[str] | None
 ) -> str:
     if not record.aim:

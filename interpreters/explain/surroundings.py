@@ -82,7 +82,7 @@ def subject_of(evidence: Evidence, body: Body) -> Subject:
         owners,
         bool(owners) and APPLIED_ANNOTATION in body.mapping("annotations"),
         finalizers,
-        _deletion(evidence, body, finalizers),
+        _deletion_of(evidence, body, finalizers),
     )
 
 
@@ -92,7 +92,7 @@ def _finalizers(body: Body) -> tuple[str, ...]:
     return unique(each for each in names if isinstance(each, str))
 
 
-def _deletion(
+def _deletion_of(
     evidence: Evidence, body: Body, finalizers: tuple[str, ...]
 ) -> Deletion | None:
     if not body.is_deleting:
@@ -118,7 +118,7 @@ def operators_on(body: Body) -> tuple[str, ...]:
     annotations = [each for each in body.mapping("annotations") if each not in _MARKS]
     status = body.stanza("status")
     types = [line(each.get("type")) for each in items(status.get("conditions"))]
-    managers = [line(each.get("manager")) for each in _managed(body)]
+    managers = [line(each.get("manager")) for each in _managed_entries(body)]
     marks = {*annotations, *status, *types, *managers, *_finalizers(body)}
     return tuple(sorted(e.removeprefix(prefix) for e in marks if e.startswith(prefix)))
 
@@ -126,12 +126,12 @@ def operators_on(body: Body) -> tuple[str, ...]:
 def operator_of(evidence: Evidence, body: Body) -> Operator:
     """The operator in question, and whether it is alive."""
     name, marker = evidence.settings.operator, evidence.settings.marker
-    leases = tuple(_seat(Body(dict(e)), evidence.wall) for e in evidence.leases)
+    leases = tuple(_lease_of(Body(dict(e)), evidence.wall) for e in evidence.leases)
     peerings = [Body(dict(each)) for each in evidence.peerings]
-    peers = tuple(found for e in peerings for found in _peers(e, evidence.wall))
+    peers = tuple(found for e in peerings for found in _peerings_in(e, evidence.wall))
     on = operators_on(body)
-    wrote = max(_signs(evidence, body, marker), default=None)
-    life = _life(leases, peers, has_peering=bool(peerings))
+    wrote = max(_times_of_writes(evidence, body, marker), default=None)
+    life = _life_of(leases, peers, has_peering=bool(peerings))
     if wrote is not None and wrote > _silent_since(life, leases, evidence.wall):
         life = "unknown"  # the operator works without it
     if life in ("dead", "absent") and not evidence.sees_operators:
@@ -141,7 +141,7 @@ def operator_of(evidence: Evidence, body: Body) -> Operator:
         life,
         leases,
         peers,
-        tuple(map(_place, peerings)),
+        tuple(map(_place_of, peerings)),
         wrote,
         name in on,
         tuple(each for each in on if each != name),
@@ -166,7 +166,7 @@ def _silent_since(life: str, leases: tuple[HeldLease, ...], wall: float) -> floa
             return math.inf
 
 
-def _signs(evidence: Evidence, body: Body, marker: str) -> Iterator[float]:
+def _times_of_writes(evidence: Evidence, body: Body, marker: str) -> Iterator[float]:
     """The times at which an operator has written the object, a child, or an Event."""
     for each in (body, *(Body(dict(child.body)) for child in evidence.children)):
         yield from (
@@ -180,7 +180,7 @@ def _signs(evidence: Evidence, body: Body, marker: str) -> Iterator[float]:
             yield at
 
 
-def _seat(body: Body, wall: float) -> HeldLease:
+def _lease_of(body: Body, wall: float) -> HeldLease:
     renewed = moment(body.stanza("spec").get("renewTime"))
     try:
         holder, held = parse_lease(body).holder, lease_holder(body, wall) is not None
@@ -189,16 +189,16 @@ def _seat(body: Body, wall: float) -> HeldLease:
     return HeldLease(body.namespace, line(holder, 253), renewed, held)
 
 
-def _place(body: Body) -> str:
+def _place_of(body: Body) -> str:
     return f"{body.namespace}/{body.name}" if body.namespace else body.name
 
 
-def _peers(body: Body, wall: float) -> Iterator[Peering]:
+def _peerings_in(body: Body, wall: float) -> Iterator[Peering]:
     alive = {each.identity for each in alive_peers(body, wall)}
     for each in parse_peers(body.stanza("status"))[0]:
         until = None if each.lastseen is None else each.lastseen + each.lifetime
         yield Peering(
-            _place(body),
+            _place_of(body),
             line(each.identity, 253),
             each.priority,
             each.lastseen,
@@ -208,7 +208,7 @@ def _peers(body: Body, wall: float) -> Iterator[Peering]:
         )
 
 
-def _life(
+def _life_of(
     leases: tuple[HeldLease, ...], peers: tuple[Peering, ...], *, has_peering: bool
 ) -> str:
     if freezes(peers) or rivals(peers):
@@ -226,17 +226,17 @@ def freezes(peers: Iterable[Peering]) -> list[Peering]:
     Such a record has a message, or that command's priority and the identity of a person
     instead of a process. No record in the peering object has a higher priority.
     """
-    return [each for each in _highest(peers) if _is_a_person(each)]
+    return [each for each in _highest_peers(peers) if _is_a_person(each)]
 
 
 def rivals(peers: Iterable[Peering]) -> list[Peering]:
     """The operators that all freeze because they share the highest priority."""
-    highest = _highest(peers)
+    highest = _highest_peers(peers)
     places = [each.place for each in highest]
     return [each for each in highest if places.count(each.place) > 1]
 
 
-def _highest(peers: Iterable[Peering]) -> list[Peering]:
+def _highest_peers(peers: Iterable[Peering]) -> list[Peering]:
     alive = [each for each in peers if each.alive]
     tops = {
         place: max(each.priority for each in alive if each.place == place)
@@ -276,7 +276,7 @@ def conditions_of(evidence: Evidence, body: Body) -> tuple[ConditionTold, ...]:
     return tuple(found)
 
 
-def _managed(body: Body) -> Iterator[Mapping[str, Any]]:
+def _managed_entries(body: Body) -> Iterator[Mapping[str, Any]]:
     return items(body.meta.get("managedFields"))
 
 
@@ -292,16 +292,16 @@ def writers_of(body: Body) -> tuple[Writer, ...]:
         Writer(
             line(each.get("manager"), 128),
             line(each.get("operation"), 20),
-            line(each.get("subresource"), 63) or _guessed(each),
+            line(each.get("subresource"), 63) or _guessed_endpoint(each),
             moment(each.get("time")),
             len(fields_within(each.get("fieldsV1"))),
         )
-        for each in _managed(body)
+        for each in _managed_entries(body)
     ]
     return tuple(sorted(found, key=lambda each: -(each.at or 0.0)))
 
 
-def _guessed(entry: Mapping[str, Any]) -> str:
+def _guessed_endpoint(entry: Mapping[str, Any]) -> str:
     """The status endpoint, which servers before 1.22 do not name."""
     return "status" if [*mapping(entry.get("fieldsV1"))] == ["f:status"] else ""
 
@@ -321,9 +321,9 @@ def child_of(evidence: Evidence, fact: ChildFact) -> Child:
     # A workload's own controller copies the workload's annotations to its ReplicaSets.
     is_copied = fact.depth > 0 and SET_LABEL in lacks
     is_applied = len(lacks) < len(marks) and not is_copied
-    told, behind = _health(body)
+    told, behind = _health_of_child(body)
     return Child(
-        f"{_singular(fact)}/{body.name}",
+        f"{_singular_name(fact)}/{body.name}",
         fact.depth,
         body.namespace,
         moment(body.meta.get("creationTimestamp")),
@@ -331,27 +331,27 @@ def child_of(evidence: Evidence, fact: ChildFact) -> Child:
         body.is_deleting,
         is_applied,
         lacks if is_applied else (),
-        _touches(body, evidence.settings.marker) if is_applied else (),
+        _touches_since_apply(body, evidence.settings.marker) if is_applied else (),
         told,
         behind,
     )
 
 
-def _singular(fact: ChildFact) -> str:
+def _singular_name(fact: ChildFact) -> str:
     name, group = fact.resource.singular or fact.resource.kind, fact.resource.group
     return f"{name.lower()}.{group}" if group else name.lower()
 
 
-def _touches(body: Body, marker: str) -> tuple[Touch, ...]:
+def _touches_since_apply(body: Body, marker: str) -> tuple[Touch, ...]:
     """The managers that have written the object itself since fnop's last apply."""
     ours = [
         moment(each.get("time"))
-        for each in _managed(body)
+        for each in _managed_entries(body)
         if each.get("manager") == marker and each.get("operation") == "Apply"
     ]
     since = max((each for each in ours if each is not None), default=None)
     found = []
-    for each in _managed(body):
+    for each in _managed_entries(body):
         at, who = moment(each.get("time")), line(each.get("manager"), 128)
         is_later = since is not None and at is not None and at >= since
         if who == marker or each.get("subresource") or not is_later:
@@ -366,12 +366,13 @@ def _touches(body: Body, marker: str) -> tuple[Touch, ...]:
     return tuple(found)
 
 
-def _health(body: Body) -> tuple[str, bool]:
+def _health_of_child(body: Body) -> tuple[str, bool]:
     """The health of a child by its status, in a few words, and whether it lags.
 
-    >>> _health(Body({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}))
+    >>> body = Body({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}})
+    >>> _health_of_child(body)
     ('1 of 3 ready', True)
-    >>> _health(Body({"status": {"phase": "Pending"}}))
+    >>> _health_of_child(Body({"status": {"phase": "Pending"}}))
     ('Pending', True)
     """
     spec, status = body.stanza("spec"), body.stanza("status")
@@ -379,7 +380,7 @@ def _health(body: Body) -> tuple[str, bool]:
     if type(wanted) is int and type(ready) is int:
         return f"{ready} of {wanted} ready", ready < wanted
     phase = line(status.get("phase"), 63)
-    troubles = unique(_troubles(status))
+    troubles = unique(_container_problems(status))
     if troubles:
         return ", ".join((*filter(None, [phase]), *troubles)), True
     for each in items(status.get("conditions")):
@@ -389,7 +390,7 @@ def _health(body: Body) -> tuple[str, bool]:
     return phase, phase in ("Pending", "Failed", "Lost")
 
 
-def _troubles(status: Mapping[str, Any]) -> Iterator[str]:
+def _container_problems(status: Mapping[str, Any]) -> Iterator[str]:
     """The reasons why a pod's containers do not run."""
     for name in ("initContainerStatuses", "containerStatuses"):
         for each in items(status.get(name)):
@@ -413,19 +414,21 @@ def events_of(evidence: Evidence, body: Body) -> tuple[EventTold, ...]:
     Events with the same content are merged.
     """
     labels = {
-        line(mapping(each.body.get("metadata")).get("uid")): f"{_singular(each)}/"
+        line(mapping(each.body.get("metadata")).get("uid")): f"{_singular_name(each)}/"
         for each in evidence.children
     }
     found: dict[tuple[str, ...], EventTold] = {}
     for each in evidence.events:
-        told = _event(each, labels, body.uid)
+        told = _event_told(each, labels, body.uid)
         key = (told.type, told.reason, told.message, told.about)
         same = found.get(key)
-        found[key] = told if same is None else _together(same, told)
+        found[key] = told if same is None else _merged_events(same, told)
     return tuple(sorted(found.values(), key=lambda each: each.at or 0.0))
 
 
-def _event(event: Mapping[str, Any], labels: Mapping[str, str], uid: str) -> EventTold:
+def _event_told(
+    event: Mapping[str, Any], labels: Mapping[str, str], uid: str
+) -> EventTold:
     regarding = mapping(event.get("involvedObject"))
     whose = line(regarding.get("uid"))
     name = line(regarding.get("name"), 253)
@@ -456,7 +459,7 @@ def _count(value: Any) -> int:
     return value if type(value) is int else 0
 
 
-def _together(one: EventTold, other: EventTold) -> EventTold:
+def _merged_events(one: EventTold, other: EventTold) -> EventTold:
     last = max(one, other, key=lambda each: each.at or 0.0)
     return EventTold(
         last.at,

@@ -79,13 +79,18 @@ class Auditor(Planner):
             )
         objects, unread = await self._objects(run, basis)
         self._masking.learn(run.found.values())
-        findings = [e for one in objects for e in await self._asked(run, *one)]
+        findings = [e for one in objects for e in await self._answers_about(run, *one)]
         return Audit(
             tuple(map(self._masked_finding, findings)),
             len(objects),
             self.source.reads,
             tuple(unread),
-            tuple(map(self._masking.text, (*self.notes, *_unasked(self._program)))),
+            tuple(
+                map(
+                    self._masking.text,
+                    (*self.notes, *_notes_about_unasked(self._program)),
+                )
+            ),
         )
 
     async def _objects(
@@ -116,7 +121,9 @@ class Auditor(Planner):
         found = [*{id(each): each for each in answers}.values()]
         run.learn(found)
         unread = [
-            Unread(1, _place(e.need.resource, "", "*"), message_of(e.refusal), (), None)
+            Unread(
+                1, _place_of(e.need.resource, "", "*"), message_of(e.refusal), (), None
+            )
             for e in found
             if e.refusal is not None
         ]
@@ -126,7 +133,7 @@ class Auditor(Planner):
         objects = [(known.need.resource, e) for known in found for e in known.objects]
         return objects, unread
 
-    async def _asked(
+    async def _answers_about(
         self, run: _Questioned, resource: Resource, body: dict[str, Any]
     ) -> list[Finding]:
         """The answers about one object, once everything the handlers read is known."""
@@ -148,7 +155,7 @@ class Auditor(Planner):
         return found._replace(message=self._masking.text(found.message))
 
 
-def _unasked(program: Program) -> Iterator[str]:
+def _notes_about_unasked(program: Program) -> Iterator[str]:
     """A note about handlers that are asked only about other requests."""
     names = [
         each.id
@@ -161,7 +168,7 @@ def _unasked(program: Program) -> Iterator[str]:
         yield f"not asked, since {others}: {', '.join(names)}"
 
 
-def _strict(handler: Handler) -> Handler:
+def _strict_handler(handler: Handler) -> Handler:
     """The handler with the rules that it applies to a new object."""
     assert handler.webhook is not None, "admission handlers have the options of one"
     return replace(handler, webhook=handler.webhook._replace(ratcheting=False))
@@ -172,7 +179,7 @@ class _Questioned(Rehearsal):
 
     def __init__(self, program: Program, *given: Any, **options: Any) -> None:
         handlers = tuple(
-            _strict(each) if each.role in ADMISSION else each
+            _strict_handler(each) if each.role in ADMISSION else each
             for each in program.handlers
             if each.role in (*ADMISSION, *INDICES, Role.STARTUP)
         )
@@ -216,7 +223,7 @@ class _Questioned(Rehearsal):
         self._have_namespace(resource, namespace)
         path = path_of(resource, namespace or None, name)
         found = self.request(ApiRequest("GET", path)).body
-        witness = _Witness(self, _place(resource, namespace, name), shown)
+        witness = _Witness(self, _place_of(resource, namespace, name), shown)
         before, self.director = self.cluster, witness
         try:
             response = self.request(ApiRequest("PUT", path, body=found))
@@ -326,5 +333,5 @@ class _Witness:
         self.findings.append(found)
 
 
-def _place(resource: Resource, namespace: str, name: str) -> Place:
+def _place_of(resource: Resource, namespace: str, name: str) -> Place:
     return Place(resource.api_version, resource.kind, resource.label, namespace, name)

@@ -73,7 +73,7 @@ def noted(before: Json | None, after: Json | None, settings: Settings) -> Iterat
         "finalizer": (_finalizers(old, settings), _finalizers(new, settings)),
         "state": (settings.places.text(old), settings.places.text(new)),
         "condition": (_condition(old, settings), _condition(new, settings)),
-        "marks": (_marks(old), _marks(new)),
+        "marks": (_marks_of(old), _marks_of(new)),
     }
     for name, (was, now) in parts.items():
         if was != now:
@@ -85,7 +85,7 @@ def _finalizers(body: Body, settings: Settings) -> list[str]:
     return [each for each in body.finalizers if each in settings.finalizers]
 
 
-def _marks(body: Body) -> list[Any]:
+def _marks_of(body: Body) -> list[Any]:
     return [
         body.mapping(stanza)[name]
         for stanza, names in _MARKS.items()

@@ -60,19 +60,19 @@ def _change(
     before, after = first.before, last.after
     twin = twins.get(last.identity)
     twin_after = None if twin is None else twin.after
-    unknown = _unknown(after, twin_after)
-    actions = _actions(group)
+    unknown = _unknown_parts(after, twin_after)
+    actions = _actions_of_group(group)
     if not actions:
         return None
     before, after = shown(before, after)
     is_new = before is None
     old, new, mine, theirs = (
-        _shown(each, settings, new=is_new)
+        _shown_object(each, settings, new=is_new)
         for each in (before, after, last.after, twin_after)
     )
-    fields = changed_fields(old, new, _unknown(mine, theirs))
-    old, new = (_whole(each, new=is_new) for each in (before, after))
-    every = changed_fields(old, new, _below(unknown, new))
+    fields = changed_fields(old, new, _unknown_parts(mine, theirs))
+    old, new = (_complete_object(each, new=is_new) for each in (before, after))
+    every = changed_fields(old, new, _unknown_below(unknown, new))
     own = tuple(noted(first.before, last.after, settings)) if after else ()
     if actions == ("change",) and not fields and not own:
         return None
@@ -83,9 +83,13 @@ def _change(
         actions,
         sources_of(handlers, names),
         first.subject,
-        None if before is None else _plain(before),
-        None if after is None else known_part(_plain(after), _of_plain(unknown)),
-        _of_plain(unknown),
+        None if before is None else _without_managed_fields(before),
+        None
+        if after is None
+        else known_part(
+            _without_managed_fields(after), _unknown_without_managed(unknown)
+        ),
+        _unknown_without_managed(unknown),
         () if after is None else fields,
         own,
         tuple(each for each in every if each not in fields),
@@ -93,7 +97,7 @@ def _change(
     )
 
 
-def _actions(group: list[Write]) -> tuple[str, ...]:
+def _actions_of_group(group: list[Write]) -> tuple[str, ...]:
     """The things that happen to the object, in the order of the requests."""
     found: dict[str, None] = {}
     for each in group:
@@ -111,20 +115,20 @@ def _actions(group: list[Write]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _unknown(after: Json | None, twin: Json | None) -> Any:
+def _unknown_parts(after: Json | None, twin: Json | None) -> Any:
     """The parts of an object that cannot be foreseen; `twin` is from the second run."""
     if after is None:
         return False
     return True if twin is None else unknown_of(after, twin)
 
 
-def _plain(body: Json) -> Json:
+def _without_managed_fields(body: Json) -> Json:
     metadata = body.get("metadata") or {}
     kept = {key: each for key, each in metadata.items() if key != "managedFields"}
     return {**body, "metadata": kept}
 
 
-def _of_plain(unknown: Any) -> Any:
+def _unknown_without_managed(unknown: Any) -> Any:
     if not isinstance(unknown, dict):
         return unknown
     metadata = unknown.get("metadata")
@@ -135,22 +139,24 @@ def _of_plain(unknown: Any) -> Any:
     return {**rest, "metadata": kept} if kept else rest
 
 
-def _whole(body: Json | None, *, new: bool) -> Json | None:
+def _complete_object(body: Json | None, *, new: bool) -> Json | None:
     return None if body is None else without_server_fields(body, new=new)
 
 
-def _shown(body: Json | None, settings: Settings, *, new: bool) -> Json | None:
+def _shown_object(body: Json | None, settings: Settings, *, new: bool) -> Json | None:
     if body is None:
         return None
     return without_server_fields(without_notes(body, settings), new=new)
 
 
-def _below(unknown: Any, shown: Any) -> Any:
+def _unknown_below(unknown: Any, shown: Any) -> Any:
     """The unknown parts among the shown ones: keys may have been removed."""
     if not isinstance(unknown, dict) or not isinstance(shown, dict):
         return unknown if shown is not None else False
     found = {
-        key: _below(part, shown[key]) for key, part in unknown.items() if key in shown
+        key: _unknown_below(part, shown[key])
+        for key, part in unknown.items()
+        if key in shown
     }
     return {key: part for key, part in found.items() if part} or False
 
@@ -167,14 +173,14 @@ def notices_of(
     for each in writes:
         if not each.is_event or each.after is None:
             continue
-        notice = _notice(each, each.after, handlers)
+        notice = _notice_of_event(each, each.after, handlers)
         key = notice._replace(round=0, message=_AGAIN_IN.sub("", notice.message))
         first = found.get(key)
-        found[key] = notice if first is None else _reported_again(first, notice)
+        found[key] = notice if first is None else _repeated_notice(first, notice)
     return tuple(found.values())
 
 
-def _notice(
+def _notice_of_event(
     write: Write, body: Mapping[str, Any], handlers: Sequence[Handler]
 ) -> Notice:
     return Notice(
@@ -191,10 +197,11 @@ def _notice(
 _AGAIN_IN = re.compile(r", again in [0-9.e+]+ s(?=:|$)")
 
 
-def _reported_again(first: Notice, later: Notice) -> Notice:
+def _repeated_notice(first: Notice, later: Notice) -> Notice:
     """
     >>> first = Notice(1, "Warning", "Logging", "no", (), None)
-    >>> found = _reported_again(_reported_again(first, first), first._replace(round=3))
+    >>> found = _repeated_notice(first, first)
+    >>> found = _repeated_notice(found, first._replace(round=3))
     >>> found.round, found.again, found.times
     (1, (3,), 3)
     """

@@ -70,7 +70,7 @@ def _changes(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[BreakingChange]:
     old, new = before["spec"], after["spec"]
-    yield from (BreakingChange("", "", why) for why in _of_kinds(old, new))
+    yield from (BreakingChange("", "", why) for why in _reasons_of_kinds(old, new))
     versions = {each["name"]: each for each in new["versions"]}
     stored = (before.get("status") or {}).get("storedVersions") or ()
     for each in old["versions"]:
@@ -83,12 +83,15 @@ def _changes(
         elif found is not None and (each.get("served") or name in stored):
             yield from (
                 BreakingChange(name, path or "the object", why)
-                for path, why in _of_schemas(_schema(each), _schema(found), "")
+                for path, why in _changes_of_schemas(_schema(each), _schema(found), "")
             )
-            yield from (BreakingChange(name, "", why) for why in _beside(each, found))
+            yield from (
+                BreakingChange(name, "", why)
+                for why in _reasons_besides_schema(each, found)
+            )
 
 
-def _of_kinds(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def _reasons_of_kinds(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     if old.get("scope") != new.get("scope"):
         why = f"the scope is {new.get('scope')}, and was {old.get('scope')}"
         yield f"{why}; it cannot be changed"
@@ -101,7 +104,9 @@ def _of_kinds(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         yield "versions are no longer converted by a webhook"
 
 
-def _beside(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def _reasons_besides_schema(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[str]:
     """The reasons, apart from the schema, why clients of a version may fail."""
     was, now = (each.get("subresources") or {} for each in (old, new))
     for name in ("status", "scale"):
@@ -128,29 +133,31 @@ def _schema(version: Mapping[str, Any]) -> Schema:
     }
 
 
-def _of_schemas(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
+def _changes_of_schemas(
+    old: Schema, new: Schema, path: str
+) -> Iterator[tuple[str, str]]:
     """The fields that now reject or prune some values, each with the reason."""
     if not old or canonical(dict(old)) == canonical(dict(new)):
         return
-    yield from ((path, why) for why in _of_values(old, new))
-    yield from _of_fields(old, new, path)
+    yield from ((path, why) for why in _reasons_of_values(old, new))
+    yield from _changes_of_fields(old, new, path)
     was, now = old.get("items"), new.get("items")
     if isinstance(was, Mapping) and isinstance(now, Mapping):
-        yield from _of_schemas(was, now, f"{path}[]")
+        yield from _changes_of_schemas(was, now, f"{path}[]")
     elif isinstance(now, Mapping) and now and not was:
         yield f"{path}[]", "its values have a schema now"
 
 
-def _of_values(old: Schema, new: Schema) -> Iterator[str]:
+def _reasons_of_values(old: Schema, new: Schema) -> Iterator[str]:
     """The reasons why a value of this schema may no longer be valid."""
     was, now = _type(old), _type(new)
     if was != now and now and (was, now) not in _WIDER:
         yield f"the type is {now}, and was {was or 'any'}"
     if old.get("nullable") and not new.get("nullable"):
         yield "null is no longer valid"
-    yield from _of_enums(old, new)
-    yield from _of_limits(old, new)
-    yield from _of_forms(old, new)
+    yield from _reasons_of_enums(old, new)
+    yield from _reasons_of_limits(old, new)
+    yield from _reasons_of_forms(old, new)
     known = {_rule(each) for each in old.get(_RULES) or ()}
     for each in new.get(_RULES) or ():
         if _rule(each) not in known:
@@ -164,7 +171,7 @@ def _rule(given: Mapping[str, Any]) -> str:
     return " ".join(str(given.get("rule")).split())
 
 
-def _of_enums(old: Schema, new: Schema) -> Iterator[str]:
+def _reasons_of_enums(old: Schema, new: Schema) -> Iterator[str]:
     if "enum" not in new:
         return
     possible = [True, False] if _type(old) == "boolean" else None
@@ -184,15 +191,15 @@ def _is_equal(one: Any, other: Any) -> bool:
     return bool(one == other) if all(numbers) else same_json(one, other)
 
 
-def _of_limits(old: Schema, new: Schema) -> Iterator[str]:
+def _reasons_of_limits(old: Schema, new: Schema) -> Iterator[str]:
     for name, least in _LOWER.items():
         before = old.get(name, least)
         if new.get(name) is not None and (before is None or new[name] > before):
-            yield f"{name} is {new[name]}{_was(old, name)}"
+            yield f"{name} is {new[name]}{_former_value(old, name)}"
     for name in _UPPER:
         before = old.get(name)
         if new.get(name) is not None and (before is None or new[name] < before):
-            yield f"{name} is {new[name]}{_was(old, name)}"
+            yield f"{name} is {new[name]}{_former_value(old, name)}"
     for side, limit in (
         ("exclusiveMinimum", "minimum"),
         ("exclusiveMaximum", "maximum"),
@@ -202,26 +209,26 @@ def _of_limits(old: Schema, new: Schema) -> Iterator[str]:
             yield f"{side} is new"
     factor, before = new.get("multipleOf"), old.get("multipleOf")
     if factor is not None and (before is None or before % factor):
-        yield f"multipleOf is {factor}{_was(old, 'multipleOf')}"
+        yield f"multipleOf is {factor}{_former_value(old, 'multipleOf')}"
 
 
-def _of_forms(old: Schema, new: Schema) -> Iterator[str]:
+def _reasons_of_forms(old: Schema, new: Schema) -> Iterator[str]:
     if new.get("pattern") is not None and new["pattern"] != old.get("pattern"):
-        yield f"pattern is {shown(new['pattern'])}{_was(old, 'pattern')}"
+        yield f"pattern is {shown(new['pattern'])}{_former_value(old, 'pattern')}"
     form = new.get("format")
     if form is not None and form != old.get("format") and form not in _WIDE_FORMATS:
-        yield f"format is {shown(form)}{_was(old, 'format')}"
+        yield f"format is {shown(form)}{_former_value(old, 'format')}"
     if new.get("uniqueItems") and not old.get("uniqueItems"):
         yield "uniqueItems is new"
     for name, usual in ((_LIST_TYPE, "atomic"), (_LIST_KEYS, None)):
         now = new.get(name, usual)
         if now != usual and not same_json(now, old.get(name, usual)):
-            yield f"{name} is {now}{_was(old, name)}"
+            yield f"{name} is {now}{_former_value(old, name)}"
     if new.get(_EMBEDDED) and not old.get(_EMBEDDED):
         yield "it has to be a whole object now, with apiVersion and kind"
 
 
-def _was(old: Schema, name: str) -> str:
+def _former_value(old: Schema, name: str) -> str:
     return f", and was {shown(old[name])}" if old.get(name) is not None else ""
 
 
@@ -229,7 +236,9 @@ def _type(schema: Schema) -> str:
     return "int or string" if schema.get(_INT_OR_STRING) else schema.get("type", "")
 
 
-def _of_fields(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
+def _changes_of_fields(
+    old: Schema, new: Schema, path: str
+) -> Iterator[tuple[str, str]]:
     """The fields that are now required or pruned, and those within them."""
     before, after = old.get("properties") or {}, new.get("properties") or {}
     was_required = {*(old.get("required") or ())}
@@ -237,27 +246,29 @@ def _of_fields(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]
         default = (after.get(name) or {}).get("default")
         had_default = (before.get(name) or {}).get("default") is not None
         if default is None and (name not in was_required or had_default):
-            yield _within(path, name), "it is required now, and has no default"
-    yield from _of_others(old, new, path)
+            yield _path_within(path, name), "it is required now, and has no default"
+    yield from _changes_of_others(old, new, path)
     others = new.get("additionalProperties")
     for name, schema in before.items():
-        field = _within(path, name)
+        field = _path_within(path, name)
         if name in after:
-            yield from _of_schemas(schema, after[name], field)
+            yield from _changes_of_schemas(schema, after[name], field)
         elif isinstance(others, Mapping):
-            yield from _of_schemas(schema, others, field)
+            yield from _changes_of_schemas(schema, others, field)
         elif not _is_open(new):
             yield field, "it is gone: stored values are pruned"
     for name in sorted({*after} - {*before}):
         if _is_open(old) and after[name]:
-            yield _within(path, name), "it has a schema now"
+            yield _path_within(path, name), "it has a schema now"
 
 
-def _of_others(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
+def _changes_of_others(
+    old: Schema, new: Schema, path: str
+) -> Iterator[tuple[str, str]]:
     """The changes for fields that the schema does not name."""
     was, now = old.get("additionalProperties"), new.get("additionalProperties")
     if isinstance(was, Mapping) and isinstance(now, Mapping):
-        yield from _of_schemas(was, now, _within(path, "*"))
+        yield from _changes_of_schemas(was, now, _path_within(path, "*"))
     if _is_open(new) or not (_is_open(old) or isinstance(was, Mapping)):
         return
     if isinstance(now, Mapping):
@@ -274,5 +285,5 @@ def _is_open(schema: Schema) -> bool:
     return bool(schema.get(_OPEN)) or schema.get("additionalProperties") is True
 
 
-def _within(path: str, name: str) -> str:
+def _path_within(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

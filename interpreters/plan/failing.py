@@ -22,27 +22,27 @@ def failures_of(
     """
     sent = [*writes]
     left = [
-        _refusal(each, handlers)
+        _failure_of_refusal(each, handlers)
         for number, each in enumerate(sent)
         if each.is_refused
-        and not any(_tells(e, each) for e in attempts)
-        and not any(_stands_for(e, each) for e in sent[number + 1 :])
+        and not any(_quotes_refusal(e, each) for e in attempts)
+        and not any(_is_reaction_to(e, each) for e in sent[number + 1 :])
     ]
     found: dict[object, Failure] = {}
     for each in (*attempts, *left):
         key = each.sources, each.subject, each.message
         first = found.get(key)
-        found[key] = each if first is None else _repeated(first, each)
+        found[key] = each if first is None else _repeated_failure(first, each)
     return tuple(found.values())
 
 
-def _refusal(write: Write, handlers: Sequence[Handler]) -> Failure:
+def _failure_of_refusal(write: Write, handlers: Sequence[Handler]) -> Failure:
     message = f"{write.method} of {write.place.label} is refused: {write.message}"
     sources = sources_of(handlers, write.handler)
     return Failure(write.round, message, False, sources, write.subject)
 
 
-def _tells(attempt: Failure, write: Write) -> bool:
+def _quotes_refusal(attempt: Failure, write: Write) -> bool:
     """Whether an attempt's failure quotes a refused write of its own."""
     writers = write.handler.split(", ")
     is_same = (attempt.round, attempt.subject) == (write.round, write.subject)
@@ -50,18 +50,19 @@ def _tells(attempt: Failure, write: Write) -> bool:
     return is_same and is_by_same and write.message in attempt.message
 
 
-def _stands_for(later: Write, refused: Write) -> bool:
+def _is_reaction_to(later: Write, refused: Write) -> bool:
     """Whether a later write is the handler's reaction to a refused one."""
     told = refused.round, refused.subject, refused.handler, refused.place
     mine = later.round, later.subject, later.handler, later.place
     return mine == told and later.status < 400
 
 
-def _repeated(first: Failure, later: Failure) -> Failure:
+def _repeated_failure(first: Failure, later: Failure) -> Failure:
     """A failure that happens again; `retried` comes from the last one.
 
     >>> first = Failure(1, "no", True, (), None)
-    >>> found = _repeated(_repeated(first, first._replace(round=3)), first)
+    >>> found = _repeated_failure(first, first._replace(round=3))
+    >>> found = _repeated_failure(found, first)
     >>> found.round, found.again
     (1, (3,))
     """

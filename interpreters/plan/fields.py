@@ -95,11 +95,13 @@ def changed_fields(old: Any, new: Any, unknown: Any = False) -> tuple[FieldChang
     >>> changed_fields(None, [{"x": 1, "y": 2}], [{"y": True}])[0].new
     [{'x': 1, 'y': '(known once it is written)'}]
     """
-    return tuple(_changed(old, new, unknown, ""))
+    return tuple(_field_changes(old, new, unknown, ""))
 
 
-def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChange]:
-    old, new = _present(old), _present(new)
+def _field_changes(
+    old: Any, new: Any, unknown: Any, path: str
+) -> Iterator[FieldChange]:
+    old, new = _none_if_empty(old), _none_if_empty(new)
     if unknown is True:
         yield FieldChange(path, old, None, unknown=True)
     elif isinstance(new, dict) and isinstance(old, dict | None):
@@ -107,38 +109,44 @@ def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChang
         before = old or {}
         for key in sorted({*before, *new, *parts}):
             part = parts.get(key, False)
-            yield from _changed(before.get(key), new.get(key), part, _below(path, key))
+            yield from _field_changes(
+                before.get(key), new.get(key), part, _path_below(path, key)
+            )
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         marks = unknown if isinstance(unknown, list) else [False] * len(new)
         for place, each in enumerate(zip(old, new, marks, strict=True)):
-            yield from _changed(*each, f"{path}[{place}]")
+            yield from _field_changes(*each, f"{path}[{place}]")
     elif not same_json(old, new):
-        yield FieldChange(path, old, _told_part(new, unknown))
+        yield FieldChange(path, old, _value_with_unknown(new, unknown))
 
 
-def _told_part(value: Any, unknown: Any) -> Any:
+def _value_with_unknown(value: Any, unknown: Any) -> Any:
     """A value with a text in the place of each unknown part."""
     if unknown is True:
         return UNKNOWN
     if isinstance(unknown, dict) and isinstance(value, dict):
         return {
-            key: _told_part(each, unknown.get(key, False))
+            key: _value_with_unknown(each, unknown.get(key, False))
             for key, each in value.items()
         }
     if isinstance(unknown, list) and isinstance(value, list):
-        return [_told_part(*each) for each in zip(value, unknown, strict=False)]
+        return [
+            _value_with_unknown(*each) for each in zip(value, unknown, strict=False)
+        ]
     return value
 
 
-def _present(value: Any) -> Any:
+def _none_if_empty(value: Any) -> Any:
     return None if value in ({}, []) else value
 
 
-def _below(path: str, key: str) -> str:
+def _path_below(path: str, key: str) -> str:
     """The path of a key: one with dots is put in brackets.
 
-    >>> _below("metadata", "name"), _below("metadata.labels", "a.io/b"), _below("", "a")
-    ('metadata.name', 'metadata.labels["a.io/b"]', 'a')
+    >>> _path_below("metadata", "name"), _path_below("", "a")
+    ('metadata.name', 'a')
+    >>> _path_below("metadata.labels", "a.io/b")
+    'metadata.labels["a.io/b"]'
     """
     if "." in key:
         return f'{path}["{key}"]'

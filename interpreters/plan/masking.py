@@ -57,15 +57,19 @@ class Masking:
         """
         if self._redaction is None:
             return before, after
-        old, new = self._veiled(before), self._veiled(after)
-        told: tuple[Json | None, Json | None] = _pair(before, after, old, new)
+        old, new = self._object_with_tokens(before), self._object_with_tokens(after)
+        told: tuple[Json | None, Json | None] = _pair_in_words(before, after, old, new)
         return told
 
     def text(self, text: str) -> str:
         """A sentence with the copies of secrets masked."""
-        return text if self._redaction is None else _told(self._redaction.veiled(text))
+        return (
+            text
+            if self._redaction is None
+            else _text_in_words(self._redaction.veiled(text))
+        )
 
-    def _veiled(self, body: Json | None) -> Json | None:
+    def _object_with_tokens(self, body: Json | None) -> Json | None:
         """The object with tokens for its secrets.
 
         The annotations of a Secret get tokens, too: kubectl, and operators, keep whole
@@ -78,16 +82,16 @@ class Masking:
         notes = metadata.get("annotations")
         if not is_secret_kind(body) or not isinstance(notes, dict):
             return found
-        hidden = {name: _stand_in(str(each)) for name, each in notes.items()}
+        hidden = {name: _token_for(str(each)) for name, each in notes.items()}
         return {**found, "metadata": {**metadata, "annotations": hidden}}
 
 
-def _stand_in(text: str) -> str:
+def _token_for(text: str) -> str:
     """A token for a text that must not be shown either."""
     return MARK + hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _pair(was: Any, now: Any, old: Any, new: Any) -> tuple[Any, Any]:
+def _pair_in_words(was: Any, now: Any, old: Any, new: Any) -> tuple[Any, Any]:
     """Two values with words for their tokens; `was` and `now` are the real values.
 
     A value may be at the place of a secret in only one of them, such as a variable that
@@ -105,7 +109,7 @@ def _pair(was: Any, now: Any, old: Any, new: Any) -> tuple[Any, Any]:
             [each[1] for each in found[: len(new)]],
         )
     is_same = same_json(was, now)
-    one, other = _worded(old), _worded(new, old)
+    one, other = _value_in_words(old), _value_in_words(new, old)
     if is_same and one != other:
         return SECRET, SECRET
     is_hidden = isinstance(one, str) and one == other and not is_same
@@ -113,33 +117,35 @@ def _pair(was: Any, now: Any, old: Any, new: Any) -> tuple[Any, Any]:
 
 
 def _pair_at(place: Any, *values: Any) -> tuple[Any, Any]:
-    was, now, old, new = (_at(each, place) for each in values)
-    return _pair(was, now, old, new)
+    was, now, old, new = (_value_at(each, place) for each in values)
+    return _pair_in_words(was, now, old, new)
 
 
-def _at(value: Any, place: Any) -> Any:
+def _value_at(value: Any, place: Any) -> Any:
     if isinstance(value, dict):
         return value.get(place)
     return value[place] if isinstance(value, list) and place < len(value) else None
 
 
-def _worded(value: Any, former: Any = None) -> Any:
+def _value_in_words(value: Any, former: Any = None) -> Any:
     """A value with words for its tokens; `former` is the one before it."""
     if isinstance(value, dict):
-        return {key: _worded(each) for key, each in value.items()}
+        return {key: _value_in_words(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_worded(each) for each in value]
+        return [_value_in_words(each) for each in value]
     if not isinstance(value, str):
         return value
-    return _told(value, _tokens(former) if isinstance(former, str) else ())
+    return _text_in_words(value, _tokens_in(former) if isinstance(former, str) else ())
 
 
-def _told(text: str, former: Collection[str] = ()) -> str:
+def _text_in_words(text: str, former: Collection[str] = ()) -> str:
     """A text with words for its tokens; `former` are the tokens before the change.
 
     >>> one, two = MARK + "0" * 24, MARK + "1" * 24
-    >>> _told(f"a:{one}"), _told(f"a:{two}", [one]), _told(f"a:{one}", [one])
-    ('a:(secret)', 'a:(another secret)', 'a:(secret)')
+    >>> _text_in_words(f"a:{one}"), _text_in_words(f"a:{one}", [one])
+    ('a:(secret)', 'a:(secret)')
+    >>> _text_in_words(f"a:{two}", [one])
+    'a:(another secret)'
     """
 
     def word(found: re.Match[str]) -> str:
@@ -151,10 +157,10 @@ def _told(text: str, former: Collection[str] = ()) -> str:
     return words_rewritten(clear(text), clear)
 
 
-def _tokens(text: str) -> set[str]:
+def _tokens_in(text: str) -> set[str]:
     """The tokens in a text, also in words that are encoded.
 
-    >>> _tokens("Basic " + "dTpyZWRhY3RlZC0wMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA=")
+    >>> _tokens_in("Basic " + "dTpyZWRhY3RlZC0wMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA=")
     {'redacted-000000000000000000000000'}
     """
     found: set[str] = set()

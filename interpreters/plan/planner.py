@@ -86,7 +86,7 @@ class Planner:
         self._wall, self._seed = wall, seed
         skipped, kept = _split(program.handlers)
         self._skipped = skipped
-        self._program = Program(kept, _alone(program.settings))
+        self._program = Program(kept, _settings_alone(program.settings))
         self._masking = masking or Masking(Redaction(seed.encode(), program))
         self.notes: list[str] = []
         self.first: Rehearsal | None = None
@@ -101,21 +101,21 @@ class Planner:
         runs.
         """
         base, basis = await self._restored()
-        self.first = self._rehearsal(base, basis, self._seed, self._wall, 0)
+        self.first = self._new_rehearsal(base, basis, self._seed, self._wall, 0)
         await self._rehearse(self.first, rounds)
         self._masking.learn(self.first.found.values())
         self._masking.learn(each.after for each in self.first.writes)
         self._check_service(self.first)
         later = self._wall + _LATER_SECONDS
         seed = f"{self._seed}-2"  # it becomes a part of Events' names
-        self.second = self._rehearsal(base, basis, seed, later, 1)
+        self.second = self._new_rehearsal(base, basis, seed, later, 1)
         await self._rehearse(self.second, rounds)
-        self.notes += await self._absent(self.first, basis)
+        self.notes += await self._missing_namespaces(self.first, basis)
         found = self._found(self.first, self.second)
-        stale = await self._stale(found)
-        again = self._again(self.first) if takeover else None
-        plan = self._told(found, stale, again, rounds)
-        return await self._tried(plan) if dry_run else plan
+        stale = await self._stale_objects(found)
+        again = self._calls_after_takeover(self.first) if takeover else None
+        plan = self._plan_from(found, stale, again, rounds)
+        return await self._try_requests(plan) if dry_run else plan
 
     def _check_service(self, run: Rehearsal) -> None:
         """Refuse a plan of an operator that lacks everything it needs to work."""
@@ -126,7 +126,9 @@ class Planner:
             why = self._masking.text("; ".join(hindrances))
             raise PlanProblem(f"the operator would not serve: {why}")
 
-    async def _absent(self, run: Rehearsal, basis: Iterable[Known]) -> list[str]:
+    async def _missing_namespaces(
+        self, run: Rehearsal, basis: Iterable[Known]
+    ) -> list[str]:
         """Sentences about selected namespaces that do not exist, as far as is known.
 
         A user who may not list namespaces may still be allowed to get one of them.
@@ -148,7 +150,7 @@ class Planner:
             notes += [f"no namespace fits {each}" for each in given]
         return notes
 
-    async def _tried(self, plan: Plan) -> Plan:
+    async def _try_requests(self, plan: Plan) -> Plan:
         assert self.second is not None, "it was rehearsed"
         api = DryRunOnly(self._api)
         twins = {each.identity: each for each in self.second.writes}
@@ -190,7 +192,7 @@ class Planner:
         assumed = assumed_definitions(catalogue, cluster, definitions)
         return simulated.describing(cluster, assumed), found
 
-    def _rehearsal(
+    def _new_rehearsal(
         self,
         base: Cluster,
         basis: Sequence[Known],
@@ -223,7 +225,7 @@ class Planner:
         handlers, settings = self._program.handlers, self.first.machine.settings
         return changes_of(writes, others, handlers, settings, self._masking.shown)
 
-    async def _stale(self, changes: Iterable[Change]) -> tuple[Stale, ...]:
+    async def _stale_objects(self, changes: Iterable[Change]) -> tuple[Stale, ...]:
         """The objects of the first round that have changed since they were read."""
         needs: dict[Need, Change] = {}
         for each in changes:
@@ -231,7 +233,9 @@ class Planner:
             if each.round == 1 and resource is not None and place.name:
                 needs[Need(resource, place.namespace, place.name)] = each
         found = await self.source.again(needs)
-        reasons = ((needs[need], _moved(needs[need], found[need])) for need in found)
+        reasons = (
+            (needs[need], _change_meanwhile(needs[need], found[need])) for need in found
+        )
         return tuple(Stale(each.place, why) for each, why in reasons if why)
 
     def _resource(self, change: Change) -> Resource | None:
@@ -242,7 +246,7 @@ class Planner:
                 return each
         return None
 
-    def _again(self, rehearsal: Rehearsal) -> Again:
+    def _calls_after_takeover(self, rehearsal: Rehearsal) -> Again:
         if rehearsal.machine.settings.predecessor is None:
             raise PlanProblem(
                 "the operator takes over from nobody: let a startup handler return "
@@ -256,7 +260,7 @@ class Planner:
             rehearsal.machine.settings,
         )
 
-    def _told(
+    def _plan_from(
         self,
         changes: tuple[Change, ...],
         stale: tuple[Stale, ...],
@@ -265,12 +269,12 @@ class Planner:
     ) -> Plan:
         run = self.first
         assert run is not None, "it was rehearsed"
-        handlers, masked = self._program.handlers, self._masked
-        # `_absent` reports absent namespaces, and may know more.
-        notes = [each for each in _notes(run) if not each.startswith(ABSENT)]
+        handlers, masked = self._program.handlers, self._mask_messages
+        # `_missing_namespaces` reports absent namespaces, and may know more.
+        notes = [each for each in _notes_of_run(run) if not each.startswith(ABSENT)]
         return Plan(
             changes,
-            (*_unmade(self._skipped), *run.unmade),
+            (*_startup_calls(self._skipped), *run.unmade),
             masked(notices_of(run.writes, handlers)),
             masked(failures_of(run.failures_told, run.writes, handlers)),
             tuple(e._replace(why=self._masking.text(e.why)) for e in run.unread),
@@ -283,7 +287,7 @@ class Planner:
             requests=tuple(run.writes),
         )
 
-    def _masked(self, told: Iterable[Told]) -> tuple[Told, ...]:
+    def _mask_messages(self, told: Iterable[Told]) -> tuple[Told, ...]:
         """Failures and Events, with the secrets in their messages masked."""
         return tuple(
             each._replace(message=self._masking.text(each.message)) for each in told
@@ -299,7 +303,7 @@ def _stored_note(place: Place) -> str:
     )
 
 
-def _moved(change: Change, present: dict[str, Any] | None) -> str:
+def _change_meanwhile(change: Change, present: dict[str, Any] | None) -> str:
     """The change that an object has had meanwhile, in words, or ""."""
     if change.before is None:
         return "" if present is None else "somebody has created it"
@@ -322,7 +326,7 @@ def _is_crd(body: dict[str, Any]) -> bool:
     return bool(body.get("kind") == CRDS.kind)
 
 
-def _alone(settings: Settings) -> Settings:
+def _settings_alone(settings: Settings) -> Settings:
     """The settings of an operator that neither looks nor waits for others."""
     return settings.replace(peering=None, election=None)
 
@@ -342,7 +346,7 @@ def _split(
     return tuple(skipped), tuple(kept)
 
 
-def _unmade(handlers: Iterable[Handler]) -> list[Unmade]:
+def _startup_calls(handlers: Iterable[Handler]) -> list[Unmade]:
     return [
         Unmade(1, each.function, True, each.id, sources_of([each], each.id), None)
         for each in handlers
@@ -350,7 +354,7 @@ def _unmade(handlers: Iterable[Handler]) -> list[Unmade]:
     ]
 
 
-def _notes(run: Rehearsal) -> list[str]:
+def _notes_of_run(run: Rehearsal) -> list[str]:
     """Sentences about the limits of the plan."""
     notes = [*run.warnings]
     if run.unsettled:

@@ -136,7 +136,7 @@ class Rehearsal(SimulatedRun):
             cluster,
             seed=seed,
             clock=VirtualClock(wall),
-            on_say=lambda say, _: self._hears(say),
+            on_say=lambda say, _: self._note_log_line(say),
         )
         self.round = 0
         handlers = program.handlers
@@ -165,7 +165,7 @@ class Rehearsal(SimulatedRun):
         """Begin the next round; the controllers settle before all but the first one."""
         self.round += 1
         if self.round > 1:
-            self._let_controllers_settle()
+            self._settle_controllers()
             self._wake()
         self._until = self.clock.elapsed + PATIENCE_SECONDS
         self._restless = Restlessness(self, bounded=True)
@@ -175,11 +175,11 @@ class Rehearsal(SimulatedRun):
 
         `unsettled` says why it does not settle.
         """
-        while not self.unsettled and self._moves():
+        while not self.unsettled and self._take_step():
             self.unsettled = self._restless.reason()
         return tuple(self._needs)
 
-    def _moves(self) -> bool:
+    def _take_step(self) -> bool:
         """Take one step; False if the operator has nothing left to do now."""
         if self.deliverable() is None:
             at, end = self._next(recurring=False), self._end_of_round
@@ -208,21 +208,23 @@ class Rehearsal(SimulatedRun):
         if self.waits:
             return ()
         if self.exit is None and not self._is_starting:
-            return self._lacking()
+            return self._missing_kinds()
         failing = [each for each in self.failures_told if each.subject is None]
         if failing and self._begun_at is None:
-            return tuple(dict.fromkeys(map(_ill_begun, failing)))
+            return tuple(dict.fromkeys(map(_words_for_startup, failing)))
         return (self.exit.reason if self.exit else "its startup does not end",)
 
     @property
     def _is_starting(self) -> bool:
         return self.machine.state.lifecycle.phase is Phase.STARTING
 
-    def _lacking(self) -> tuple[str, ...]:
+    def _missing_kinds(self) -> tuple[str, ...]:
         """The reasons why no handler is called, if kinds are missing."""
         survey, handlers = self.machine.state.survey, self.machine.program.handlers
-        wanted = {each.id for each in handlers if each.selector and _acts(each)}
-        served = {each.id for kind in survey.kinds.values() for each in _called(kind)}
+        wanted = {each.id for each in handlers if each.selector and _is_acting(each)}
+        served = {
+            each.id for kind in survey.kinds.values() for each in _handlers_called(kind)
+        }
         if not wanted or wanted & served:
             return ()
         found = unserved(handlers, survey.kinds, survey.catalogue)
@@ -232,7 +234,7 @@ class Rehearsal(SimulatedRun):
         """None: controllers have their turn between two rounds."""
         return None
 
-    def _let_controllers_settle(self) -> None:
+    def _settle_controllers(self) -> None:
         end = self.clock.elapsed + CONTROLLERS_SECONDS
         for _ in range(TURNS_MAX):
             if self.control():
@@ -257,7 +259,7 @@ class Rehearsal(SimulatedRun):
     def support(self) -> tuple[Need, ...]:
         """The collections that controllers of written objects read."""
         found: dict[Need, None] = {}
-        kinds = {(r.group, r.plural): r for r in self._served()}
+        kinds = {(r.group, r.plural): r for r in self._served_resources()}
         for each in self.writes:
             plural, _, group = each.place.resource.partition(".")
             for other in SUPPORT.get((group, plural), ()):
@@ -267,7 +269,7 @@ class Rehearsal(SimulatedRun):
                     found[Need(resource, place)] = None
         return tuple(each for each in found if not self._knows.has(each))
 
-    def _served(self) -> Iterable[Resource]:
+    def _served_resources(self) -> Iterable[Resource]:
         return self.machine.state.survey.catalogue.resources
 
     def learn(self, found: Iterable[Known]) -> None:
@@ -306,11 +308,11 @@ class Rehearsal(SimulatedRun):
             return True
         return (
             bool(need.name)
-            and self._present(need.resource, need.namespace or "", need.name)
+            and self._stored_object(need.resource, need.namespace or "", need.name)
             is not None
         )
 
-    def _present(
+    def _stored_object(
         self, resource: Resource, namespace: str, name: str
     ) -> dict[str, Any] | None:
         stored = (resource.group, resource.plural)
@@ -352,8 +354,8 @@ class Rehearsal(SimulatedRun):
                         call.function,
                         call.as_handler,
                         command.handler or "",
-                        self._sources(command.handler),
-                        _about(command),
+                        self._sources_named(command.handler),
+                        _place_of_subject(command),
                     )
                 )
                 return None
@@ -367,17 +369,17 @@ class Rehearsal(SimulatedRun):
             if refusal is None:
                 self._needs.setdefault(need, []).append(command)
             else:
-                self._cannot(command, need, refusal)
+                self._hold_request(command, need, refusal)
             return None
         self._have_namespace(command.resource, command.namespace)
         return super()._performed(command)
 
-    def _cannot(self, command: Perform, need: Need, refusal: ApiResponse) -> None:
+    def _hold_request(self, command: Perform, need: Need, refusal: ApiResponse) -> None:
         """Hold a request for an unreadable object for ever."""
-        sources = self._sources(command.handler)
-        self._leaves_out(need, refusal, sources, _about(command))
+        sources = self._sources_named(command.handler)
+        self._note_unreadable(need, refusal, sources, _place_of_subject(command))
 
-    def _leaves_out(
+    def _note_unreadable(
         self,
         need: Need,
         refusal: ApiResponse,
@@ -385,7 +387,7 @@ class Rehearsal(SimulatedRun):
         about: Place | None,
     ) -> None:
         """Note an object or collection that the user may not read."""
-        place = _place(need.resource, need.namespace or "", need.name or "*")
+        place = _place_of(need.resource, need.namespace or "", need.name or "*")
         found = Unread(self.round, place, message_of(refusal), sources, about)
         if found not in self.unread:
             self.unread.append(found)
@@ -401,7 +403,7 @@ class Rehearsal(SimulatedRun):
             return
         if self._knows.has(Need(NAMESPACES, "", name)):
             return
-        if self._present(NAMESPACES, "", name) is None:
+        if self._stored_object(NAMESPACES, "", name) is None:
             body = {
                 "apiVersion": "v1",
                 "kind": "Namespace",
@@ -431,7 +433,7 @@ class Rehearsal(SimulatedRun):
         if refusal is None:
             self._needs.setdefault(need, []).append(command)
             return
-        self._leaves_out(need, refusal, (), None)
+        self._note_unreadable(need, refusal, (), None)
         self._kinds[command.stream] = command.resource.key
         self._arrives(refused(command.stream, refusal), command.resource.key)
 
@@ -443,7 +445,7 @@ class Rehearsal(SimulatedRun):
         assert resource is not None, "only effects with an address become requests"
         namespace = namespace if resource.namespaced else ""
         name, body = command.name or "", thaw_json(request.body)
-        before = self._present(resource, namespace, name) if name else None
+        before = self._stored_object(resource, namespace, name) if name else None
         response = super()._sent(command, request)
         if not name and isinstance(response.body, dict):
             name = (response.body.get("metadata") or {}).get("name") or ""
@@ -451,16 +453,16 @@ class Rehearsal(SimulatedRun):
             name = (body.get("metadata") or {}).get("generateName") or ""
         write = Write(
             self.round,
-            _place(resource, namespace, name),
+            _place_of(resource, namespace, name),
             command.handler or "",
-            _about(command),
+            _place_of_subject(command),
             request.method,
             request.path,
             request.query,
             body,
             request.content_type,
             before,
-            self._present(resource, namespace, name),
+            self._stored_object(resource, namespace, name),
             response.status,
             message_of(response) if response.status >= 300 else "",
         )
@@ -471,40 +473,41 @@ class Rehearsal(SimulatedRun):
 
     # ------------------------------------------------------------------- log
 
-    def _hears(self, say: Say) -> None:
+    def _note_log_line(self, say: Say) -> None:
         about = None if say.subject is None else place_of(say.subject)
         if say.handler is not None and say.ended is not None:
             if about is not None:
                 self.attempts[say.handler, about] = None
             if say.error and say.ended.result == "error":
-                sources, retried = self._sources(say.handler), say.ended.retried
+                sources, retried = self._sources_named(say.handler), say.ended.retried
                 self.failures_told.append(
                     Failure(self.round, say.error, retried, sources, about)
                 )
         elif say.handler in self._indices and say.error:  # they have no attempts
-            sources = self._sources(say.handler)
+            sources = self._sources_named(say.handler)
             self.failures_told.append(
                 Failure(self.round, say.error, False, sources, about)
             )
         elif (say.handler is None or about is None) and say.level in _TOLD:
             self.warnings[say.message] = None
 
-    def _sources(self, names: str | None) -> tuple[Source, ...]:
+    def _sources_named(self, names: str | None) -> tuple[Source, ...]:
         return sources_of(self.machine.program.handlers, names or "")
 
 
-def _acts(handler: Handler) -> bool:
+def _is_acting(handler: Handler) -> bool:
     """Whether a handler may do something: others only inform handlers."""
     return handler.role not in INFORMING
 
 
-def _called(kind: Kind) -> tuple[Handler, ...]:
+def _handlers_called(kind: Kind) -> tuple[Handler, ...]:
     return (*kind.changes, *kind.event_handlers, *kind.background, *kind.reconcilers)
 
 
-def _ill_begun(failure: Failure) -> str:
+def _words_for_startup(failure: Failure) -> str:
     """
-    >>> _ill_begun(Failure(1, "ValueError: no", False, (Source("go", "", 0),), None))
+    >>> failure = Failure(1, "ValueError: no", False, (Source("go", "", 0),), None)
+    >>> _words_for_startup(failure)
     'startup handler go fails for good: ValueError: no'
     """
     names = ", ".join(each.handler for each in failure.sources)
@@ -512,9 +515,9 @@ def _ill_begun(failure: Failure) -> str:
     return f"startup handler {names} {how}: {failure.message}"
 
 
-def _about(command: Perform) -> Place | None:
+def _place_of_subject(command: Perform) -> Place | None:
     return None if command.subject is None else place_of(command.subject)
 
 
-def _place(resource: Resource, namespace: str, name: str) -> Place:
+def _place_of(resource: Resource, namespace: str, name: str) -> Place:
     return Place(resource.api_version, resource.kind, resource.label, namespace, name)

@@ -135,7 +135,7 @@ class Cluster:
         """Read all that is needed; many objects of one kind as a collection."""
         needs = list(dict.fromkeys(needs))
         missing = [each for each in needs if self._answer(each) is None]
-        await self._note(self._collections(missing))
+        await self._note(self._large_collections(missing))
         left = [each for each in missing if self._answer(each) is None]
         await self._note(left)
         answers = (self._answer(each) for each in needs)
@@ -149,7 +149,7 @@ class Cluster:
             return whole
         return known
 
-    def _collections(self, needs: Iterable[Need]) -> list[Need]:
+    def _large_collections(self, needs: Iterable[Need]) -> list[Need]:
         """The unknown collections with many needed objects."""
         named = Counter(each.collection for each in needs if each.name)
         return [
@@ -186,9 +186,11 @@ class Cluster:
 
     async def _read(self, need: Need) -> Known:
         async with self._slots:
-            return await (self._object(need) if need.name else self._listed(need))
+            return await (
+                self._read_object(need) if need.name else self._list_collection(need)
+            )
 
-    async def _object(self, need: Need) -> Known:
+    async def _read_object(self, need: Need) -> Known:
         response = await self._reader.ask(ApiRequest("GET", need.path))
         if response.status == 404:
             return Known(need)
@@ -198,14 +200,14 @@ class Cluster:
             raise ReadProblem(f"{need.path} is answered with no object")
         return Known(need, (response.body,))
 
-    async def _listed(self, need: Need) -> Known:
+    async def _list_collection(self, need: Need) -> Known:
         for _ in range(_LISTINGS_MAX):
             with suppress(Expired):
-                return await self._pages(need)
+                return await self._read_pages(need)
         label = need.resource.label
         raise ReadProblem(f"{label} cannot be listed: it takes longer than is kept")
 
-    async def _pages(self, need: Need) -> Known:
+    async def _read_pages(self, need: Need) -> Known:
         """The whole collection; raises `Expired` if it has to begin again."""
         resource, selectors = need.resource, need.selectors
         chosen = (

@@ -92,11 +92,11 @@ def listed_page(body: Any) -> Success[ListedPage] | Failure[str]:
     """
     version = "" if _is_unversioned_list(body) else version_of(body)
     if version is None or "items" not in body:
-        return Failure(f"no list: {_excerpt(body)}")
+        return Failure(f"no list: {_excerpt_of(body)}")
     items = body["items"] or ()
     for item in items:
         if not is_object(item):
-            return Failure(f"no object in a list: {_excerpt(item)}")
+            return Failure(f"no object in a list: {_excerpt_of(item)}")
     token = body["metadata"].get("continue") or None
     return Success(ListedPage(tuple(items), version, token))
 
@@ -209,8 +209,8 @@ def watch_input(
     if type == "ERROR":
         code = found.get("code") if isinstance(found, dict) else None
         known = code if isinstance(code, int) else None
-        return StreamEnded(stream, "refused", known, _message(found))
-    problem = f"no watch event: {type} of {_excerpt(found)}"
+        return StreamEnded(stream, "refused", known, _message_of_status(found))
+    problem = f"no watch event: {type} of {_excerpt_of(found)}"
     return StreamEnded(stream, "undecodable", None, as_unicode(problem))
 
 
@@ -247,7 +247,7 @@ def is_object(value: Any) -> bool:
     return bool(name) and isinstance(name, str)
 
 
-def _excerpt(value: Any) -> str:
+def _excerpt_of(value: Any) -> str:
     return as_unicode(str(value)[:100])
 
 
@@ -261,10 +261,10 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
         # A proxy has answered, or a part of the server.
         return Unknown(f"the answer has another form: {str(body)[:100]}")
     if 200 <= status < 300:
-        return _success(effect, body)
-    message, reason = message_of(response), _reason(body)
+        return _outcome_of_success(effect, body)
+    message, reason = message_of(response), _reason_of_status(body)
     if any(text in message for text in TOO_LARGE):
-        message += _largest(effect)
+        message += _words_for_largest(effect)
     if is_denial(body):
         return Refused(status, message + _EXEMPT, reason)
     if status in (404, 410):
@@ -311,10 +311,10 @@ def is_denial(body: Any) -> bool:
     return isinstance(message, str) and _DENIAL.match(message) is not None
 
 
-def _largest(effect: Effect | None) -> str:
+def _words_for_largest(effect: Effect | None) -> str:
     """The end of a sentence that names the largest field of a write.
 
-    >>> _largest(Patch(merge={"status": {"report": "x" * 2000, "size": 1}}))
+    >>> _words_for_largest(Patch(merge={"status": {"report": "x" * 2000, "size": 1}}))
     '; the largest field is status.report, of 2,002 bytes'
     """
     match effect:
@@ -367,7 +367,7 @@ def _can_answer(effect: Effect | None, body: Any) -> bool:
             return "kind" in body
 
 
-def _success(effect: Effect | None, body: Any) -> Outcome:
+def _outcome_of_success(effect: Effect | None, body: Any) -> Outcome:
     if isinstance(effect, List):
         kind = str(body.get("kind") or "").removesuffix("List")
         items = body.get("items") or ()
@@ -420,16 +420,16 @@ def message_of(response: ApiResponse) -> str:
     >>> message_of(ApiResponse(502, None))
     'HTTP status 502'
     """
-    return _message(response.body) or f"HTTP status {response.status}"
+    return _message_of_status(response.body) or f"HTTP status {response.status}"
 
 
-def _message(body: Any) -> str:
+def _message_of_status(body: Any) -> str:
     """The message of a `Status`, or ""."""
     message = str(body.get("message") or "") if isinstance(body, dict) else ""
     return _LONG_VALUE.sub(r'\1..."', message)
 
 
-def _reason(body: Any) -> str:
+def _reason_of_status(body: Any) -> str:
     return str(body.get("reason") or "") if isinstance(body, dict) else ""
 
 

@@ -60,14 +60,14 @@ class CallThreads:
             finally:
                 del self._busy[entry]
 
-        return asyncio.get_running_loop().run_in_executor(self._of(number), listed)
+        return asyncio.get_running_loop().run_in_executor(self._pool_of(number), listed)
 
     @property
     def busy(self) -> Counter[str]:
         """The number of calls under way, by the name of their function."""
         return Counter(tuple(self._busy.values()))
 
-    def _of(self, number: int) -> Executor:
+    def _pool_of(self, number: int) -> Executor:
         """The pool with the number of threads from the settings."""
         if self._given is not None:
             return self._given
@@ -115,13 +115,13 @@ class StopFlag:
         self._show, self._remind = show, remind
 
     def is_set(self) -> bool:
-        self._look()
+        self._show_news()
         return bool(self.reason)
 
     def __bool__(self) -> bool:
         return self.is_set()
 
-    def _look(self) -> None:
+    def _show_news(self) -> None:
         self._remind()
         if self._fresh is None:
             return
@@ -158,11 +158,13 @@ class LiveStopped(StopFlag):
 
     def wait(self, timeout: float | None = None) -> Any:
         if self._event is not None:
-            return self._awaited(self._event, timeout)
+            return self._wait_for_event(self._event, timeout)
         self._flag.wait(timeout)
         return self.is_set()
 
-    async def _awaited(self, event: asyncio.Event, timeout: float | None) -> bool:
+    async def _wait_for_event(
+        self, event: asyncio.Event, timeout: float | None
+    ) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await event.wait()
@@ -237,14 +239,14 @@ class _Run:
         return Answer(failure, problem)
 
 
-def _nobody(line: Log) -> None:
+def _drop_line(line: Log) -> None:
     """Drop a log line."""
 
 
 def called(
     function: Callable[..., Any],
     call: Call,
-    say: Callable[[Log], None] = _nobody,
+    say: Callable[[Log], None] = _drop_line,
     stopped: StopFlag | None = None,
 ) -> Outcome:
     """Run a called function in its thread; turn what it raises into an outcome.
@@ -271,7 +273,7 @@ def called(
 async def called_on_loop(
     function: Callable[..., Any],
     call: Call,
-    say: Callable[[Log], None] = _nobody,
+    say: Callable[[Log], None] = _drop_line,
     stopped: StopFlag | None = None,
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Outcome:
@@ -288,7 +290,7 @@ async def called_on_loop(
     try:
         with run.witness.looking():
             coroutine = function(**run.arguments_of(function))
-            value = await _in_turns(coroutine, turn, flag)
+            value = await _run_in_turns(coroutine, turn, flag)
         return run.returned(value)
     except asyncio.CancelledError as problem:
         task = asyncio.current_task()
@@ -302,7 +304,7 @@ async def called_on_loop(
 
 
 @types.coroutine
-def _in_turns(
+def _run_in_turns(
     coroutine: Coroutine[Any, Any, Any],
     turn: Callable[[], AbstractContextManager[None]],
     stopped: StopFlag,

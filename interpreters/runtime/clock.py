@@ -87,7 +87,7 @@ class Pulse:
         self.seconds = seconds
         get_clock = getattr(time, "pthread_getcpuclockid", None)
         self._clock = None if get_clock is None else get_clock(threading.get_ident())
-        self._last = time.monotonic(), self._ran(), 0.0
+        self._last = time.monotonic(), self._processor_seconds(), 0.0
 
     def beat(self) -> float:
         """Note that this thread runs; return the seconds of all stops so far.
@@ -95,7 +95,7 @@ class Pulse:
         Stops are measured with an error of at most twice the interval.
         """
         at, ran, stopped = self._last
-        now, runs = time.monotonic(), self._ran()
+        now, runs = time.monotonic(), self._processor_seconds()
         late = now - at - self.seconds
         if self._clock is not None and late >= self.seconds:
             stopped += max(0.0, late - (runs - ran))
@@ -107,7 +107,7 @@ class Pulse:
         """The seconds of all stops up to the last beat."""
         return self._last[2]
 
-    def _ran(self) -> float:
+    def _processor_seconds(self) -> float:
         """The seconds that the watched thread has been on a processor."""
         try:
             return 0.0 if self._clock is None else time.clock_gettime(self._clock)

@@ -184,7 +184,7 @@ def authors_frames(frame: FrameType | None) -> list[FrameType]:
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-def _opens(args: tuple[Any, ...]) -> str | None:
+def _words_for_open(args: tuple[Any, ...]) -> str | None:
     path, _, flags = args
     # A number is a file that was opened before.
     if isinstance(path, int) or not flags & _WRITING or _text(path) == os.devnull:
@@ -192,7 +192,7 @@ def _opens(args: tuple[Any, ...]) -> str | None:
     return f"opens {_text(path)} for writing"
 
 
-def _opens_database(args: tuple[Any, ...]) -> str | None:
+def _words_for_database(args: tuple[Any, ...]) -> str | None:
     path = _text(args[0])
     return None if path in (":memory:", "") else f"opens the database {path}"
 
@@ -207,52 +207,52 @@ def _text(value: Any) -> str:
             return str(value)
 
 
-def _about(verb: str, place: int = 0) -> Callable[[tuple[Any, ...]], str]:
+def _words_about(verb: str, place: int = 0) -> Callable[[tuple[Any, ...]], str]:
     return lambda args: f"{verb} {_text(args[place])}"
 
 
-def _always(did: str) -> Callable[[tuple[Any, ...]], str]:
+def _constant_words(did: str) -> Callable[[tuple[Any, ...]], str]:
     return lambda args: did
 
 
 # Audit events (Python's documentation: "Audit events table") by their meaning.
 WATCHED_EVENTS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
-    "socket.connect": _about("connects to", 1),
-    "socket.bind": _about("binds a socket to", 1),
-    "socket.getaddrinfo": _about("looks up the host"),
-    "socket.gethostbyname": _about("looks up the host"),
-    "socket.gethostbyaddr": _about("looks up the host"),
-    "socket.getnameinfo": _about("looks up the host"),
-    "socket.sendto": _about("sends to", 1),
-    "socket.sendmsg": _always("sends a message through a socket"),
-    "open": _opens,
-    "sqlite3.connect": _opens_database,
-    "os.remove": _about("removes"),
-    "os.rename": _about("renames"),
-    "os.mkdir": _about("makes the folder"),
-    "os.rmdir": _about("removes the folder"),
-    "os.link": _about("makes a link to"),
-    "os.symlink": _about("makes a link to"),
-    "os.truncate": _about("cuts off"),
-    "os.chmod": _about("changes the rights of"),
-    "os.chown": _about("changes the owner of"),
-    "os.utime": _about("changes the times of"),
-    "os.setxattr": _about("changes the attributes of"),
-    "os.removexattr": _about("changes the attributes of"),
-    "os.kill": _about("sends a signal to process"),
-    "os.killpg": _about("sends a signal to process group"),
-    "subprocess.Popen": _about("starts the program"),
-    "os.system": _about("starts the command"),
-    "os.exec": _about("becomes the program"),
-    "os.posix_spawn": _about("starts the program"),
-    "os.spawn": _about("starts the program", 1),
-    "os.startfile": _about("starts the program"),
-    "os.startfile/2": _about("starts the program"),
-    "pty.spawn": _about("starts the program"),
-    "os.fork": _always("forks the process"),
-    "os.forkpty": _always("forks the process"),
-    "_thread.start_new_thread": _always("starts a thread"),
-    "_thread.start_joinable_thread": _always("starts a thread"),  # Python 3.13
+    "socket.connect": _words_about("connects to", 1),
+    "socket.bind": _words_about("binds a socket to", 1),
+    "socket.getaddrinfo": _words_about("looks up the host"),
+    "socket.gethostbyname": _words_about("looks up the host"),
+    "socket.gethostbyaddr": _words_about("looks up the host"),
+    "socket.getnameinfo": _words_about("looks up the host"),
+    "socket.sendto": _words_about("sends to", 1),
+    "socket.sendmsg": _constant_words("sends a message through a socket"),
+    "open": _words_for_open,
+    "sqlite3.connect": _words_for_database,
+    "os.remove": _words_about("removes"),
+    "os.rename": _words_about("renames"),
+    "os.mkdir": _words_about("makes the folder"),
+    "os.rmdir": _words_about("removes the folder"),
+    "os.link": _words_about("makes a link to"),
+    "os.symlink": _words_about("makes a link to"),
+    "os.truncate": _words_about("cuts off"),
+    "os.chmod": _words_about("changes the rights of"),
+    "os.chown": _words_about("changes the owner of"),
+    "os.utime": _words_about("changes the times of"),
+    "os.setxattr": _words_about("changes the attributes of"),
+    "os.removexattr": _words_about("changes the attributes of"),
+    "os.kill": _words_about("sends a signal to process"),
+    "os.killpg": _words_about("sends a signal to process group"),
+    "subprocess.Popen": _words_about("starts the program"),
+    "os.system": _words_about("starts the command"),
+    "os.exec": _words_about("becomes the program"),
+    "os.posix_spawn": _words_about("starts the program"),
+    "os.spawn": _words_about("starts the program", 1),
+    "os.startfile": _words_about("starts the program"),
+    "os.startfile/2": _words_about("starts the program"),
+    "pty.spawn": _words_about("starts the program"),
+    "os.fork": _constant_words("forks the process"),
+    "os.forkpty": _constant_words("forks the process"),
+    "_thread.start_new_thread": _constant_words("starts a thread"),
+    "_thread.start_joinable_thread": _constant_words("starts a thread"),  # Python 3.13
 }
 
 # The guards of the threads that currently take a step.
@@ -265,12 +265,12 @@ def _install() -> None:
     global _installed
     if not _installed:
         _installed = True
-        sys.addaudithook(_heard)
+        sys.addaudithook(_handle_audit_event)
         if sys.version_info < (3, 12):
-            _tell_of_threads()
+            _report_threads()
 
 
-def _tell_of_threads() -> None:
+def _report_threads() -> None:
     """Make Python report the start of a thread, as it does itself from 3.12 on."""
     begin: Callable[..., Any] = threading._start_new_thread  # type: ignore[attr-defined]
 
@@ -281,7 +281,7 @@ def _tell_of_threads() -> None:
     threading._start_new_thread = told  # type: ignore[attr-defined]
 
 
-def _heard(
+def _handle_audit_event(
     event: str,
     args: tuple[Any, ...],
     # Bound here, because at the end of the process the module is empty.

@@ -11,7 +11,7 @@ __all__ = ["is_installed", "is_library"]
 
 
 @cache
-def _folders() -> tuple[str, ...]:
+def _library_folders() -> tuple[str, ...]:
     """The folders of Python's own modules, of installed ones, and of time zones."""
     paths = sysconfig.get_paths()
     names = ("stdlib", "platstdlib", "purelib", "platlib")
@@ -23,7 +23,7 @@ def _folders() -> tuple[str, ...]:
 def is_installed(path: str) -> bool:
     """Whether a file is Python's or an installed library's."""
     try:
-        return os.path.realpath(path).startswith(_folders())
+        return os.path.realpath(path).startswith(_library_folders())
     except (OSError, ValueError):  # the path is invalid, or the working folder is gone
         return False
 

@@ -26,7 +26,7 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
-def _interrupts(number: int) -> bool:
+def _is_interrupting(number: int) -> bool:
     """Whether a signal raises a KeyboardInterrupt; in the background it does not."""
     return signal.getsignal(number) is signal.default_int_handler
 
@@ -64,11 +64,11 @@ class interruptible:
         self._is_outermost = (
             _ear is None
             and threading.current_thread() is threading.main_thread()
-            and any(map(_interrupts, _SIGNALS))
+            and any(map(_is_interrupting, _SIGNALS))
         )
         if self._is_outermost:
             ear = _Ear()
-            for number in filter(_interrupts, _SIGNALS):
+            for number in filter(_is_interrupting, _SIGNALS):
                 signal.signal(number, ear)
             _ear = ear
 

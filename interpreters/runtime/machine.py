@@ -134,16 +134,16 @@ class Machine:
         eye = self.eye
         self._steps += 1
         self.live.hears = None if eye is None else eye.drove
-        with self._guarded():
+        with self._guard_turn():
             found = step(self.program, self.state, now, input, self.live)
             self.state, commands = found
         for observer in self._observers:
             observer.observe(now, input, commands)
         if isinstance(input, (ListItem, WatchEvent)):
-            self._lay_aside(input)
+            self._pack_object(input)
         return commands
 
-    def _lay_aside(self, input: ListItem | WatchEvent) -> None:
+    def _pack_object(self, input: ListItem | WatchEvent) -> None:
         """Keep only the text of an object, once all immediate readers are done."""
         records, body = self.state.objects.records, input.body
         stream = self.state.streams.numbers.get(input.stream)
@@ -155,7 +155,7 @@ class Machine:
         self._packings.pack(kind, body, record)
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _guard_turn(self) -> Iterator[None]:
         """Run a turn of the author's code: hide the event loop, notice actions."""
         loop, thread = asyncio._get_running_loop(), get_ident()
         asyncio._set_running_loop(None)
@@ -199,7 +199,7 @@ class Machine:
         begun = self._steps
         while True:
             try:
-                with self._guarded():
+                with self._guard_turn():
                     asked = (
                         next(conversation)
                         if outcome is None

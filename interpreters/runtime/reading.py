@@ -153,7 +153,7 @@ class Reader:
 
         Also the reason why some could not be read, or "".
         """
-        resource = _of_key(catalogue, LEASES)
+        resource = _resource_with_key(catalogue, LEASES)
         if resource is None:
             return [], ""
         selected = (("fieldSelector", f"metadata.name={name}"),)
@@ -186,7 +186,7 @@ class Reader:
         found = []
         problem = ""
         for key in kinds_for(namespaces):
-            resource = _of_key(catalogue, key)
+            resource = _resource_with_key(catalogue, key)
             for place in (namespaces or (None,)) if resource is not None else ():
                 assert resource is not None
                 request = ApiRequest("GET", path_of(resource, place, name))
@@ -227,5 +227,5 @@ def _page(resource: Resource, response: ApiResponse) -> ListedPage:
             raise ReadProblem(f"{resource.label} cannot be listed: {problem}")
 
 
-def _of_key(catalogue: Catalogue, key: str) -> Resource | None:
+def _resource_with_key(catalogue: Catalogue, key: str) -> Resource | None:
     return next((each for each in catalogue.resources if each.key == key), None)

@@ -117,13 +117,13 @@ def list_request(command: ListPage) -> ApiRequest:
     query = [("limit", str(command.limit))]
     if command.continue_token:
         query.append(("continue", command.continue_token))
-    query += _selected(command.selectors)
+    query += _selector_query(command.selectors)
     path = path_of(command.resource, command.namespace)
     accept = PARTIAL_LIST if command.metadata_only else JSON
     return ApiRequest("GET", path, tuple(query), accept=accept)
 
 
-def _selected(selectors: Selectors) -> list[tuple[str, str]]:
+def _selector_query(selectors: Selectors) -> list[tuple[str, str]]:
     named = (
         ("labelSelector", selectors.labels),
         ("fieldSelector", selectors.fields),
@@ -139,7 +139,7 @@ def watch_request(command: Watch) -> ApiRequest:
         *since,
         ("allowWatchBookmarks", "true"),
         ("timeoutSeconds", str(command.timeout_seconds)),
-        *_selected(command.selectors),
+        *_selector_query(command.selectors),
     )
     path = path_of(command.resource, command.namespace)
     accept = PARTIAL if command.metadata_only else JSON

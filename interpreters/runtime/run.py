@@ -209,7 +209,7 @@ class Runner:
     async def run(self) -> Exit:
         """Run until the operator ends; return the reason."""
         self._put(Started(self._seed))
-        watchdog = self._watchdog = Watchdog(self._warn)
+        watchdog = self._watchdog = Watchdog(self._log_warning)
         try:
             while self._exit is None:
                 await self._wake.wait()
@@ -262,11 +262,11 @@ class Runner:
         )
         who = f"the review of {request.plural} {request.label}"
         try:
-            with self._watched(who, OUTSIDE):
+            with self._watch_turn(who, OUTSIDE):
                 command = next(conversation)
             while True:
-                outcome = await self._in_time(command, end, seconds)
-                with self._watched(who, OUTSIDE):
+                outcome = await self._outcome_in_time(command, end, seconds)
+                with self._watch_turn(who, OUTSIDE):
                     command = conversation.send((self._clock.now(), outcome))
         except StopIteration as stop:
             decision: Decision = stop.value
@@ -276,7 +276,9 @@ class Runner:
             self._put(denied)
         return decision
 
-    async def _in_time(self, command: Perform, end: float, seconds: float) -> Outcome:
+    async def _outcome_in_time(
+        self, command: Perform, end: float, seconds: float
+    ) -> Outcome:
         """The outcome of a command, which is given up after the `end`."""
         left = end - self._clock.now().mono
         too_late = outcomes.Unreachable(late(command.handler, seconds))
@@ -313,7 +315,7 @@ class Runner:
             for act in self._machine.acts():
                 self._on_say(Say("warning", act.warning, handler=act.handler))
             if took > SLOW_STEP_SECONDS:
-                self._warn(slow_step(took, commands))
+                self._log_warning(slow_step(took, commands))
             for command in commands:
                 self._perform(command)
             if len(self._inbox) < _INBOX_MAX:
@@ -326,11 +328,11 @@ class Runner:
     def _turn(self, command: Perform) -> Iterator[None]:
         """Run one turn of an author's coroutine; other coroutines wait meanwhile."""
         about = "" if command.subject is None else f" of {command.subject.label}"
-        with self._watched(f"{command.handler}{about}"):
+        with self._watch_turn(f"{command.handler}{about}"):
             yield
 
     @contextmanager
-    def _watched(self, who: str, remedy: str = AWAIT) -> Iterator[None]:
+    def _watch_turn(self, who: str, remedy: str = AWAIT) -> Iterator[None]:
         """Run a turn of the author's code, and name it if it blocks the operator."""
         watchdog = self._watchdog
         if watchdog is None:  # a test takes its steps one by one, without a loop
@@ -342,9 +344,11 @@ class Runner:
         finally:
             took = watchdog.end(SLOW_STEP_SECONDS)
             if took > SLOW_STEP_SECONDS:
-                self._warn(f"{who} blocked the operator for {took:.1f} s; {remedy}")
+                self._log_warning(
+                    f"{who} blocked the operator for {took:.1f} s; {remedy}"
+                )
 
-    def _warn(self, text: str) -> None:
+    def _log_warning(self, text: str) -> None:
         self._on_say(Say("warning", text))
 
     def _put(self, input: Input) -> None:
@@ -356,7 +360,7 @@ class Runner:
             case Perform(id, effect):
                 if isinstance(effect, Call):
                     self._outside[id] = _Outside(effect.function, self._threads)
-                self._spawn(self._effect(command))
+                self._spawn(self._perform_effect(command))
             case Interrupt() | Refresh():
                 self._tell(command)
             case Say():
@@ -396,12 +400,12 @@ class Runner:
     ) -> None:
         match command:
             case ListPage():
-                self._stream(command.stream, self._list(command))
+                self._start_stream(command.stream, self._list(command))
             case Watch():
-                self._stream(command.stream, self._watch(command))
+                self._start_stream(command.stream, self._watch(command))
             case FollowLog(stream=stream):
                 self._more[stream] = asyncio.Event()
-                self._stream(stream, self._read_log(command))
+                self._start_stream(stream, self._read_log(command))
             case MoreLines(stream):
                 if stream in self._more:
                     self._more[stream].set()
@@ -410,13 +414,13 @@ class Runner:
                 if task is not None:
                     task.cancel()
 
-    def _stream(self, stream: int, work: Coroutine[Any, Any, None]) -> None:
+    def _start_stream(self, stream: int, work: Coroutine[Any, Any, None]) -> None:
         task = self._streams[stream] = self._spawn(work)
         task.add_done_callback(lambda _: self._streams.pop(stream, None))
 
     # --------------------------------------------------------------- effects
 
-    async def _effect(self, command: Perform) -> None:
+    async def _perform_effect(self, command: Perform) -> None:
         try:
             outcome = await self._answer(command)
         finally:
@@ -470,9 +474,9 @@ class Runner:
             function = self._resolve(call.function)
         except Exception as problem:
             return raised(problem)
-        say = partial(self._said, command)
+        say = partial(self._log_line, command)
         turn = partial(self._turn, command)
-        running = self._begun(function, call, say, outside, turn)
+        running = self._begin_call(function, call, say, outside, turn)
         outside.running = running
         if outside.cancelled:
             running.cancel()
@@ -483,7 +487,7 @@ class Runner:
             return outcomes.Raised("Cancelled", "it was told to stop, and did not")
         return running.result()
 
-    def _begun(
+    def _begin_call(
         self,
         function: Callable[..., Any],
         call: Call,
@@ -505,7 +509,7 @@ class Runner:
         number = self._machine.settings.call_threads
         return outside.threads.begin(number, outside.name, in_thread)
 
-    def _said(self, command: Perform, line: Log) -> None:
+    def _log_line(self, command: Perform, line: Log) -> None:
         """Show a log line of an impure handler at once."""
         say = Say(line.level, line.message, command.subject, command.handler)
         self._on_say(replace(say, exception=line.exception))
@@ -563,7 +567,7 @@ class Runner:
                         self._room.clear()
                         await self._room.wait()
         except Exception as problem:
-            end = _end_of(stream, problem)
+            end = _stream_end(stream, problem)
         self._put(end)
 
     async def _read_log(self, command: FollowLog) -> None:
@@ -578,7 +582,7 @@ class Runner:
                 await self._read_parts(stream, reader, parts)
             end = StreamEnded(stream, "eof")
         except Exception as problem:
-            end = _end_of(stream, problem)
+            end = _stream_end(stream, problem)
         finally:
             self._more.pop(stream, None)
         for each in last_inputs(end, reader, self._clock.now().mono):
@@ -635,12 +639,12 @@ class Runner:
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._let_go(under_way)
+        await self._end_cancelled(under_way)
         self._threads.close()
         self._review_threads.close()
         self._machine.close()
 
-    async def _let_go(self, under_way: Iterable[_Outside]) -> None:
+    async def _end_cancelled(self, under_way: Iterable[_Outside]) -> None:
         """Let cancelled coroutines tidy up, and give up those that do not end.
 
         A coroutine that swallows its cancellation would keep the process for ever.
@@ -661,16 +665,20 @@ class Runner:
         finally:
             hurry.cancel()
             for each in left:
-                self._give_up(running[each], each)
+                self._give_up_call(running[each], each)
         await asyncio.wait({hurry, *left}, timeout=_UNWINDING_SECONDS)
 
-    def _give_up(self, outside: _Outside, running: asyncio.Future[Outcome]) -> None:
-        self._warn(f"{outside.name} was cancelled and goes on; it is ended as it is")
+    def _give_up_call(
+        self, outside: _Outside, running: asyncio.Future[Outcome]
+    ) -> None:
+        self._log_warning(
+            f"{outside.name} was cancelled and goes on; it is ended as it is"
+        )
         outside.stopped.is_given_up = True
         running.cancel()
 
 
-def _end_of(stream: int, problem: Exception) -> StreamEnded:
+def _stream_end(stream: int, problem: Exception) -> StreamEnded:
     """The end of a stream that has failed."""
     match problem:
         case StreamSilent():

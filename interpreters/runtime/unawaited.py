@@ -34,10 +34,10 @@ def watch_coroutines() -> None:
     if not _installed:
         _installed = True
         name = "_warn_unawaited_coroutine"
-        setattr(warnings, name, _telling(getattr(warnings, name)))
+        setattr(warnings, name, _hook_for(getattr(warnings, name)))
 
 
-def _telling(otherwise: _Told) -> _Told:
+def _hook_for(otherwise: _Told) -> _Told:
     def tell(
         coroutine: CoroutineType[Any, Any, Any],
         # Bound here, because at the end of the process the module is empty.

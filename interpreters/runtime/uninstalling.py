@@ -120,10 +120,10 @@ class Uninstaller:
         found: list[Configuration] = []
         for resource in CONFIGURATIONS.values():
             if resource.key in served:
-                found += await self._configurations(resource)
+                found += await self._kept_configurations(resource)
         return found
 
-    async def _configurations(self, resource: Resource) -> list[Configuration]:
+    async def _kept_configurations(self, resource: Resource) -> list[Configuration]:
         operator = self._settings.operator
         for _ in range(_LISTINGS_MAX):
             try:
@@ -135,7 +135,7 @@ class Uninstaller:
                 ]
             except Expired:
                 continue
-        raise _never_listed(resource)
+        raise _listing_problem(resource)
 
     async def unregister(self, configuration: Configuration) -> str | None:
         """Delete a webhook configuration; return the reason of a failure, or None.
@@ -160,13 +160,13 @@ class Uninstaller:
                 return await self._count(resource, namespaces)
             except Expired:
                 continue
-        raise _never_listed(resource)
+        raise _listing_problem(resource)
 
     async def _count(
         self, resource: Resource, namespaces: tuple[str, ...] | None
     ) -> Tally:
         tally = Tally()
-        for place in _places(resource, namespaces):
+        for place in _listing_namespaces(resource, namespaces):
             async for page in self.reader.pages(resource, place):
                 for body in page:
                     tally = tallied(tally, marks_of(body, self._settings))
@@ -187,14 +187,14 @@ class Uninstaller:
         failed: dict[str, str] = {}
         for _ in range(_LISTINGS_MAX):
             try:
-                for place in _places(resource, namespaces):
+                for place in _listing_namespaces(resource, namespaces):
                     async for page in self.reader.pages(resource, place):
                         await self._strip_page(resource, page, done, failed)
                         progress(len(done))
                 return len(done), failed
             except Expired:
                 continue
-        raise _never_listed(resource)
+        raise _listing_problem(resource)
 
     async def _strip_page(
         self,
@@ -205,7 +205,7 @@ class Uninstaller:
     ) -> None:
         async def strip(body: Body) -> None:
             async with self._slots:
-                problem = await self._strip(resource, body)
+                problem = await self._strip_object(resource, body)
             if problem is None:
                 done.add(body.uid)
             else:
@@ -221,7 +221,7 @@ class Uninstaller:
             # The others were cancelled: they all meet the same problem.
             raise problems.exceptions[0] from None
 
-    async def _strip(self, resource: Resource, body: Body) -> str | None:
+    async def _strip_object(self, resource: Resource, body: Body) -> str | None:
         """Remove the marks from one object; return the reason of a failure, or None."""
         namespace, name = body.namespace, body.name
         refused: dict[str, str] = {}
@@ -246,7 +246,7 @@ class Uninstaller:
         return "somebody else writes it again and again; is the operator running?"
 
 
-def _places(
+def _listing_namespaces(
     resource: Resource, namespaces: tuple[str, ...] | None
 ) -> tuple[str | None, ...]:
     """The paths of a kind's listings: for the whole cluster, or for namespaces."""
@@ -259,7 +259,7 @@ def _title(body: Body) -> str:
     return f"{body.namespace}/{body.name}" if body.namespace else body.name
 
 
-def _never_listed(resource: Resource) -> ReadProblem:
+def _listing_problem(resource: Resource) -> ReadProblem:
     return ReadProblem(
         f"{resource.label} cannot be listed: each listing expired before its end"
     )

@@ -110,10 +110,10 @@ class Watchdog:
         took = self._times.mono() - self._began
         if took < least:
             return took
-        own = self._own(took)
+        own = self._running_time(took)
         return self._times.busy() - self._busy if own is None else own
 
-    def _own(self, took: float) -> float | None:
+    def _running_time(self, took: float) -> float | None:
         """The time that the thread has run itself; None if it is unknown."""
         before, now = self._waited, self._times.waited()
         if before is None or now is None:
@@ -133,14 +133,14 @@ class Watchdog:
                 seen, named = self._step, 0.0
                 continue
             took = self._times.mono() - self._began
-            own = self._own(took)
+            own = self._running_time(took)
             seconds = took if own is None else own
             coroutine = self._coroutine
             if seconds - named < self._patience or (named and coroutine):
                 continue
             named = seconds
-            where = _innermost(sys._current_frames().get(self._thread))
-            self._say(_standstill(seconds, where, coroutine))
+            where = _place_of_frame(sys._current_frames().get(self._thread))
+            self._say(_words_for_standstill(seconds, where, coroutine))
 
     def _is_over(self) -> bool:
         """Let the patience pass, with beats; True once it is closed."""
@@ -192,21 +192,23 @@ class Onlooker:
         since = named = 0.0
         while not self._over.wait(self._patience / _LOOKS):
             innermost = sys._current_frames().get(self._thread)
-            under_way = self._under_way(innermost)
+            under_way = self._current_call(innermost)
             if under_way is None or under_way is not seen:
-                seen, since, named = under_way, self._own_time(), 0.0
+                seen, since, named = under_way, self._time_not_stopped(), 0.0
                 continue
-            seconds = self._own_time() - since
+            seconds = self._time_not_stopped() - since
             if seconds - named >= self._patience:
                 named = seconds
-                self._say(_standstill(seconds, _innermost(innermost), ""))
+                self._say(
+                    _words_for_standstill(seconds, _place_of_frame(innermost), "")
+                )
 
-    def _under_way(self, innermost: FrameType | None) -> FrameType | None:
+    def _current_call(self, innermost: FrameType | None) -> FrameType | None:
         """The call of the step that is on the stack."""
         calls = (frame for frame, _ in traceback.walk_stack(innermost))
         return next((each for each in calls if each.f_code is self._code), None)
 
-    def _own_time(self) -> float:
+    def _time_not_stopped(self) -> float:
         """The seconds so far that the thread was not kept from running."""
         stopped = 0.0 if self._pulse is None else self._pulse.beat()
         return self._times.mono() - (self._times.waited() or 0.0) - stopped
@@ -226,7 +228,7 @@ def slow_step(seconds: float, commands: Iterable[Command]) -> str:
     )
 
 
-def _standstill(seconds: float, where: str, coroutine: str) -> str:
+def _words_for_standstill(seconds: float, where: str, coroutine: str) -> str:
     still = f"the operator has been blocked for {seconds:.1f} s"
     if not coroutine:
         remedy = (
@@ -240,7 +242,7 @@ def _standstill(seconds: float, where: str, coroutine: str) -> str:
     )
 
 
-def _innermost(frame: FrameType | None) -> str:
+def _place_of_frame(frame: FrameType | None) -> str:
     """The place of a thread: its last line in an author's code, or else in fnop's."""
     places = list(reversed(list(traceback.walk_stack(frame)))) if frame else []
     known = [(each, line) for each, line in places if not _is_of_python(each)]

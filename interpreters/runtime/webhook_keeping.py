@@ -65,16 +65,16 @@ class Kept(NamedTuple):
     def with_move(self, label: str, move: Move) -> Kept:
         """The result with the move about one more configuration."""
         return self._replace(
-            written=_with(self.written, label if _is_new(move) else ""),
-            mended=_with(self.mended, move.mended),
-            problems=_with(self.problems, move.problem),
-            notes=_with(self.notes, move.note),
+            written=_texts_with(self.written, label if _is_new(move) else ""),
+            mended=_texts_with(self.mended, move.mended),
+            problems=_texts_with(self.problems, move.problem),
+            notes=_texts_with(self.notes, move.note),
             agree=self.agree and move.agrees,
         )
 
     def with_failure(self, problem: KeepingProblem) -> Kept:
         """The result with one more configuration that could not be read or written."""
-        problems = _with(self.problems, str(problem))
+        problems = _texts_with(self.problems, str(problem))
         return self._replace(problems=problems, agree=False, failed=True)
 
 
@@ -97,7 +97,7 @@ class Left(NamedTuple):
     def with_move(self, stored: Mapping[str, Any] | None, move: Move) -> Left:
         """The result with a move about one more configuration."""
         left = self._replace(
-            done=self.done and move.last, notes=_with(self.notes, move.note)
+            done=self.done and move.last, notes=_texts_with(self.notes, move.note)
         )
         found = (stored or {}).get("webhooks") or ()
         if stored is None or not move.writes:
@@ -105,12 +105,12 @@ class Left(NamedTuple):
         label = f"{stored['kind']} {stored['metadata']['name']}"
         is_less = len(move.stays) < len(found)
         return left._replace(
-            unregistered=_with(left.unregistered, label if is_less else ""),
+            unregistered=_texts_with(left.unregistered, label if is_less else ""),
             stays=(*left.stays, *move.stays),
         )
 
 
-def _with(texts: tuple[str, ...], text: str) -> tuple[str, ...]:
+def _texts_with(texts: tuple[str, ...], text: str) -> tuple[str, ...]:
     return (*texts, text) if text and text not in texts else texts
 
 
@@ -144,12 +144,12 @@ class Configurations:
         A process that is not ready gets no requests behind a Service. The failure
         policy of a half that is registered would therefore refuse every write.
         """
-        kept = Kept() if self.has_written else await self._tried(wanted, now)
+        kept = Kept() if self.has_written else await self._try_writes(wanted, now)
         if kept.problems:
             return kept._replace(agree=False)
         for role, manifest in wanted.items():
             try:
-                move = await self._made(role, manifest, now)
+                move = await self._make_move(role, manifest, now)
             except KeepingProblem as problem:
                 kept = kept.with_failure(problem)
             else:
@@ -161,7 +161,7 @@ class Configurations:
         """Whether there is something to unregister."""
         return any(each.written is not None for each in self._keepers.values())
 
-    async def _tried(
+    async def _try_writes(
         self, wanted: Mapping[Role, Mapping[str, Any]], now: float
     ) -> Kept:
         """The problems of a look, whose writes are dry runs."""
@@ -172,15 +172,17 @@ class Configurations:
                 move = self._keepers[role].look(manifest, stored, now)
                 if move.problem:
                     kept = kept.with_move("", move)
-                    if await self._performed(role, move) is not None:
+                    if await self._perform_move(role, move) is not None:
                         self._keepers[role] = move.keeper
                 elif move.writes:
-                    await self._performed(role, move, dry_run=True)
+                    await self._perform_move(role, move, dry_run=True)
             except KeepingProblem as problem:
                 kept = kept.with_failure(problem)
         return kept
 
-    async def _made(self, role: Role, wanted: Mapping[str, Any], now: float) -> Move:
+    async def _make_move(
+        self, role: Role, wanted: Mapping[str, Any], now: float
+    ) -> Move:
         """Make a move, and return it."""
         for _ in range(TRIES_MAX):
             stored = await self._read(CONFIGURATIONS[role])
@@ -188,36 +190,38 @@ class Configurations:
             rival = keeper.rival(wanted, stored, now)
             answers = rival is None or await self._answers(rival)
             move = keeper.look(wanted, stored, now, answers=answers)
-            answer = await self._performed(role, move)
+            answer = await self._perform_move(role, move)
             if answer is None:
                 continue
             keeper = move.keeper.wrote(wanted, answer) if move.writes else move.keeper
             self._keepers[role] = keeper
             return move
-        raise KeepingProblem(self._restless(CONFIGURATIONS[role]))
+        raise KeepingProblem(self._words_for_conflicts(CONFIGURATIONS[role]))
 
     async def leave(self, groups: Sequence[Group], now: float) -> Left:
         """Make the next move of the end.
 
         Raises `KeepingProblem`.
         """
-        return await self._all(lambda keeper, stored: keeper.leave(groups, stored, now))
+        return await self._move_all(
+            lambda keeper, stored: keeper.leave(groups, stored, now)
+        )
 
     async def clear(self, now: float) -> Left:
         """Make the next move to remove webhooks of former handlers.
 
         Raises `KeepingProblem`.
         """
-        return await self._all(lambda keeper, stored: keeper.clear(stored, now))
+        return await self._move_all(lambda keeper, stored: keeper.clear(stored, now))
 
-    async def _all(self, move_of: Callable[[Keeper, Any], Move]) -> Left:
+    async def _move_all(self, move_of: Callable[[Keeper, Any], Move]) -> Left:
         """Make a move about each configuration."""
         left, problem = Left(), None
         for role, keeper in self._keepers.items():
             try:
                 stored = await self._read(CONFIGURATIONS[role])
                 move = move_of(keeper, stored)
-                answer = await self._performed(role, move)
+                answer = await self._perform_move(role, move)
             except KeepingProblem as found:
                 problem = found
                 continue
@@ -231,7 +235,7 @@ class Configurations:
         return left
 
     async def _read(self, resource: Resource) -> dict[str, Any] | None:
-        response = await self._sent(
+        response = await self._send_request(
             Perform(0, Get(self._target(resource)), resource, None, self.name),
             resource,
         )
@@ -240,14 +244,14 @@ class Configurations:
         body: dict[str, Any] = response.body
         return body
 
-    async def _performed(
+    async def _perform_move(
         self, role: Role, move: Move, *, dry_run: bool = False
     ) -> Mapping[str, Any] | None:
         """The stored object after a move; None if another write came before it."""
         if move.effect is None:
             return {}
         resource = CONFIGURATIONS[role]
-        response = await self._sent(
+        response = await self._send_request(
             Perform(0, move.effect, resource, None, self.name),
             resource,
             dry_run=dry_run,
@@ -256,7 +260,7 @@ class Configurations:
         # Another client has created, changed or deleted it meanwhile.
         return None if response.status in (404, 409) else found
 
-    async def _sent(
+    async def _send_request(
         self, command: Perform, resource: Resource, *, dry_run: bool = False
     ) -> ApiResponse:
         request = request_for(command, self._manager)
@@ -270,9 +274,9 @@ class Configurations:
         is_gone = response.status == 404 and request.method != "POST"
         if response.status < 300 or response.status == 409 or is_gone:
             return response
-        raise KeepingProblem(self._refused(request, response, resource))
+        raise KeepingProblem(self._words_for_refusal(request, response, resource))
 
-    def _refused(
+    def _words_for_refusal(
         self, request: ApiRequest, response: ApiResponse, resource: Resource
     ) -> str:
         label, why = f"{resource.kind} {self.name}", message_of(response)
@@ -289,7 +293,7 @@ class Configurations:
             )
         return f"the API server refuses {label}: {why}"
 
-    def _restless(self, resource: Resource) -> str:
+    def _words_for_conflicts(self, resource: Resource) -> str:
         return (
             f"{resource.kind} {self.name} is changed by others all the time; see its "
             "managedFields for who they are"

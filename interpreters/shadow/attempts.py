@@ -166,11 +166,11 @@ class _Shadow:
             self._secrets = _Secrets(self._program, self._drawing)
         if is_review(record):
             known = self.attempts.catalogue, self._settings
-            ways = self._ways if record.get("redacted") else None
+            ways = self._rendering_ways if record.get("redacted") else None
             self._reviews.add(record, *known, ways)
             return
         self._draw(record)
-        self._see(record["input"], Now(record["wall"], record["mono"]))
+        self._note_objects(record["input"], Now(record["wall"], record["mono"]))
         for each in self.attempts.add(record):
             self._ask(each)
         now = Now(record["wall"], record["mono"])
@@ -211,7 +211,7 @@ class _Shadow:
         return self.found
 
     @property
-    def _ways(self) -> Secrets | None:
+    def _rendering_ways(self) -> Secrets | None:
         """The ways to render tokens, if there were any."""
         secrets = self._secrets
         if secrets is None:
@@ -234,13 +234,13 @@ class _Shadow:
             self._waiting.setdefault(attempt.handler, []).append(attempt)
             return
         self.found.attempts += 1
-        verdict = self._judge(attempt, handler, self.found.changed)
+        verdict = self._judge_attempt(attempt, handler, self.found.changed)
         if isinstance(verdict, Same):
             self._settings = verdict.settings or self._settings
         if not isinstance(verdict, Untold):
-            self._declare(verdict.parts)
+            self._register_parts(verdict.parts)
 
-    def _judge(
+    def _judge_attempt(
         self, attempt: Attempt, handler: Handler, changed: list[Judged]
     ) -> Verdict:
         """Ask a handler again, and note the verdict."""
@@ -256,7 +256,7 @@ class _Shadow:
                 pass
         return verdict
 
-    def _declare(self, parts: tuple[Handler, ...]) -> None:
+    def _register_parts(self, parts: tuple[Handler, ...]) -> None:
         """Register sub-handlers, and ask those of their attempts that have ended."""
         for each in parts:
             self._handlers[each.id] = each
@@ -272,29 +272,35 @@ class _Shadow:
         """
         secrets = self._secrets
         if secrets is None:
-            return attempt, self._asked(attempt, handler, as_recorded), None
+            return attempt, self._ask_handler(attempt, handler, as_recorded), None
         told, concealed = retold(attempt, secrets.tell), None
         settled: set[int] = set()
         while True:
-            verdict = self._asked(told, handler, secrets.tell)
+            verdict = self._ask_handler(told, handler, secrets.tell)
             if not isinstance(verdict, Changed):
                 return told, verdict, concealed
             if verdict.number in settled:
-                return self._guessed(attempt, told, handler, verdict, concealed)
+                return self._verdict_by_guess(
+                    attempt, told, handler, verdict, concealed
+                )
             twin = retold(attempt, secrets.vary)
-            other = self._decided(twin, handler, verdict.number, secrets.vary)
+            other = self._decide_again(twin, handler, verdict.number, secrets.vary)
             if other is None:
-                return self._guessed(attempt, told, handler, verdict, concealed)
+                return self._verdict_by_guess(
+                    attempt, told, handler, verdict, concealed
+                )
             if _shape(other) != _shape(verdict.now):
                 return told, Same(parts=verdict.parts), concealed or verdict
             recorded = secrets.likened(verdict.recorded, verdict.now, other)
             if same_json(recorded, verdict.recorded):
-                return self._guessed(attempt, told, handler, verdict, concealed)
+                return self._verdict_by_guess(
+                    attempt, told, handler, verdict, concealed
+                )
             concealed = concealed or verdict
             told = with_decision(told, verdict.number, recorded)
             settled.add(verdict.number)
 
-    def _guessed(
+    def _verdict_by_guess(
         self,
         attempt: Attempt,
         told: Attempt,
@@ -309,42 +315,44 @@ class _Shadow:
         recorded = changed.recorded
         for text in guesses(handler.fn, _names_of(attempt)):
             tell = self._secrets.guess(text)
-            other = self._decided(retold(attempt, tell), handler, changed.number, tell)
+            other = self._decide_again(
+                retold(attempt, tell), handler, changed.number, tell
+            )
             if other is None:
                 continue
             if _shape(changed.recorded) == _shape(changed.now) == _shape(other):
-                recorded = _independent(recorded, changed.now, other)
+                recorded = _without_dependent(recorded, changed.now, other)
             elif _shape(changed.now) != _shape(other) == _shape(changed.recorded):
                 return told, Same(parts=changed.parts), concealed or changed
         if same_json(recorded, changed.recorded):
             return told, changed, concealed
         told = with_decision(told, changed.number, recorded)
-        verdict = self._asked(told, handler, self._secrets.tell)
+        verdict = self._ask_handler(told, handler, self._secrets.tell)
         return told, verdict, concealed or changed
 
-    def _asked(self, attempt: Attempt, handler: Handler, tell: Tell) -> Verdict:
-        around = self._around(tell)
+    def _ask_handler(self, attempt: Attempt, handler: Handler, tell: Tell) -> Verdict:
+        around = self._surroundings_for(tell)
         if self._guard is None:
             return asked_again(attempt, handler, around)
         with self._guard:
             return asked_again(attempt, handler, around)
 
-    def _decided(
+    def _decide_again(
         self, attempt: Attempt, handler: Handler, number: int, tell: Tell
     ) -> Any:
-        around = self._around(tell)
+        around = self._surroundings_for(tell)
         if self._guard is None:
             return decided(attempt, handler, around, number)
         with self._guard:
             return decided(attempt, handler, around, number)
 
-    def _around(self, tell: Tell) -> Surroundings:
+    def _surroundings_for(self, tell: Tell) -> Surroundings:
         known = self.attempts.catalogue, self._settings, self.attempts.versions
         return Surroundings(*known, self._empty, tell)
 
     # -------------------------------------------------------------------- indices
 
-    def _see(self, input: Mapping[str, Any], now: Now) -> None:
+    def _note_objects(self, input: Mapping[str, Any], now: Now) -> None:
         is_gone = input.get("type") == "DELETED"
         for each in objects_in(input):
             body = Body(each)
@@ -355,7 +363,7 @@ class _Shadow:
             if input["in"] in ("WatchEvent", "Answered") and not is_older:
                 self._writes.sees(
                     *(known, body, str(input.get("type") or "MODIFIED"), now),
-                    *(self.attempts.catalogue, self._settings, self._ways),
+                    *(self.attempts.catalogue, self._settings, self._rendering_ways),
                 )
             if is_gone:
                 self._bodies.pop(place, None)
@@ -383,7 +391,7 @@ class _Shadow:
         version = Version(resource, namespace, of, body.uid, body.version)
         step = self.attempts.steps
         attempt = Attempt(0, name, step, now, version, body, end=trace)
-        self._judge(attempt, handler, self.found.reindexed)
+        self._judge_attempt(attempt, handler, self.found.reindexed)
 
 
 _UNDECLARED = "the recording lacks the call that has declared it"
@@ -407,15 +415,15 @@ class _Secrets:
         """A function that renders a value with this text in the place of each token."""
         guessed = Retold(self._program, lambda token: replaced_token(token, text))
         guessed.texts = self._told.texts
-        return lambda value: _retold(value, guessed)
+        return lambda value: _rendered_value(value, guessed)
 
     def tell(self, value: Any) -> Any:
         """A recorded value, with the texts that handlers now make of their tokens."""
-        return _retold(value, self._told)
+        return _rendered_value(value, self._told)
 
     def vary(self, value: Any) -> Any:
         """The same with other tokens."""
-        return _retold(value, self._twin)
+        return _rendered_value(value, self._twin)
 
     def draw(self, input: dict[str, Any]) -> None:
         """Note random bytes: with the other tokens, there are other bytes, too.
@@ -435,9 +443,9 @@ class _Secrets:
         other.
         """
         named = map(by_name, (recorded, now, other))
-        return in_order(self._likened(*named))
+        return in_order(self._without_secret_parts(*named))
 
-    def _likened(self, recorded: Any, now: Any, other: Any) -> Any:
+    def _without_secret_parts(self, recorded: Any, now: Any, other: Any) -> Any:
         match recorded, now:
             case dict(), dict():
                 others = other if isinstance(other, dict) else {}
@@ -446,19 +454,25 @@ class _Secrets:
                     [each.get(name, MISSING) for each in (recorded, now, others)]
                     for name in names
                 )
-                told = (self._likened(*each) for each in given)
+                told = (self._without_secret_parts(*each) for each in given)
                 found = zip(names, told, strict=True)
                 return {name: each for name, each in found if each is not MISSING}
             case list(), list() if len(recorded) == len(now):
                 is_alike = isinstance(other, list) and len(other) == len(now)
                 items = other if is_alike else [MISSING] * len(now)
-                return [*map(self._likened, recorded, now, items)]
+                return [*map(self._without_secret_parts, recorded, now, items)]
             case (dict() | list(), _) | (_, dict() | list()):
-                return now if _form(now) != _form(other) else recorded
+                return (
+                    now
+                    if _type_and_length(now) != _type_and_length(other)
+                    else recorded
+                )
             case _:
-                return now if self._depends(recorded, now, other) else recorded
+                return (
+                    now if self._depends_on_secret(recorded, now, other) else recorded
+                )
 
-    def _depends(self, recorded: Any, now: Any, other: Any) -> bool:
+    def _depends_on_secret(self, recorded: Any, now: Any, other: Any) -> bool:
         """Whether a text or a number differs only because of a secret."""
         if recorded is MISSING or now is MISSING:
             return (now is MISSING) != (other is MISSING)
@@ -468,7 +482,7 @@ class _Secrets:
         return is_alike or self._likeness.is_derived
 
 
-def _retold(value: Any, retold: Retold) -> Any:
+def _rendered_value(value: Any, retold: Retold) -> Any:
     """A value as a replay renders it: with known texts, then with its tokens."""
     told = _known(value, retold)
     if has_token(canonical(told)):
@@ -503,7 +517,7 @@ def _names_of(attempt: Attempt) -> tuple[str, ...]:
     return (name, place, f"{place}/{name}", f"{name}.{place}") if place else (name,)
 
 
-def _independent(recorded: Any, now: Any, other: Any) -> Any:
+def _without_dependent(recorded: Any, now: Any, other: Any) -> Any:
     """The recorded decision, with the present one for parts that depend on a secret.
 
     `other` is decided with another text in the secret's place.
@@ -512,14 +526,14 @@ def _independent(recorded: Any, now: Any, other: Any) -> Any:
         case dict(), dict(), dict():
             names = dict.fromkeys((*recorded, *now))
             told = {
-                name: _independent(
+                name: _without_dependent(
                     *(each.get(name, MISSING) for each in (recorded, now, other))
                 )
                 for name in names
             }
             return {name: each for name, each in told.items() if each is not MISSING}
         case list(), list(), list() if len(recorded) == len(now) == len(other):
-            return [*map(_independent, recorded, now, other)]
+            return [*map(_without_dependent, recorded, now, other)]
     if MISSING in (now, other):
         return recorded if now is other else now
     return recorded if same_json(now, other) else now
@@ -530,6 +544,6 @@ def _shape(decision: dict[str, Any]) -> tuple[Any, ...]:
     return decision.get("is"), "failure" in decision
 
 
-def _form(value: Any) -> tuple[type, int]:
+def _type_and_length(value: Any) -> tuple[type, int]:
     """The type of a value, and the length of a list."""
     return type(value), len(value) if isinstance(value, list) else 0

@@ -35,12 +35,12 @@ def guesses(function: Callable[..., Any], names: Iterable[str]) -> list[str]:
     >>> {"strict", "lax", "orders", "a/b"} <= {*found}
     True
     """
-    every = (*_constants(function), *constants_of(function))
+    every = (*_constants_of(function), *constants_of(function))
     known = (each for each in every if isinstance(each, str))
     return [*dict.fromkeys((*_USUAL, *names, *known))][:_MOST]
 
 
-def _constants(function: Any, depth: int = 0) -> Iterator[Any]:
+def _constants_of(function: Any, depth: int = 0) -> Iterator[Any]:
     """The constants of a function, and of its closures and globals."""
     code = code_of(function)
     yield from () if code is None else constants_in(code)
@@ -50,7 +50,7 @@ def _constants(function: Any, depth: int = 0) -> Iterator[Any]:
         except ValueError:  # it has no value yet
             continue
         if isinstance(held, FunctionType) and depth < _DEPTH_MAX:
-            yield from _constants(held, depth + 1)
+            yield from _constants_of(held, depth + 1)
         elif isinstance(held, str):
             yield held
         elif isinstance(held, list | tuple | set | frozenset | dict):

@@ -89,7 +89,7 @@ class ShadowedReviews:
         (was,) = record["commands"]
         asking = _Asking(self._handlers, catalogue, settings, self._indices, now)
         with self._guard or nullcontext():
-            found = _compared(asking, record["input"], was, secrets)
+            found = _compare_decision(asking, record["input"], was, secrets)
         if isinstance(found, str):
             self.untold[found] += 1
         elif found is not None:
@@ -104,11 +104,11 @@ _BY_SECRETS = "it depends on secrets, and the recording holds tokens in their pl
 _MORE = frozenset(("headers", "memo", "sslpeer"))
 
 
-def _compared(
+def _compare_decision(
     asking: _Asking, input: Json, was: Json, secrets: Secrets | None
 ) -> Redecided | str | None:
     """The changed decision, None if it is the same, or why it is not comparable."""
-    tell = secrets.tell if secrets is not None else _as_it_is
+    tell = secrets.tell if secrets is not None else _unchanged
     told, was = review_from_wire(tell(input)), tell(was)
     decision = asking.decided(told)
     if isinstance(decision, str):
@@ -116,13 +116,13 @@ def _compared(
     is_same = _is_same(told, was, decision, exact=secrets is None)
     if secrets is not None and any(
         not _is_alike(asking.decided(review_from_wire(way(input))), decision)
-        for way in _ways(asking, told, secrets)
+        for way in _other_values(asking, told, secrets)
     ):
         return _BY_SECRETS
-    return None if is_same else _redecided(asking, told, was, decision)
+    return None if is_same else _changed_review(asking, told, was, decision)
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
@@ -280,21 +280,21 @@ def _paths(old: Json | None, new: Json | None) -> tuple[str, ...]:
     return tuple(each.path for each in changed_fields(*states))
 
 
-def _ways(asking: _Asking, told: Review, secrets: Secrets) -> Iterator[Tell]:
+def _other_values(asking: _Asking, told: Review, secrets: Secrets) -> Iterator[Tell]:
     """Other values for the tokens: a secret may be any value in the code."""
     yield secrets.vary
     for handler in asking.those_of(told):
         yield from map(secrets.guess, guesses(handler.fn, ()))
 
 
-def _redecided(
+def _changed_review(
     asking: _Asking, told: Review, was: Json, decision: Decision
 ) -> Redecided:
     now, request = decision_to_wire(decision), told.request
     denials = now["denials"] or was["denials"]
     found = Redecided(
-        _word(was),
-        _word(now),
+        _verdict_word(was),
+        _verdict_word(now),
         None,
         "",
         request.operation,
@@ -312,5 +312,5 @@ def _redecided(
     return found._replace(message="; ".join(now["warnings"]) or "no warning")
 
 
-def _word(wire: Json) -> str:
+def _verdict_word(wire: Json) -> str:
     return "admitted" if wire["allowed"] else "denied"

@@ -112,7 +112,7 @@ class ShadowedWrites:
         secrets: Secrets | None,
     ) -> bool:
         """Ask one handler, and note its answer; whether the write concerns it."""
-        told = request if secrets is None else _retold(request, secrets.tell)
+        told = request if secrets is None else _request_retold(request, secrets.tell)
         webhook, settings = handler.webhook, reviewer.settings
         assert webhook is not None, "admission handlers have the options of a webhook"
         about = Registration(settings.domain, {}, namespaces=settings.namespaces)
@@ -121,7 +121,7 @@ class ShadowedWrites:
             is_selected = None  # the recording does not show the server's version
         if is_selected is False:
             return False
-        decision = self._decided(reviewer, handler, told, now)
+        decision = self._decide_by_handler(reviewer, handler, told, now)
         if decision is None:
             self.untold[_BY_READS] += 1
             return True
@@ -130,20 +130,22 @@ class ShadowedWrites:
         if {"memo", *self._indices} & {*handler.signature.wants}:
             self.untold[_BY_MORE] += 1
             return True
-        ways = () if secrets is None else _ways(handler, secrets)
+        ways = () if secrets is None else _other_values(handler, secrets)
         for tell in ways:
-            other = self._decided(reviewer, handler, _retold(request, tell), now)
+            other = self._decide_by_handler(
+                reviewer, handler, _request_retold(request, tell), now
+            )
             if other is None or _shape(other) != _shape(decision):
                 self.untold[_BY_SECRETS] += 1
                 return True
-        reviewed = _reviewed(decision, handler, request, now)
+        reviewed = _changed_review(decision, handler, request, now)
         if reviewed is not None and is_selected is None:
             self.untold[_BY_OPTIONS] += 1
         elif reviewed is not None:
             self.found.append(reviewed)
         return True
 
-    def _decided(
+    def _decide_by_handler(
         self, reviewer: Reviewer, handler: Handler, request: Request, now: Now
     ) -> Decision | None:
         """The decision of one handler; None if it asks for something else."""
@@ -226,7 +228,7 @@ def _is_of_status(resource: Resource, before: Json | None, after: Json | None) -
     return is_other and old == new
 
 
-def _reviewed(
+def _changed_review(
     decision: Decision, handler: Handler, request: Request, now: Now
 ) -> Reviewed | None:
     told = Reviewed(
@@ -252,11 +254,11 @@ def _shape(decision: Decision) -> tuple[Any, ...]:
     return decision.allowed, tuple(each.path for each in fields)
 
 
-def _retold(request: Request, tell: Tell) -> Request:
+def _request_retold(request: Request, tell: Tell) -> Request:
     return request._replace(object=tell(request.object), old=tell(request.old))
 
 
-def _ways(handler: Handler, secrets: Secrets) -> Iterator[Tell]:
+def _other_values(handler: Handler, secrets: Secrets) -> Iterator[Tell]:
     """The other ways to render tokens: a secret may be anything that the code knows."""
     yield secrets.vary
     yield from map(secrets.guess, guesses(handler.fn, ()))

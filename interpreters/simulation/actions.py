@@ -74,7 +74,7 @@ class Edit:
     namespace: str | None = None
 
     def __str__(self) -> str:
-        return f"edit {self.where} {', '.join(_leaves(self.changes))}"
+        return f"edit {self.where} {', '.join(_changed_leaves(self.changes))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +255,12 @@ def log_line(
     return WriteLog(where, text, container, namespace)
 
 
-def _leaves(changes: Mapping[str, Any], path: str = "") -> list[str]:
+def _changed_leaves(changes: Mapping[str, Any], path: str = "") -> list[str]:
     found: list[str] = []
     for key, value in changes.items():
         where = f"{path}.{key}" if path else str(key)
         if isinstance(value, Mapping) and value:
-            found += _leaves(value, where)
+            found += _changed_leaves(value, where)
         else:
             found.append(f"{where}={value!r}")
     return found
@@ -275,7 +275,7 @@ def act(run: SimulatedRun, action: Action, namespace: str = "default") -> Any:
     """
     match action:
         case Apply(manifest):
-            return _apply(run, manifest, namespace)
+            return _apply_manifest(run, manifest, namespace)
         case Edit(where, changes, place):
             return _edit(run, address_of(run, where), changes, place or namespace)
         case Delete(where, place, propagation):
@@ -314,7 +314,9 @@ def _write_log(
         raise ActionRefused(str(problem)) from None
 
 
-def _apply(run: SimulatedRun, manifest: Mapping[str, Any], namespace: str) -> Any:
+def _apply_manifest(
+    run: SimulatedRun, manifest: Mapping[str, Any], namespace: str
+) -> Any:
     catalogue = catalogue_of(run)
     resource = catalogue.of_manifest(manifest)
     if resource is None:

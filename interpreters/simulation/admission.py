@@ -96,11 +96,11 @@ class OwnWebhooks:
         """The webhooks of one sort for the kinds that a cluster has."""
         known = self._known
         if known is None or known.registry is not cluster.registry:
-            known = _Known(cluster.registry, self._made(cluster))
+            known = _Known(cluster.registry, self._build_configurations(cluster))
             self._known = known
         return known.webhooks.get(resource, ())
 
-    def _made(self, cluster: Cluster) -> Sorts:
+    def _build_configurations(self, cluster: Cluster) -> Sorts:
         settings = self._settings()
         about = Registration(
             settings.domain,
@@ -119,11 +119,13 @@ class OwnWebhooks:
     def _webhooks(self, manifest: Mapping[str, Any]) -> tuple[Webhook, ...]:
         configuration = Configuration(manifest["kind"], manifest["metadata"]["name"])
         return tuple(
-            Webhook(configuration, self._asked(spec), spec["clientConfig"])
+            Webhook(
+                configuration, self._with_own_conditions(spec), spec["clientConfig"]
+            )
             for spec in manifest["webhooks"]
         )
 
-    def _asked(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _with_own_conditions(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """A webhook with only the author's match conditions.
 
         The other conditions save requests, and the handlers decide the same without
@@ -136,7 +138,7 @@ class OwnWebhooks:
 
     def ask(self, question: Question) -> Reply:
         """The reply of one of these webhooks; `others` are asked elsewhere."""
-        group = self._group(question)
+        group = self._group_of(question)
         if group is None:
             return self._others(question)
         request = request_in(question.review)
@@ -152,6 +154,6 @@ class OwnWebhooks:
             )
         return Reviewed(response_of(decision))
 
-    def _group(self, question: Question) -> Group | None:
+    def _group_of(self, question: Question) -> Group | None:
         address, _, path = str(question.client.get("url")).rpartition("/")
         return self._by_path.get(path) if address == ADDRESS else None

@@ -283,7 +283,7 @@ class _Numbered(_Service):
         # including removed ones.
         self._meanings: dict[str, tuple[str, str]] = {}
 
-    def _made(
+    def _new_or_known_thing(
         self,
         body: Any,
         token: str | None,
@@ -304,13 +304,13 @@ class _Numbered(_Service):
                 return each
         id, meaning = f"{self.prefix}-{len(self._meanings) + 1:08x}", key()
         made = self._things[id] = _Thing(id, text, self.now, marks, token, text)
-        apart = f"{token or ''} {self._ids.sub('', text.decode())}"
+        apart = f"{token or ''} {self._pattern_of_ids.sub('', text.decode())}"
         self._meanings[id] = meaning, apart
         self.created(meaning)
         return made
 
     @property
-    def _ids(self) -> re.Pattern[str]:
+    def _pattern_of_ids(self) -> re.Pattern[str]:
         return re.compile(rf"\b{re.escape(self.prefix)}-[0-9a-f]{{8}}\b")
 
     def aliases(self) -> dict[str, str]:
@@ -346,7 +346,9 @@ class _Numbered(_Service):
             for each in found
         ]
 
-    def _digested(self, facts: Callable[[_Thing], dict[str, Any]]) -> list[Any]:
+    def _things_with_facts(
+        self, facts: Callable[[_Thing], dict[str, Any]]
+    ) -> list[Any]:
         """The things with their facts, in an order that does not depend on their ids.
 
         Bodies may name the ids of others; they are replaced by their aliases.
@@ -368,8 +370,10 @@ class _Numbered(_Service):
             sorted(shown, key=lambda each: each["id"]), option=orjson.OPT_SORT_KEYS
         ).decode()
         # An alias holds the author's own texts, so it is escaped as in JSON.
-        spelled = {id: _inner(alias) for id, alias in aliases.items()}
-        found = self._ids.sub(lambda each: spelled.get(each[0], each[0]), text)
+        spelled = {id: _json_inner_text(alias) for id, alias in aliases.items()}
+        found = self._pattern_of_ids.sub(
+            lambda each: spelled.get(each[0], each[0]), text
+        )
         return list(orjson.loads(found))
 
 
@@ -377,7 +381,7 @@ class _Numbered(_Service):
 _REMEMBERED = frozenset(("token", "sent"))
 
 
-def _inner(text: str) -> str:
+def _json_inner_text(text: str) -> str:
     """A text within JSON, without the quotes."""
     return orjson.dumps(text).decode()[1:-1]
 
@@ -426,8 +430,10 @@ class PostService(_Numbered):
         If a living thing was created with the same `token`, that one is returned.
         `tags` are texts by which it is found.
         """
-        return _shown(
-            self._made(body, token, tags, lambda: self.meaning(body, token, tags))
+        return _shown_thing(
+            self._new_or_known_thing(
+                body, token, tags, lambda: self.meaning(body, token, tags)
+            )
         )
 
     def meaning(
@@ -452,7 +458,7 @@ class PostService(_Numbered):
 
     def get(self, id: str) -> dict[str, Any]:
         """Read a thing. Raises `LookupError` for a missing thing."""
-        return _shown(self._thing(id))
+        return _shown_thing(self._thing(id))
 
     def update(self, id: str, body: Any) -> dict[str, Any]:
         """Let the thing of this `id` have this `body`.
@@ -460,7 +466,7 @@ class PostService(_Numbered):
         Raises `LookupError` for a missing thing.
         """
         made = self._things[id] = replace(self._thing(id), body=_text(body))
-        return _shown(made)
+        return _shown_thing(made)
 
     def delete(self, id: str) -> None:
         """Remove a thing. Raises `LookupError` for a missing thing."""
@@ -469,21 +475,25 @@ class PostService(_Numbered):
     def list(self) -> _Listed:
         """List the things in the order of creation, without those that are too new."""
         self.reached()
-        return [_shown(each) for each in self._things.values() if not self._hides(each)]
+        return [
+            _shown_thing(each)
+            for each in self._things.values()
+            if not self._seconds_hidden(each)
+        ]
 
     def find(self, **tags: str) -> _Listed:
         """List the things that have these `tags`, without those that are too new."""
         wanted = tags.items()
         return [each for each in self.list() if wanted <= each["tags"].items()]
 
-    def _hides(self, thing: _Thing) -> float:
+    def _seconds_hidden(self, thing: _Thing) -> float:
         """The number of seconds until it is listed."""
         return max(0.0, thing.at + self.lag - self.now)
 
     def at_rest(self) -> PostService:
         """The same service once it lists all its things."""
         made = self.fork()
-        made.now += max(map(self._hides, self._things.values()), default=0.0)
+        made.now += max(map(self._seconds_hidden, self._things.values()), default=0.0)
         return made
 
     def digest(self) -> Any:
@@ -491,10 +501,12 @@ class PostService(_Numbered):
 
         Removed things leave no trace in it.
         """
-        return self._digested(lambda each: {"hidden_for": round(self._hides(each), 6)})
+        return self._things_with_facts(
+            lambda each: {"hidden_for": round(self._seconds_hidden(each), 6)}
+        )
 
 
-def _shown(thing: _Thing) -> dict[str, Any]:
+def _shown_thing(thing: _Thing) -> dict[str, Any]:
     body = orjson.loads(thing.body)
     return {"id": thing.id, "body": body, "tags": dict(thing.tags)}
 
@@ -549,12 +561,12 @@ class JobService(_Numbered):
         has it, the result is the id of that one.
         """
         text = _text(request).decode()
-        return self._made(request, token, None, lambda: token or text).id
+        return self._new_or_known_thing(request, token, None, lambda: token or text).id
 
     def poll(self, id: str) -> dict[str, Any]:
         """Return the state of a job. Raises `LookupError` for a missing job."""
         job = self._thing(id)
-        state, result, error = self._state(job), None, None
+        state, result, error = self._state_of_job(job), None, None
         if state == "succeeded":
             try:
                 result = orjson.loads(_text(self._work(orjson.loads(job.body))))
@@ -567,7 +579,7 @@ class JobService(_Numbered):
 
         Raises `LookupError` for a missing job.
         """
-        if self._left(self._thing(id)) > 0:
+        if self._seconds_left(self._thing(id)) > 0:
             self._cancelled.add(id)
         return self.poll(id)
 
@@ -576,14 +588,14 @@ class JobService(_Numbered):
         self.reached()
         return [*self._things]
 
-    def _left(self, job: _Thing) -> float:
+    def _seconds_left(self, job: _Thing) -> float:
         """The seconds until it ends."""
         return max(0.0, job.at + self.pending + self.running - self.now)
 
-    def _state(self, job: _Thing) -> str:
+    def _state_of_job(self, job: _Thing) -> str:
         if job.id in self._cancelled:
             return "cancelled"
-        left = self._left(job)
+        left = self._seconds_left(job)
         if left <= 0:
             return "succeeded"
         return "pending" if left > self.running else "running"
@@ -597,7 +609,7 @@ class JobService(_Numbered):
         ('succeeded', 'pending')
         """
         made = self.fork()
-        made.now += max(map(self._left, self._things.values()), default=0.0)
+        made.now += max(map(self._seconds_left, self._things.values()), default=0.0)
         return made
 
     def digest(self) -> Any:
@@ -605,16 +617,16 @@ class JobService(_Numbered):
 
         def facts(job: _Thing) -> dict[str, Any]:
             gone = job.id in self._cancelled
-            left = 0.0 if gone else round(self._left(job), 6)
+            left = 0.0 if gone else round(self._seconds_left(job), 6)
             return {"is_cancelled": gone, "left": left}
 
-        return self._digested(facts)
+        return self._things_with_facts(facts)
 
 
 # ------------------------------------------------------------------- a whole mapping
 
 
-def _others_of(calls: Mapping[Any, Function]) -> dict[str, Function] | None:
+def _functions_beside(calls: Mapping[Any, Function]) -> dict[str, Function] | None:
     """The functions that a mapping finds next to its own, as a file's mapping does."""
     return getattr(calls, "others", None)
 
@@ -639,7 +651,7 @@ def externals_of(calls: Mapping[Any, Function]) -> list[External]:
     True
     """
     found: dict[int, External] = {}
-    for name, function in (*calls.items(), *(_others_of(calls) or {}).items()):
+    for name, function in (*calls.items(), *(_functions_beside(calls) or {}).items()):
         _refuse_shared(name, function)
         external = _external_in(function)
         if external is not None:
@@ -657,7 +669,7 @@ def model_of(calls: Mapping[Any, Function], name: str) -> Any:
     >>> model_of({"billing:charge": cloud.put}, "charge") is cloud
     True
     """
-    for each, function in (*calls.items(), *(_others_of(calls) or {}).items()):
+    for each, function in (*calls.items(), *(_functions_beside(calls) or {}).items()):
         if name in (each, str(each).rpartition(":")[2]):
             return _external_in(function) or function
     raise KeyError(f"no model answers {name}; name it in CALLS or --calls")
@@ -673,7 +685,7 @@ def _refuse_shared(name: Any, function: Any) -> None:
                 "make both one class, for they are forked as one"
             )
     elif isinstance(function, FunctionType):
-        used = next((k for k, v in _seen_by(function) if _is_model(v)), None)
+        used = next((k for k, v in _names_used_by(function) if _is_model(v)), None)
         if used is not None:
             raise TypeError(
                 f"the model of {name} is a function that uses {used}: make it a method "
@@ -685,7 +697,7 @@ def _is_model(value: Any) -> bool:
     return isinstance(value, External)
 
 
-def _seen_by(function: FunctionType) -> Iterable[tuple[str, Any]]:
+def _names_used_by(function: FunctionType) -> Iterable[tuple[str, Any]]:
     """The globals and the outer variables that a function names, and its defaults."""
     code = function.__code__
     for name in code.co_names:
@@ -716,9 +728,11 @@ def forked(calls: Mapping[Any, Function]) -> dict[Any, Function]:
     forks = {id(each): each.fork() for each in externals_of(calls)}
 
     def apart(functions: Mapping[Any, Function]) -> dict[Any, Function]:
-        return {name: _rebound(each, forks) for name, each in functions.items()}
+        return {
+            name: _rebound_function(each, forks) for name, each in functions.items()
+        }
 
-    others = _others_of(calls)
+    others = _functions_beside(calls)
     if others is None:
         return apart(calls)
     copied: Any = copy.copy(calls)
@@ -728,12 +742,12 @@ def forked(calls: Mapping[Any, Function]) -> dict[Any, Function]:
     return found
 
 
-def _rebound(function: Any, forks: Mapping[int, External]) -> Any:
+def _rebound_function(function: Any, forks: Mapping[int, External]) -> Any:
     external = _external_in(function)
     if external is None:
         return function
     if isinstance(function, partial):
-        inner = _rebound(function.func, forks)
+        inner = _rebound_function(function.func, forks)
         return partial(inner, *function.args, **function.keywords)
     return MethodType(function.__func__, forks[id(external)])
 

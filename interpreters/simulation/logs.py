@@ -92,7 +92,7 @@ class SimulatedLogs:
             return
         reader = reader_of(command, program)
         self._open[stream] = _Open(source, reader, found, told=now.mono)
-        self._feed(stream, cluster)
+        self._feed_log(stream, cluster)
         self._open[stream].is_over |= not command.follows
         self._tell(stream, now)
 
@@ -105,7 +105,7 @@ class SimulatedLogs:
     def feed(self, cluster: Cluster, now: Now) -> None:
         """Note that containers may have written something, or have ended."""
         for stream in tuple(self._open):
-            self._feed(stream, cluster)
+            self._feed_log(stream, cluster)
             self._tell(stream, now)
 
     def pass_time(self, now: Now) -> None:
@@ -126,7 +126,7 @@ class SimulatedLogs:
         """Break the connections of a log, or of all."""
         for stream, each in tuple(self._open.items()):
             if source in (None, each.source):
-                self._end(stream, "unreachable", now)
+                self._end_log(stream, "unreachable", now)
 
     def cut(self, source: str) -> None:
         """Cut off a log in the middle of its next bytes, and end it in order.
@@ -135,7 +135,7 @@ class SimulatedLogs:
         """
         self._cuts.add(source)
 
-    def _feed(self, stream: int, cluster: Cluster) -> None:
+    def _feed_log(self, stream: int, cluster: Cluster) -> None:
         each = self._open[stream]
         if each.is_over:
             return
@@ -162,7 +162,7 @@ class SimulatedLogs:
             each.waits, each.told = True, now.mono
             self._arrives(lines_input(stream, batch), each.source)
         elif each.is_over or each.reader.is_elsewhere:
-            self._end(stream, "eof", now)
+            self._end_log(stream, "eof", now)
             return
         elif now.mono - each.told >= MARK_SECONDS:
             each.told = now.mono
@@ -170,7 +170,7 @@ class SimulatedLogs:
         if each.reader.holds_event and each.quiet_at is None:
             each.quiet_at = now.mono + QUIET_SECONDS
 
-    def _end(self, stream: int, reason: str, now: Now) -> None:
+    def _end_log(self, stream: int, reason: str, now: Now) -> None:
         each = self._open.pop(stream)
         end = StreamEnded(stream, reason)
         for found in last_inputs(end, each.reader, now.mono):

@@ -161,11 +161,11 @@ class Despair:
         if not failing or state.requests.pending:
             return ""
         if not all(
-            _only_fails(state.record(key), failing.get(key, set()))
+            _is_only_failing(state.record(key), failing.get(key, set()))
             for key, _ in state.due
         ):
             return ""
-        return self._told(
+        return self._words_for_errors(
             [
                 (key, handler)
                 for key, handler in self.errors
@@ -191,7 +191,7 @@ class Despair:
 
     def present(self, state: State, *, tending: bool = False) -> str:
         """Name the handler that failed last, among timers and daemons or all; or ""."""
-        return self._told(
+        return self._words_for_errors(
             [
                 (key, handler)
                 for key, handler in self.errors
@@ -200,13 +200,13 @@ class Despair:
             ]
         )
 
-    def _told(self, names: list[tuple[Key, str]]) -> str:
+    def _words_for_errors(self, names: list[tuple[Key, str]]) -> str:
         found = [(self.errors[each].times, each) for each in names]
         if not found:
             return ""
         times, (key, handler) = max(found)
         error = self.errors[key, handler].error
-        others = _others(len(found) - 1)
+        others = _words_for_others(len(found) - 1)
         often = "" if times == 1 else f", the same {times} times in a row"
         return f"{handler} fails for {label_of(key)}{often}: {error}{others}"
 
@@ -217,10 +217,10 @@ def _is_background(state: State, key: Key, handler: str) -> bool:
     return record is not None and handler in record.background
 
 
-def _others(number: int) -> str:
+def _words_for_others(number: int) -> str:
     """The end of a sentence, with the number of other handlers that do the same.
 
-    >>> _others(0), _others(1), _others(2)
+    >>> _words_for_others(0), _words_for_others(1), _words_for_others(2)
     ('', ', and so does 1 other', ', and so do 2 others')
     """
     does = "does" if number == 1 else "do"
@@ -241,7 +241,7 @@ def label_of(key: Key) -> str:
     return f"{kind}/{key.name}" + (f" in {key.namespace}" if key.namespace else "")
 
 
-def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
+def _is_only_failing(record: ObjectRecord | None, failing: set[str]) -> bool:
     """Whether an object waits only for these handlers, or parts."""
     if record is None:
         return False
@@ -253,7 +253,7 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
         or work.writing is not None
     ):
         return False
-    left = _unfinished(record)
+    left = _unfinished_handlers(record)
     if not left:
         # It waits for daemons and timers, or for a reconcile handler's time.
         return bool(record.background or record.reconcilers)
@@ -263,7 +263,7 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
     )
 
 
-def _unfinished(record: ObjectRecord) -> set[str]:
+def _unfinished_handlers(record: ObjectRecord) -> set[str]:
     """The handlers that are not done: of a change under way, or after a failure."""
     work = record.work or IDLE
     handlers = {**record.stored.progress, **work.progress}
@@ -289,7 +289,7 @@ def is_left(record: ObjectRecord | None, handler: str) -> bool:
     progress = record.progress_of(handler)
     if progress is not None and handler not in running:
         return not progress.is_finished
-    left = _unfinished(record) | running
+    left = _unfinished_handlers(record) | running
     return any(f"{handler}/".startswith(f"{name}/") for name in left)
 
 
@@ -300,7 +300,7 @@ def left_of(state: State, now: float) -> str:
         if record is None:
             continue
         names = [each.handler.id for each in (record.work or IDLE).running]
-        names += sorted(_unfinished(record))
+        names += sorted(_unfinished_handlers(record))
         if names:
             wait = max(0.0, due - now)
             return f"{names[0]} of {label_of(key)} is due in {wait:g} s"
@@ -366,7 +366,7 @@ class Restlessness:
 
     def looks_at(self, command: Perform, request: ApiRequest) -> bool:
         """Whether `wrote` needs the object as it was before the write."""
-        found = self._writes.get((_writer(command), request.path))
+        found = self._writes.get((_key_of_writer(command), request.path))
         if found is None or not _changes(command):
             return False
         return found.times < LOOKS or found.times - found.since >= ROUNDS_MAX - LOOKS
@@ -377,7 +377,7 @@ class Restlessness:
         """Note that a handler has changed an object; `before` if it was requested."""
         if not _changes(command):
             return
-        key = _writer(command)
+        key = _key_of_writer(command)
         found = self._writes.get((key, request.path))
         if found is None:
             found = self._writes[key, request.path] = _Writes(_target(command, request))
@@ -410,17 +410,17 @@ class Restlessness:
         if run.cluster.version != self._version:
             self._version, self._changed = run.cluster.version, run.steps
         if self._looped is not None:
-            return self._loop(self._looped)
+            return self._words_for_loop(self._looped)
         if run.steps - self._begun <= STEPS_MAX:
             return ""  # too few for a circle, as in nearly all runs
         if self._is_over(self._excess + run.steps - self._steps):
-            return f"hardly any time passes: {self._busiest()}"
+            return f"hardly any time passes: {self._words_for_busiest()}"
         if self._bounded:
             return ""
         if self._is_over(run.steps - self._changed):
-            return f"nothing in the cluster changes: {self._busiest()}"
+            return f"nothing in the cluster changes: {self._words_for_busiest()}"
         if self._is_over((run.steps - self._begun) / STEPS_FACTOR):
-            return f"the run does not end: {self._busiest()}"
+            return f"the run does not end: {self._words_for_busiest()}"
         return ""
 
     def _pass_time(self, seconds: float) -> None:
@@ -436,7 +436,7 @@ class Restlessness:
             self._run.machine.state.objects.records
         )
 
-    def _loop(self, found: _Writes) -> str:
+    def _words_for_loop(self, found: _Writes) -> str:
         return (
             f"{self._change(found)}, {found.times} times by now: each write calls a "
             "handler again that writes; let it write only what differs"
@@ -447,11 +447,15 @@ class Restlessness:
 
         The result is "" if no handlers do.
         """
-        going = [each for each in self._writes.values() if self._goes_on(each)]
+        going = [
+            each for each in self._writes.values() if self._is_still_changing(each)
+        ]
         found = max(going, key=lambda each: each.times, default=None)
-        return "" if found is None or found.times < LOOKS else self._loop(found)
+        return (
+            "" if found is None or found.times < LOOKS else self._words_for_loop(found)
+        )
 
-    def _goes_on(self, found: _Writes) -> bool:
+    def _is_still_changing(self, found: _Writes) -> bool:
         """Whether an object is still changing; a resting object is not in a circle."""
         pace, now = self._pace_of(found), self._run.clock.now().mono
         return pace is None or not is_quiet(pace, now)
@@ -482,10 +486,10 @@ class Restlessness:
         by = culprits(pace) if pace is not None else {}
         if by:
             paths = dict.fromkeys(each for fields in by.values() for each in fields)
-            return [*by], [_dotted(each) for each in paths]
-        return _most(found.authors), _most(found.fields)
+            return [*by], [_dotted_path(each) for each in paths]
+        return _most_frequent(found.authors), _most_frequent(found.fields)
 
-    def _busiest(self) -> str:
+    def _words_for_busiest(self) -> str:
         seconds = self._run.clock.elapsed - self._began_at
         taken = f"it took {self._run.steps - self._begun} steps within {seconds:g} s"
         if not self._busy:
@@ -494,27 +498,27 @@ class Restlessness:
         return f"{taken}, and {handler} is the busiest, for {label_of(key)}"
 
 
-def _most(counts: Mapping[str, int]) -> list[str]:
+def _most_frequent(counts: Mapping[str, int]) -> list[str]:
     """The names that come at least half as often as the most frequent one.
 
-    >>> _most({"a": 1, "b": 20, "c": 10}), _most({})
+    >>> _most_frequent({"a": 1, "b": 20, "c": 10}), _most_frequent({})
     (['b', 'c'], [])
     """
     ranked = Counter(counts).most_common()
     return [name for name, times in ranked if 2 * times >= ranked[0][1]]
 
 
-def _dotted(pointer: str) -> str:
+def _dotted_path(pointer: str) -> str:
     """A field as people write it.
 
-    >>> _dotted("/spec/size"), _dotted("/metadata/labels/example.com~1tier")
+    >>> _dotted_path("/spec/size"), _dotted_path("/metadata/labels/example.com~1tier")
     ('spec.size', 'metadata.labels.example.com/tier')
     """
     parts = (part.replace("~1", "/") for part in pointer.lstrip("/").split("/"))
     return ".".join(part.replace("~0", "~") for part in parts)
 
 
-def _writer(command: Perform) -> Key:
+def _key_of_writer(command: Perform) -> Key:
     """The object whose handlers request the command."""
     return ACTIVITY if command.subject is None else _key_of(command.subject)
 

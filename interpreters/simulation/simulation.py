@@ -213,7 +213,7 @@ class SimulatedRun:
         self._arrives(Started(seed))
         # The open watches, and the kinds of all listings and watches.
         self._watches: dict[int, _Watched] = {}
-        self.logs = SimulatedLogs(self._arriving())
+        self.logs = SimulatedLogs(self._delivering_function())
         # The time until which the API server does not answer the operator.
         self._back_at = 0.0
         self._kinds: dict[int, str] = {}
@@ -251,7 +251,7 @@ class SimulatedRun:
         fork.unmodelled = {**self.unmodelled}
         fork._inbox = self._inbox.copy()
         fork._watches = {**self._watches}
-        fork.logs = self.logs.fork(fork._arriving())
+        fork.logs = self.logs.fork(fork._delivering_function())
         fork._kinds = {**self._kinds}
         fork._despair = self._despair.fork()
         fork._restless = Restlessness(fork, bounded=False)
@@ -304,7 +304,7 @@ class SimulatedRun:
     def _arrives(self, input: Input, source: str = "") -> None:
         self._inbox.append(Delivery(source, input))
 
-    def _arriving(self) -> Callable[[Input, str], None]:
+    def _delivering_function(self) -> Callable[[Input, str], None]:
         """A function that delivers an input, and holds no run in memory."""
         found = weakref.ref(self)
 
@@ -357,7 +357,7 @@ class SimulatedRun:
             self.machine.program,
             lambda: run().machine.settings,
             lambda cluster: run().catalogue_for(cluster),
-            lambda request, asks: run()._reviewed(request, asks),
+            lambda request, asks: run()._decide_review(request, asks),
         )
 
     def begin_reviewing(self) -> None:
@@ -381,7 +381,7 @@ class SimulatedRun:
 
         return discovered(ask)
 
-    def _reviewed(
+    def _decide_review(
         self, request: AdmissionRequest, asks: frozenset[str]
     ) -> Decision | None:
         """The decision, as far as the director lets requests reach the handlers."""
@@ -410,7 +410,7 @@ class SimulatedRun:
         except StopIteration as stop:
             decision: Decision = stop.value
         for line in decision.lines:
-            self._hear(line)
+            self._note_log_line(line)
         for denied in denied_writes(decision, self.machine.settings):
             self._arrives(denied)
         return decision
@@ -477,13 +477,13 @@ class SimulatedRun:
         error does not settle.
         """
         with interruptible():
-            is_done = self._settled(seconds)
+            is_done = self._run_until_settled(seconds)
         if self.exit is None or not self.exit.status:
             return is_done
         self.unsettled = self.exit.reason
         return False
 
-    def _settled(self, seconds: float | None) -> bool:
+    def _run_until_settled(self, seconds: float | None) -> bool:
         end = self.clock.elapsed + (HORIZON_SECONDS if seconds is None else seconds)
         calm = Calm()
         self._restless = Restlessness(self, bounded=seconds is not None)
@@ -495,10 +495,10 @@ class SimulatedRun:
                 return self._is_done(seconds is not None)
             self.unsettled = self._restless.reason()
             if seconds is None and not self.unsettled:
-                self.unsettled = self._endless(calm)
+                self.unsettled = self._reason_to_stop(calm)
         return False
 
-    def _endless(self, calm: Calm) -> str:
+    def _reason_to_stop(self, calm: Calm) -> str:
         """The reason why waiting longer is useless, in a sentence; or ""."""
         if calm.is_lasting_unrest:
             return self._restless.tending()
@@ -650,7 +650,7 @@ class SimulatedRun:
         self.steps += 1
         found = self._inbox[place]
         del self._inbox[place]
-        commands = self._fed(found.input)
+        commands = self._feed_machine(found.input)
         try:
             for command in commands:
                 if self.listener is not None:
@@ -661,10 +661,10 @@ class SimulatedRun:
             self.crash(crashed.program)
             return commands
         for act in self.machine.acts():
-            self._refused_act(act, commands)
+            self._log_refused_act(act, commands)
         return commands
 
-    def _fed(self, input: Input) -> tuple[Command, ...]:
+    def _feed_machine(self, input: Input) -> tuple[Command, ...]:
         """Take one input, observed by the watchdog if it is set."""
         watchdog, now = self._watchdog, self.clock.now()
         if self.skew:
@@ -678,7 +678,7 @@ class SimulatedRun:
             self.perform(Say("warning", slow_step(took, commands)))
         return commands
 
-    def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
+    def _log_refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
         """Log a refused act, unless a handler's failure has already logged it.
 
         A filter, or an index, may have caught the error.
@@ -720,15 +720,15 @@ class SimulatedRun:
             case Alarm(at):
                 self._alarm = at
             case Say():
-                self._hear(command)
+                self._note_log_line(command)
             case Ready():
                 self.ready = self.is_registered = True
             case Exit():
-                self._end(command)
+                self._end_operator(command)
             case Trace():
                 pass  # for recorders
 
-    def _hear(self, say: Say) -> None:
+    def _note_log_line(self, say: Say) -> None:
         if not self.is_away:  # a failure because of the absent server may well end
             self._despair.hear(say)
         self._restless.hear(say)
@@ -748,7 +748,7 @@ class SimulatedRun:
         response = self.request(fetch_request(command))
         self._arrives(Answered(command.id, fetched(command.path, response)))
 
-    def _end(self, exit: Exit) -> None:
+    def _end_operator(self, exit: Exit) -> None:
         """End the operator; the cluster stays."""
         self.exit = exit
         self.threads.close()
@@ -762,7 +762,7 @@ class SimulatedRun:
         """Perform an effect; None for a daemon that has begun, and waits."""
         call = command.effect
         if isinstance(call, Call) and self._may_wait(command, call):
-            model, say = self.calls.get(call.function), self._saying(command)
+            model, say = self.calls.get(call.function), self._log_function(command)
             if model is not None:
                 self.threads.end_with(self)
                 return self.threads.begin(command.id, model, call, say)
@@ -813,11 +813,11 @@ class SimulatedRun:
             sentence = self.unmodelled[call.function] = self._lacks(call.function)
             return Raised("NotSimulated", sentence, permanent=True)
         set_now(model, self.clock.now().wall)
-        return called(model, call, self._saying(command))
+        return called(model, call, self._log_function(command))
 
     def _lacks(self, function: str) -> str:
         """The sentence about a function without a model."""
-        return _unmodelled(function)
+        return _words_for_unmodelled(function)
 
     def _may_wait(self, command: Perform, call: Call) -> bool:
         """Whether a call lasts as long as its object, or can wait for its stop."""
@@ -831,7 +831,7 @@ class SimulatedRun:
         lasts = any(each.rule.lasts for each in background)
         return lasts or "stopped" in call.arguments["wants"]
 
-    def _saying(self, command: Perform) -> Callable[[Log], None]:
+    def _log_function(self, command: Perform) -> Callable[[Log], None]:
         """A function that shows the log lines of an impure handler at once.
 
         It holds no run in memory, because the threads of daemons keep it.
@@ -876,7 +876,7 @@ class SimulatedRun:
             initial=not command.version,
         )
         for event in found:
-            self._show(command.stream, event)
+            self._send_watch_line(command.stream, event)
 
     def _read_log(self, command: FollowLog | MoreLines) -> None:
         now = self.clock.now()
@@ -950,7 +950,7 @@ class SimulatedRun:
             for stream, watched in tuple(self._watches.items()):
                 seen = simulated.seen_by(watched.request, event, registry)
                 if seen is not None:
-                    self._show(stream, seen)
+                    self._send_watch_line(stream, seen)
         self._end_unserved()
         if self.logs:
             self.logs.feed(self.cluster, self.clock.now())
@@ -967,7 +967,7 @@ class SimulatedRun:
                 del self._watches[stream]
                 self._arrives(StreamEnded(stream, "eof"), self._kinds[stream])
 
-    def _show(self, stream: int, event: simulated.StoredEvent) -> None:
+    def _send_watch_line(self, stream: int, event: simulated.StoredEvent) -> None:
         """Send a line of a watch; the line that ends it is the last."""
         watched = self._watches.get(stream)
         if watched is None:
@@ -1020,10 +1020,10 @@ def named(function: str) -> str:
     return function.removeprefix(_SCRIPT)
 
 
-def _unmodelled(function: str) -> str:
+def _words_for_unmodelled(function: str) -> str:
     """The sentence about a function without a model, with the author's name for it.
 
-    >>> _unmodelled("fnop_script_shop:charge").partition(";")[0]
+    >>> _words_for_unmodelled("fnop_script_shop:charge").partition(";")[0]
     'shop:charge is not simulated'
     """
     function = named(function)

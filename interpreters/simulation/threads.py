@@ -73,7 +73,7 @@ class SimulatedThreads:
     ) -> Outcome | None:
         """Begin a daemon; its outcome if it has ended, None if it waits."""
         thread = self._threads[id] = _SimulatedThread(function, call, say, self._clock)
-        return self._go_on(id, thread)
+        return self._continue_thread(id, thread)
 
     def wake(self) -> list[tuple[int, Outcome]]:
         """Continue the daemons that are due; return the outcomes of those that end."""
@@ -85,7 +85,7 @@ class SimulatedThreads:
         ]
         ended = []
         for _, id, thread in sorted(due, key=lambda found: found[:2]):
-            outcome = self._go_on(id, thread)
+            outcome = self._continue_thread(id, thread)
             if outcome is not None:
                 ended.append((id, outcome))
         return ended
@@ -99,7 +99,7 @@ class SimulatedThreads:
             case Interrupt(id, reason, cancel) if thread is not None:
                 thread.stopped.set(reason)
                 thread.stopped.is_cancelled = cancel
-                outcome = self._go_on(id, thread)
+                outcome = self._continue_thread(id, thread)
                 if not cancel:
                     return outcome
                 if outcome is None:
@@ -113,7 +113,7 @@ class SimulatedThreads:
             _, thread = self._threads.popitem()
             thread.end()
 
-    def _go_on(self, id: int, thread: _SimulatedThread) -> Outcome | None:
+    def _continue_thread(self, id: int, thread: _SimulatedThread) -> Outcome | None:
         set_now(thread.function, self._clock.now().wall)
         outcome = thread.go_on()
         if outcome is not None:
@@ -138,7 +138,7 @@ class _SimulatedThread:
         self.function = function
         self._name, self._say = call.function, say
         self._outcome: Outcome | None = None
-        self._work = partial(called, function, call, self._said, self.stopped)
+        self._work = partial(called, function, call, self._say_line, self.stopped)
         self._its_turn = threading.Semaphore(0)
         self._our_turn = threading.Semaphore(0)
         self._thread = threading.Thread(
@@ -156,7 +156,7 @@ class _SimulatedThread:
             if self._outcome is not None:
                 self._thread.join()
             return self._outcome
-        self._give_up()
+        self._stop_thread()
         text = (
             f"{self._name} has neither waited nor ended within {PATIENCE_SECONDS:g} s; "
             "in a simulation a daemon waits by stopped.wait(seconds) alone, which "
@@ -166,11 +166,11 @@ class _SimulatedThread:
 
     def end(self) -> None:
         """End the daemon during its wait."""
-        self._give_up()
+        self._stop_thread()
         if self._thread is not threading.current_thread():
             self._thread.join(_END_SECONDS)
 
-    def _give_up(self) -> None:
+    def _stop_thread(self) -> None:
         self._is_over = True
         self._its_turn.release(_CHANCES)
 
@@ -191,7 +191,7 @@ class _SimulatedThread:
             threading.Event().wait()  # it does not end, but must not do anything more
         return not self._is_over
 
-    def _said(self, line: Log) -> None:
+    def _say_line(self, line: Log) -> None:
         if not self._is_over:
             self._say(line)
 
@@ -205,14 +205,14 @@ class _Waiting(StopFlag):
         self._strand, self._clock = thread, clock
         self._asked = 0
 
-    def _waits(self) -> bool:
+    def _should_wait(self) -> bool:
         """Whether to wait: not after a stop request, unless it is ignored."""
         if not self.is_set():
             return True
         self._asked += 1
         return self._asked > _DEAF_MAX
 
-    def _until(self, timeout: float | None) -> float | None:
+    def _deadline_for(self, timeout: float | None) -> float | None:
         if timeout is None or self.reason:
             return None
         return self._clock.elapsed + max(timeout, _LEAST_SECONDS)
@@ -222,7 +222,7 @@ class _Parked(_Waiting):
     """The flag of a plain function, which waits in its thread."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        if self._waits() and not self._strand.park(self._until(timeout)):
+        if self._should_wait() and not self._strand.park(self._deadline_for(timeout)):
             raise _Over
         return self.is_set()
 
@@ -236,23 +236,23 @@ class _Awaited(_Waiting):
         self._rests = False
 
     async def wait(self, timeout: float | None = None) -> bool:
-        if self._waits():
+        if self._should_wait():
             loop = asyncio.get_running_loop()
             waiter: asyncio.Future[None] = loop.create_future()
-            self._waiters[waiter] = self._until(timeout)
-            self._rest_soon(loop)
+            self._waiters[waiter] = self._deadline_for(timeout)
+            self._schedule_rest(loop)
             try:
                 await waiter
             finally:
                 del self._waiters[waiter]
         return self.is_set()
 
-    def _rest_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule_rest(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._rests:
             self._rests = True
-            loop.call_soon(self._rest, loop)
+            loop.call_soon(self._rest_until_due, loop)
 
-    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _rest_until_due(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the simulator continue, until one of the waiters is due."""
         self._rests = False
         waiters = {each: at for each, at in self._waiters.items() if not each.done()}
@@ -268,4 +268,4 @@ class _Awaited(_Waiting):
             elif self.reason or (at is not None and at <= self._clock.elapsed):
                 waiter.set_result(None)
             else:
-                self._rest_soon(loop)
+                self._schedule_rest(loop)
