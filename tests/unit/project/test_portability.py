@@ -58,7 +58,7 @@ HOMES = {"expanduser", "home"}
 MODULES = {"fcntl", "grp", "locale", "pwd", "resource", "termios", "tty"}
 # Each stands behind a guard of its own, which a test or a reader has seen.
 GUARDED = {
-    ("asking.py", "SIGUSR1"),
+    ("dump_signal.py", "SIGUSR1"),
     ("limits.py", "SIGALRM"),
     ("limits.py", "setitimer"),
     ("cluster.py", "resource"),
@@ -69,8 +69,8 @@ GUARDED = {
     ("recording_files.py", "fcntl"),
     ("redeciding.py", "SIGVTALRM"),
     ("redeciding.py", "setitimer"),
-    ("rivals.py", "getuid"),
-    ("rivals.py", "getuser"),
+    ("identity.py", "getuid"),
+    ("identity.py", "getuser"),
 }
 
 
