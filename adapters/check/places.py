@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.common.endings import EXIT_USAGE, fail
 
 __all__ = ["SAVE", "must_be_writable"]
@@ -15,7 +15,7 @@ SAVE = "fnop-failures"
 """The folder of `--save` that is taken where none is named."""
 
 
-def must_be_writable(options: Mapping[str, Any]) -> None:
+def must_be_writable(options: CheckOptions) -> None:
     """End the command with a sentence if a place of its options cannot be written to.
 
     The default folder of `--save` is not tested, as the user has not named it. A check
@@ -25,13 +25,12 @@ def must_be_writable(options: Mapping[str, Any]) -> None:
         fail(f"{option} {path} cannot be written: {reason}", EXIT_USAGE)
 
 
-def _unwritable_places(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _unwritable_places(options: CheckOptions) -> Iterator[tuple[str, str, str]]:
     """Yield the options whose places cannot be written to, with the reasons."""
-    file = options["junit"]
+    file = options.junit
     if file and (reason := _file_reason(Path(file))):
         yield "--junit", file, reason
-    for option, folder in (("--results", "results"), ("--save", "save")):
-        path = options[folder]
+    for option, path in (("--results", options.results), ("--save", options.save)):
         if not path or path == SAVE:
             continue
         if reason := _folder_reason(Path(path)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,6 +14,7 @@ import click
 from fnop.adapters.check.findings import Findings
 from fnop.adapters.check.folder import Folder
 from fnop.adapters.check.limits import Limits, Steps
+from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.check.outlook import Outlook
 from fnop.adapters.check.places import must_be_writable
 from fnop.adapters.check.report import Places, Shown, places_of
@@ -58,22 +59,22 @@ class Checking:
     def __init__(
         self,
         paths: Sequence[str],
-        options: Mapping[str, Any],
+        options: CheckOptions,
         cases: Sequence[Case] | None = None,
     ) -> None:
         self.paths, self.options = paths, options
-        seconds = options["seconds"]
-        if options["fast"]:
+        seconds = options.seconds
+        if options.fast:
             seconds = min(seconds or FAST_SECONDS, FAST_SECONDS)
         self.limits = Limits(
-            budget=options["budget"],
+            budget=options.budget,
             seconds=seconds,
-            quiet=options["quiet"],
+            quiet=options.quiet,
         )
         self._extent = self._options()
         must_be_writable(options)
-        call, shard = self._call(), options["shard"]
-        self._folder = Folder(Path(options["save"]), call, self.limits, shard)
+        call, shard = self._call(), options.shard
+        self._folder = Folder(Path(options.save), call, self.limits, shard)
         self._results: list[Result] = []
         self._beside: list[Result] = []
         self._is_own = cases is None
@@ -84,7 +85,7 @@ class Checking:
             # A recorded user has also done things that the cluster refused.
             recorded = [each._replace(made_up=True) for each in cases or ()]
             self.cases = self._cases() if cases is None else recorded
-            if not options["digests"]:  # digests are those of the cases alone
+            if not options.digests:  # digests are those of the cases alone
                 self.campaign = self._campaign()
 
     def run(self) -> int:
@@ -111,7 +112,7 @@ class Checking:
         with ExitStack() as stack, self.limits.interruptible():
             other = self._start_other_order(stack)
             # While the processes are being ended, a signal must not interrupt that.
-            with self.limits.ceiling(again=self.options["jobs"] == 1):
+            with self.limits.ceiling(again=self.options.jobs == 1):
                 self._try(campaign, tasks, other)
             if other is not None and not self.limits.has_failed:
                 self._compare(campaign, other)
@@ -130,12 +131,12 @@ class Checking:
             if not handlers:
                 fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
             settings = self._settings()
-            if options["leader_elect"]:
+            if options.leader_elect:
                 settings = replicated(settings)
             program = Program(tuple(handlers), settings)
-            modules = load([options["script"]]) if options["script"] else []
-            calls = models_of(load(options["calls"]), modules)
-            paths = [*options["crds"], *options["objects"]]
+            modules = load([options.script]) if options.script else []
+            calls = models_of(load(options.calls), modules)
+            paths = [*options.crds, *options.objects]
             own = [*map(module_of_file, self.paths)]
             subjects = subjects_for(program, self.paths[0], paths, modules, own)
             for note in subjects.notes:
@@ -144,8 +145,8 @@ class Checking:
             cases = cases_of(
                 program, subjects, calls=calls, module=module, tell=self.limits.say
             )
-            if options["former"]:
-                former = Program(handlers_of_file(options["former"]), settings)
+            if options.former:
+                former = Program(handlers_of_file(options.former), settings)
                 cases = [each._replace(former=former) for each in cases]
             return cases
         except (CheckProblem, LoadProblem, ManifestProblem) as problem:
@@ -155,25 +156,25 @@ class Checking:
 
     def _settings(self) -> Settings:
         try:
-            return Settings(operator=self.options["name"])
+            return Settings(operator=self.options.name)
         except ValueError as problem:
             fail(str(problem), EXIT_USAGE)
 
     def _options(self) -> Options:
         options = self.options
-        for name in (*options["only"], *options["without"]):
+        for name in (*options.only, *options.without):
             if name not in PROPERTIES:
                 raise click.UsageError(
                     f"there is no property {name}; choose from {', '.join(PROPERTIES)}"
                 )
         wanted = Options(
-            depth=options["depth"],
-            budget=options["budget"],
-            randoms=options["randoms"],
-            seed=options["seed"],
-            shard=options["shard"],
-            only=frozenset(options["only"]),
-            without=frozenset(options["without"]),
+            depth=options.depth,
+            budget=options.budget,
+            randoms=options.randoms,
+            seed=options.seed,
+            shard=options.shard,
+            only=frozenset(options.only),
+            without=frozenset(options.without),
         )
         if not wanted.properties:
             raise click.UsageError("no property is left: --property and --without")
@@ -196,15 +197,15 @@ class Checking:
 
     def _call(self) -> dict[str, Any]:
         """The call as recordings of failures have it, so that it can be repeated."""
-        name = self.options["name"]
+        name = self.options.name
         return {
             "operator": [*map(as_unicode, self.paths)],
-            "models": [*self.options["calls"]],
-            "models of": self.options["script"],
-            "former": self.options["former"],
+            "models": [*self.options.calls],
+            "models of": self.options.script,
+            "former": self.options.former,
             "name": None if name == Settings().operator else name,
-            "answers": self.options.get("answers"),
-            "leader_elect": self.options.get("leader_elect") or None,
+            "answers": self.options.answers,
+            "leader_elect": self.options.leader_elect or None,
         }
 
     # ---------------------------------------------------------------------- trying
@@ -213,7 +214,7 @@ class Checking:
         self, campaign: Campaign, tasks: Sequence[Task], other: OtherOrder | None
     ) -> None:
         steps = Steps.of(self._extent, len(tasks))
-        outlook = Outlook(campaign, tasks, self.limits, self.options["jobs"])
+        outlook = Outlook(campaign, tasks, self.limits, self.options.jobs)
         with self.limits.progress(steps.length, steps.label) as bar:
 
             def goes_on(result: Result, *_: Any) -> bool:
@@ -222,16 +223,16 @@ class Checking:
                 outlook.take(result)
                 if other is not None:
                     other.go_on()
-                if result.fails and self.options["fail_fast"]:
+                if result.fails and self.options.fail_fast:
                     self.limits.fails()
                 return self.limits.has_time() and not self.limits.has_failed
 
             try:
-                if self.options["jobs"] == 1:
+                if self.options.jobs == 1:
                     with onlooker():
                         campaign.run(tasks, goes_on)
                 else:
-                    in_processes(campaign, tasks, self.options["jobs"], goes_on)
+                    in_processes(campaign, tasks, self.options.jobs, goes_on)
             except ScriptProblem as problem:
                 fail(str(problem), EXIT_USAGE)
 
@@ -249,11 +250,11 @@ class Checking:
     def _start_other_order(self, stack: ExitStack) -> OtherOrder | None:
         """The benign runs under another hash seed, if they are to be judged."""
         is_wanted = "pure" in self._extent.properties and self._is_own
-        is_wanted = is_wanted and not self.options["fast"]
-        if self.options["shard"][0] != 1 or not is_wanted:
+        is_wanted = is_wanted and not self.options.fast
+        if self.options.shard[0] != 1 or not is_wanted:
             return None
         # One more process than needed: a small check alone is soon done.
-        at_once = self.options["jobs"] + 1
+        at_once = self.options.jobs + 1
         try:
             return stack.enter_context(OtherOrder.begun(sys.argv[1:], at_once))
         except OSError as problem:
@@ -265,7 +266,7 @@ class Checking:
     def _write(self, report: Report, shown: Sequence[Shown]) -> None:
         options, source = self.options, Source(self.paths, self._places())
         tell(report, shown, source, options)
-        if not options["results"] or self.campaign is None:
+        if not options.results or self.campaign is None:
             return
         try:
             identity = identity_of(self.campaign, self.paths, options)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.check.places import must_be_writable
 from fnop.adapters.check.recordings import digest_of
 from fnop.adapters.check.report import (
@@ -78,7 +79,7 @@ class Part(NamedTuple):
 
 
 def identity_of(
-    campaign: Campaign, paths: Sequence[str], options: Mapping[str, Any]
+    campaign: Campaign, paths: Sequence[str], options: CheckOptions
 ) -> dict[str, Any]:
     """The part of a call that shards of one campaign share, by option names."""
     handlers = campaign.explorers[0].case.program.handlers if campaign.explorers else ()
@@ -87,8 +88,11 @@ def identity_of(
         "the operator's files": [Path(each).name for each in paths],
         "the handlers' code": {"python": PYTHON, **digests_of(handlers)},
         "scripts or manifests": worlds,
-        **{words: _plain_value(options.get(name)) for name, words in _OPTIONS.items()},
-        **{words: _contents(options[name]) for name, words in _FILES.items()},
+        **{
+            words: _plain_value(getattr(options, name))
+            for name, words in _OPTIONS.items()
+        },
+        **{words: _contents(getattr(options, name)) for name, words in _FILES.items()},
     }
 
 
@@ -105,7 +109,7 @@ def _contents(named: Any) -> list[str]:
 
 
 def keep(
-    options: Mapping[str, Any],
+    options: CheckOptions,
     identity: Mapping[str, Any],
     report: Report,
     shown: Sequence[Shown],
@@ -115,7 +119,7 @@ def keep(
 
     So a shard that runs again replaces its former results. Raises `OSError`.
     """
-    shard, shards = options["shard"]
+    shard, shards = options.shard
     # Failures of different scripts stay apart.
     found = as_json(report._replace(failures=report.finer), source.places)
     known = {"struck": report.struck, "wanted": report.wanted, "empty": report.is_empty}
@@ -129,7 +133,8 @@ def keep(
         "report": {**found, **known},
         "shown": [_shown_json(each) for each in shown],
     }
-    folder = Path(options["results"])
+    assert options.results is not None
+    folder = Path(options.results)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{shard}-of-{shards}-{digest_of(identity)}.json"
     (folder / name).write_bytes(orjson.dumps(whole, option=PRETTY))
@@ -149,10 +154,11 @@ def _shown_json(shown: Shown) -> dict[str, Any]:
 # --------------------------------------------------------------------- reading
 
 
-def merged(options: Mapping[str, Any]) -> int:
+def merged(options: CheckOptions) -> int:
     """Report all shards' results as one; return the exit status."""
     must_be_writable(options)
-    parts = _parts_in(Path(options["merge"]))
+    assert options.merge is not None
+    parts = _parts_in(Path(options.merge))
     best: dict[int, Part] = {}
     for each in sorted(parts, key=lambda part: part.worth):
         best[each.shard] = each

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fnop.adapters.check import report as check_report
+from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.check.report import Places, Shown
 from fnop.adapters.common.endings import EXIT_ERROR, EXIT_UNKNOWN, EXIT_USAGE, fail
 from fnop.adapters.common.plain import echo
@@ -27,10 +28,10 @@ def tell(
     report: Report,
     shown: Sequence[Shown],
     source: Source,
-    options: Mapping[str, Any],
+    options: CheckOptions,
 ) -> None:
     """Print the report in the form of `--output`, and write the file of `--junit`."""
-    match options["output"]:
+    match options.output:
         case "json":
             whole = check_report.as_json(report, source.places)
             echo(json.dumps(whole, indent=2, sort_keys=True))
@@ -40,10 +41,10 @@ def tell(
         case _:
             for line in check_report.as_lines(report, shown):
                 echo(line)
-    if options["junit"]:
+    if options.junit:
         text = check_report.as_junit(report, Path(source.paths[0]).name)
         try:
-            Path(options["junit"]).write_text(text, "utf-8")
+            Path(options.junit).write_text(text, "utf-8")
         except OSError as problem:
             cannot_write(problem)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.check.places import SAVE
 from fnop.adapters.cli.options import files, shared
 from fnop.adapters.common.endings import EXIT_UNKNOWN, EXIT_USAGE, fail
@@ -148,10 +149,11 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
     if as_test is not None:
         _print_test(as_test, paths)
         return
-    if options["merge"] is not None:
+    given = CheckOptions(**options)
+    if given.merge is not None:
         from fnop.adapters.check.shards import merged
 
-        sys.exit(merged(options))
+        sys.exit(merged(given))
     if not paths:
         raise click.UsageError("name the operator's file: fnop check operator.py")
     from fnop.adapters.check.run import Checking, ended_by_sigterm, prints_aside
@@ -159,10 +161,10 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
 
     with ended_by_sigterm():
         try:
-            checking = Checking(paths, options)
+            checking = Checking(paths, given)
         except KeyboardInterrupt:
             fail("interrupted before anything was tried", EXIT_UNKNOWN)
-    if not options["digests"]:
+    if not given.digests:
         sys.exit(checking.run())
     if not checking.cases:
         fail("the time was over before anything was tried", EXIT_UNKNOWN)
@@ -171,11 +173,12 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
     echo(json.dumps(digests))
 
 
-def options_of_check(**given: Any) -> dict[str, Any]:
+def options_of_check(**given: Any) -> CheckOptions:
     """The options of a call of the command with only these."""
     context = check.make_context("check", ["operator.py"], resilient_parsing=True)
-    usual = {key: each for key, each in context.params.items() if key != "paths"}
-    return {**usual, "shard": (1, 1), **given}
+    aside = ("as_test", "paths")
+    usual = {key: each for key, each in context.params.items() if key not in aside}
+    return CheckOptions(**{**usual, "shard": (1, 1), **given})
 
 
 def _print_test(file: str, paths: Sequence[str]) -> None:
