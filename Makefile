@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/ready: pyproject.toml
 	@echo "setting up .venv (once; about a minute)" >&2
@@ -21,6 +21,8 @@ help: ## list the targets
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
+
+##@ daily
 
 demo: .venv/ready ## run examples/01-minimal in the simulated cluster
 	$(BIN)/fnop run examples/01-minimal/example.py --simulate examples/01-minimal/object.yaml
@@ -33,12 +35,6 @@ test-fast: .venv/ready ## the quick tests, without any server: for the inner loo
 	@# Without the folders that run operators and commands by the hundred, or wait.
 	$(PYTEST) -m "not long" tests/unit $(patsubst %,--ignore tests/unit/%,check commands history recordings running simulation)
 
-budget: .venv/ready ## the tests again: fails where a folder takes more CPU than its budget
-	FNOP_TESTS_BUDGET=1 $(PYTEST) -m "not long"
-
-long: .venv/ready ## the tests that `make test` leaves out: further instances of what it tells
-	$(PYTEST) -m long
-
 lint: .venv/ready ## ruff: rules and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -50,14 +46,21 @@ types: .venv/ready ## mypy --strict
 	@# The file with its kinds stands beside the operator.
 	@MYPYPATH=examples/18-definitions $(BIN)/mypy examples/18-definitions/databases.py
 
+##@ further tests
+
+budget: .venv/ready ## the tests again: fails where a folder takes more CPU than its budget
+	FNOP_TESTS_BUDGET=1 $(PYTEST) -m "not long"
+
+long: .venv/ready ## the tests that `make test` leaves out: further instances of what it tells
+	$(PYTEST) -m long
+
 thorough: .venv/ready ## the properties with more examples (FACTOR=20)
 	FNOP_THOROUGH=$${FACTOR:-20} $(PYTEST) -m "not long" tests/property tests/unit
 
 explore-core: .venv/ready ## random histories of an object, with faults, crashes and pauses (HISTORIES=20000)
 	FNOP_THOROUGH=$$(( $${HISTORIES:-20000} / 300 + 1 )) $(PYTEST) -k nothing_is_lost tests/property/test_explored_histories.py
 
-transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
-	$(BIN)/python -m tests.conformance.record
+##@ against real servers and clients
 
 differential: .venv/ready ## random requests: simulated against real (SEQUENCES=2000)
 	FNOP_SEQUENCES=$${SEQUENCES:-2000} $(BIN)/python -m pytest -q -s tests/conformance/test_differential.py
@@ -82,14 +85,27 @@ frozen: .venv/ready ## operators as one file, built and run (BUILDERS="pyinstall
 churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CHURN_SEED, CHURN_OBJECTS, CHURN_REPLICAS; CHURN_RECORDED=1: and is replayed)
 	$(BIN)/python -m tests.cluster.churn --seconds $${CHURN_SECONDS:-3600} --seed $${CHURN_SEED:-1} --objects $${CHURN_OBJECTS:-500} --replicas $${CHURN_REPLICAS:-1} $(if $(CHURN_RECORDED),--recorded)
 
-replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
-	$(BIN)/python -m tests.replays.record $(NAMES)
-
 reconciler-driver: .venv/ready ## a random user of the level-based examples, on a real API server (RUNS=50 SEED=1 KINDS=)
 	$(BIN)/python -m tests.cluster.reconciler_runs --runs $${RUNS:-50} --seed $${SEED:-1} $(KINDS)
 
-styles: .venv/ready ## lines of three operators by levels and by causes
-	$(BIN)/python -m bench.styles
+##@ fnop check
+
+bench-bugs: .venv/ready ## what fnop check finds of the bugs that real operators had
+	$(BIN)/python -m bench.bugs $(NAMES)
+
+bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
+	$(BIN)/python -m bench.mutants
+
+check-sweep: .venv/ready ## a search for false alarms (PAIRS=3000 RANDOM_SCHEDULES=10000 for a night)
+	PAIRS=$${PAIRS:-300} RANDOM_SCHEDULES=$${RANDOM_SCHEDULES:-300} $(BIN)/python -m bench.sweep $(NAMES)
+
+check-twice: .venv/ready ## schedules that are run twice have equal ends (PAIRS=100000 for a night)
+	$(BIN)/python -m bench.determinism $${PAIRS:-1000}
+
+bench-diffs: .venv/ready ## does fnop diff name the faults that fnop check finds (ALL=1: of all failing schedules)
+	$(BIN)/python -m bench.diffs $(NAMES)
+
+##@ bench
 
 bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
@@ -102,18 +118,6 @@ bench-levels: .venv/ready ## 4,000 children kept by levels on a real API server:
 bench-large: .venv/ready ## restarts over 50,000 objects that need nothing: first decision, memory (OBJECTS=50000)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench.large --objects $${OBJECTS:-50000}
-
-bench-bugs: .venv/ready ## what fnop check finds of the bugs that real operators had
-	$(BIN)/python -m bench.bugs $(NAMES)
-
-check-sweep: .venv/ready ## a search for false alarms (PAIRS=3000 RANDOM_SCHEDULES=10000 for a night)
-	PAIRS=$${PAIRS:-300} RANDOM_SCHEDULES=$${RANDOM_SCHEDULES:-300} $(BIN)/python -m bench.sweep $(NAMES)
-
-check-twice: .venv/ready ## schedules that are run twice have equal ends (PAIRS=100000 for a night)
-	$(BIN)/python -m bench.determinism $${PAIRS:-1000}
-
-bench-diffs: .venv/ready ## does fnop diff name the faults that fnop check finds (ALL=1: of all failing schedules)
-	$(BIN)/python -m bench.diffs $(NAMES)
 
 bench-recordings: .venv/ready ## the cost of a recording: time and bytes of an effect, steps read in a second
 	$(BIN)/python -m bench.recording
@@ -128,7 +132,15 @@ bench-admission: .venv/ready ## reviews by a server of webhooks, fnop's next to 
 bench-logs: .venv/ready ## logs of 100 pods with 200 lines/s each, while the API server is killed twice
 	$(BIN)/python -m bench.logs
 
-bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
-	$(BIN)/python -m bench.mutants
+styles: .venv/ready ## lines of three operators by levels and by causes
+	$(BIN)/python -m bench.styles
+
+##@ record again
+
+transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
+	$(BIN)/python -m tests.conformance.record
+
+replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
+	$(BIN)/python -m tests.replays.record $(NAMES)
 
 .PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn reconciler-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-large bench-logs bench-mutants bench-recordings check-sweep check-twice
