@@ -37,8 +37,9 @@ def sources() -> list[Path]:
 
 
 def pages() -> list[Path]:
-    """The README, and the pages of the documentation without the decisions."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    """The pages at the top, and those of the documentation without the decisions."""
+    top = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+    return [*(ROOT / each for each in top), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def prose_of(path: Path) -> Iterator[str]:

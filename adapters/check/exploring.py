@@ -35,9 +35,9 @@ from fnop.interpreters.check.campaign.campaign import (
     heeded_together,
 )
 from fnop.interpreters.check.campaign.explore import Case, is_special
-from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.state.kinds import Fault, Place, Site
 from fnop.interpreters.check.state.scripts import ScriptProblem
+from fnop.interpreters.check.trials.catalogue import BY_NAME
 from fnop.interpreters.simulation.actions import Action, ActionRefused, apply
 from fnop.interpreters.simulation.scenario import ApplyProblem
 

@@ -28,8 +28,8 @@ from fnop.adapters.common.endings import warn
 from fnop.core.handlers.declare.handler import Handler
 from fnop.interpreters.check.campaign.campaign import Known
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure
-from fnop.interpreters.check.faults.catalogue import schedule_from_json
 from fnop.interpreters.check.state.scripts import script_from_json
+from fnop.interpreters.check.trials.catalogue import schedule_from_json
 from fnop.interpreters.recording.format.digests import PYTHON, digests_of
 
 __all__ = ["Folder"]

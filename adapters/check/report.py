@@ -15,11 +15,11 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.values.errors import number_of
 from fnop.interpreters.check.campaign.explore import Case, Failure
 from fnop.interpreters.check.campaign.reports import CAUSES, SHOWN_MAX, Report
-from fnop.interpreters.check.faults.catalogue import schedule_to_json
+from fnop.interpreters.check.properties import EXPLAINED
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.properties.meanings import EXPLAINED
 from fnop.interpreters.check.state.kinds import in_words
 from fnop.interpreters.check.state.scripts import script_to_json
+from fnop.interpreters.check.trials.catalogue import schedule_to_json
 
 __all__ = [
     "FOUND_BEFORE",

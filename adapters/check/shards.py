@@ -32,9 +32,9 @@ from fnop.interpreters.check.campaign.reports import (
     Report,
     merged as merged_reports,
 )
-from fnop.interpreters.check.faults.catalogue import schedule_from_json
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.state.scripts import script_from_json, script_to_json
+from fnop.interpreters.check.trials.catalogue import schedule_from_json
 from fnop.interpreters.recording.format.digests import PYTHON, digests_of
 
 __all__ = ["identity_of", "keep", "merged"]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from fnop.interpreters.check.faults.catalogue import schedule_from_json
 from fnop.interpreters.check.state.kinds import Fault, Place
+from fnop.interpreters.check.trials.catalogue import schedule_from_json
 
 __all__ = [
     "action_call",

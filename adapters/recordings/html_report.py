@@ -29,7 +29,6 @@ from fnop.adapters.recordings.page_rows import (
 )
 from fnop.adapters.recordings.recorded import places_in
 from fnop.core.values.errors import number_of
-from fnop.interpreters.check.properties.meanings import EXPLAINED
 from fnop.interpreters.recording.comparison.alignment import aligned
 from fnop.interpreters.recording.model.account import Account, Crash, Differing
 from fnop.interpreters.recording.model.times import stamp
@@ -121,6 +120,8 @@ class _Page:
         found: dict[str, str] = {}
         if self.check:
             name = str(self.check.get("property"))
+            from fnop.interpreters.check.properties import EXPLAINED
+
             found["property"] = EXPLAINED.get(name, "")
             found["schedule"] = str(self.check.get("words", ""))
         dropped = self.header.get("dropped")

@@ -32,10 +32,10 @@ from fnop.interpreters.check.campaign.reports import (
     has_faults,
     unsure_of,
 )
-from fnop.interpreters.check.faults.catalogue import FAULTS
 from fnop.interpreters.check.properties import OF_ADMISSION, PROPERTIES
 from fnop.interpreters.check.state.kinds import Schedule
 from fnop.interpreters.check.state.scripts import ScriptProblem
+from fnop.interpreters.check.trials.catalogue import FAULTS
 from fnop.interpreters.simulation.admission import has_admission
 
 __all__ = [

@@ -25,8 +25,6 @@ from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
 from fnop.core.seam.commands import Command
 from fnop.interpreters.check.admission.admitting import Admitting
-from fnop.interpreters.check.faults.behaviour import Ahead
-from fnop.interpreters.check.faults.catalogue import BEHAVIOURS, FAULTS
 from fnop.interpreters.check.inputs.idleness import Idleness
 from fnop.interpreters.check.inputs.input_variation import Heeding
 from fnop.interpreters.check.inputs.purity import Purity
@@ -47,6 +45,7 @@ from fnop.interpreters.check.scripts.follow_ups import (
     is_of_given,
     left_by,
 )
+from fnop.interpreters.check.state.behaviour import Ahead
 from fnop.interpreters.check.state.expectations import Expectation
 from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site, Trait
 from fnop.interpreters.check.state.processes import is_elected
@@ -62,6 +61,7 @@ from fnop.interpreters.check.state.records import (
 )
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.check.trials.aftermath import aftermath_of
+from fnop.interpreters.check.trials.catalogue import BEHAVIOURS, FAULTS
 from fnop.interpreters.check.trials.differences import Volatile, learned
 from fnop.interpreters.check.trials.rests import Rests
 from fnop.interpreters.check.trials.trial import Trial

@@ -12,12 +12,11 @@ from enum import Enum
 from typing import NamedTuple
 
 from fnop.interpreters.check.campaign.explore import Failure, Verdict, is_special
-from fnop.interpreters.check.properties import OF_ADMISSION
+from fnop.interpreters.check.properties import FAULTLESS
 from fnop.interpreters.check.state.kinds import Schedule
 
 __all__ = [
     "CAUSES",
-    "FAULTLESS",
     "SHOWN_MAX",
     "Groups",
     "Pairs",
@@ -32,13 +31,6 @@ __all__ = [
 
 # The most groups of failures with a failure that is shrunk and shown.
 SHOWN_MAX = 10
-# The properties that only runs without faults can show.
-FAULTLESS = frozenset(
-    (
-        *("apart", "heeds", "history", "idle", "no_refused_writes"),
-        *("pure", "quiet", "refers", "serves", *OF_ADMISSION),
-    )
-)
 
 
 class Pairs(Enum):

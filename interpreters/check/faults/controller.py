@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fnop.interpreters.check.faults.behaviour import Ahead, Behaviour
+from fnop.interpreters.check.state.behaviour import Ahead, Behaviour
 from fnop.interpreters.check.state.kinds import RUN, Fault, FaultKind, Trait
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.cluster import On, Slow, Stuck

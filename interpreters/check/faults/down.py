@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
-from fnop.interpreters.check.faults.behaviour import Ahead, Behaviour, Performed
+from fnop.interpreters.check.state.behaviour import Ahead, Behaviour, Performed
 from fnop.interpreters.check.state.kinds import (
     REST,
     SENT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
-from fnop.interpreters.check.faults.behaviour import (
+from fnop.interpreters.check.state.behaviour import (
     Ahead,
     Behaviour,
     Performed,

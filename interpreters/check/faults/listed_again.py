@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.interpreters.check.faults.behaviour import Behaviour
+from fnop.interpreters.check.state.behaviour import Behaviour
 from fnop.interpreters.check.state.kinds import REST, Fault, FaultKind
 from fnop.interpreters.check.state.state import TrialState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
-from fnop.interpreters.check.faults.behaviour import Behaviour, Performed, unanswered
+from fnop.interpreters.check.state.behaviour import Behaviour, Performed, unanswered
 from fnop.interpreters.check.state.kinds import SENT, Fault, FaultKind, Place, Site
 from fnop.interpreters.check.state.state import TrialState
 

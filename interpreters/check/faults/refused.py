@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome, Refused, Unknown, Unreachable
-from fnop.interpreters.check.faults.behaviour import Behaviour, Performed, forbidden
+from fnop.interpreters.check.state.behaviour import Behaviour, Performed, forbidden
 from fnop.interpreters.check.state.kinds import (
     OTHERS,
     REQUEST,

@@ -6,7 +6,7 @@ from typing import Any
 
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
-from fnop.interpreters.check.faults.behaviour import (
+from fnop.interpreters.check.state.behaviour import (
     Ahead,
     Behaviour,
     Performed,

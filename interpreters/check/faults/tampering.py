@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.check.faults.behaviour import Ahead, Behaviour, as_rival
+from fnop.interpreters.check.state.behaviour import Ahead, Behaviour, as_rival
 from fnop.interpreters.check.state.kinds import REST, Fault, FaultKind, Trait
 from fnop.interpreters.check.state.records import Visit
 from fnop.interpreters.check.state.sites import object_path, target_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.interpreters.check.faults.behaviour import Ahead, Behaviour
+from fnop.interpreters.check.state.behaviour import Ahead, Behaviour
 from fnop.interpreters.check.state.kinds import REST, RUN, Fault, FaultKind, Trait
 from fnop.interpreters.check.state.records import Hold, Visit
 from fnop.interpreters.check.state.state import TrialState

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.interpreters.check.faults.behaviour import Ahead, Behaviour
+from fnop.interpreters.check.state.behaviour import Ahead, Behaviour
 from fnop.interpreters.check.state.kinds import REST, Fault, FaultKind, Trait
 from fnop.interpreters.check.state.records import Visit
 from fnop.interpreters.check.state.state import TrialState

@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, told
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Property,
+    Scope,
+    Seen,
+    Violation,
+    told,
+)
 
 __all__ = [
+    "PROPERTIES",
     "accepted",
     "admits_itself",
     "deletable",
@@ -60,3 +68,49 @@ def admits_itself(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The operator's own writes are admitted."""
     if seen is benign.seen:
         yield from told("admits_itself", benign.admitting.admits_itself)
+
+
+PROPERTIES = (
+    Property(
+        deletable,
+        "each object can be deleted, and goes once it is",
+        240,
+        Scope.FAULTLESS | Scope.ADMISSION,
+    ),
+    Property(
+        updatable,
+        "each stored object can be updated, if only its labels",
+        250,
+        Scope.FAULTLESS | Scope.ADMISSION,
+    ),
+    Property(
+        admits_itself,
+        "the operator's own writes are admitted",
+        260,
+        Scope.FAULTLESS | Scope.ADMISSION,
+    ),
+    Property(
+        idempotent,
+        "mutations change nothing that they have changed already",
+        270,
+        Scope.FAULTLESS | Scope.ADMISSION,
+    ),
+    Property(
+        accepted,
+        "what mutations make is accepted by validations and the schema",
+        280,
+        Scope.FAULTLESS | Scope.ADMISSION,
+    ),
+    Property(
+        traceless,
+        "denied writes and dry runs leave nothing behind outside",
+        290,
+        Scope.FAULTLESS | Scope.ADMISSION,
+    ),
+    Property(
+        steady,
+        "validations give one answer to one question, in any order",
+        300,
+        Scope.FAULTLESS | Scope.ADMISSION,
+    ),
+)

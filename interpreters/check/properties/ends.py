@@ -12,6 +12,8 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.interpreters.check.properties.aging import ages, is_aged
 from fnop.interpreters.check.properties.evidence import (
     Benign,
+    Property,
+    Scope,
     Seen,
     Violation,
     has_struck,
@@ -29,7 +31,7 @@ from fnop.interpreters.check.state.worlds import World, records_in, rolling_in
 from fnop.interpreters.check.trials.differences import Difference, differences
 from fnop.interpreters.check.trials.trial import Trial
 
-__all__ = ["history", "same_end"]
+__all__ = ["PROPERTIES", "history", "same_end"]
 
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -314,3 +316,19 @@ def _conditions(world: World, kinds: Collection[str]) -> dict[tuple[str, str], s
         for each in (orjson.loads(text).get("status") or {}).get("conditions") or ()
         if isinstance(each, dict) and {"type", "status"} <= each.keys()
     }
+
+
+PROPERTIES = (
+    Property(
+        same_end,
+        "after the faults the world is that of the benign run",
+        110,
+        Scope.END,
+    ),
+    Property(
+        history,
+        "the end does not depend on how the object became what it is",
+        120,
+        Scope.FAULTLESS,
+    ),
+)

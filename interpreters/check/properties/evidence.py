@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Flag, auto
 from typing import Any, NamedTuple
 
 from fnop.interpreters.check.admission.admitting import Admitting
@@ -22,6 +23,8 @@ __all__ = [
     "Benign",
     "Followed",
     "Judge",
+    "Property",
+    "Scope",
     "Seen",
     "Violation",
     "handled_kinds",
@@ -145,6 +148,37 @@ class Benign(NamedTuple):
 
 
 Judge = Callable[[Benign, Seen], Iterator[Violation]]
+
+
+class Scope(Flag):
+    """The trials that a property is about, if it is not about all of them."""
+
+    EVERYTHING = 0
+    # Only runs without faults can violate it.
+    FAULTLESS = auto()
+    # It is about admission handlers.
+    ADMISSION = auto()
+    # It looks at the end alone, and not at earlier states.
+    END = auto()
+    # A user who makes a mistake has to expect violations, until it is corrected.
+    MISTAKES = auto()
+
+
+class Property(NamedTuple):
+    """A property: the function that judges, and its meaning in `words`.
+
+    Properties are judged and reported in the order of their `rank`.
+    """
+
+    judge: Judge
+    words: str
+    rank: int
+    scope: Scope = Scope.EVERYTHING
+
+    @property
+    def name(self) -> str:
+        """The name in options and reports."""
+        return self.judge.__name__
 
 
 def seen_by(trial: Trial) -> Seen:

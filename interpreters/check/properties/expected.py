@@ -12,6 +12,8 @@ from immutables import Map
 from fnop.effects import Answer, Applied
 from fnop.interpreters.check.properties.evidence import (
     Benign,
+    Property,
+    Scope,
     Seen,
     Violation,
     has_struck,
@@ -25,7 +27,7 @@ from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.simulation.scenario import catalogue_of
 
-__all__ = ["errors_of_expectations", "matches"]
+__all__ = ["PROPERTIES", "errors_of_expectations", "matches"]
 
 # The past participles of the verbs, for messages.
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
@@ -167,3 +169,13 @@ def _request(asked: Asked) -> Request:
             answer = type(other).__name__.lower()
     site = asked.site
     return Request(site.verb, site.target, site.handler, answer)
+
+
+PROPERTIES = (
+    Property(
+        matches,
+        "what the author expects holds after the faults, and stays true",
+        10,
+        Scope.END,
+    ),
+)

@@ -6,10 +6,17 @@ from collections.abc import Iterator
 
 from fnop.core.values.errors import text_of
 from fnop.interpreters.check.inputs.redeciding import OWN_ERRORS
-from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, told
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Property,
+    Scope,
+    Seen,
+    Violation,
+    told,
+)
 from fnop.interpreters.check.trials.trial import Trial
 
-__all__ = ["heeds", "idle", "pure", "serves", "total"]
+__all__ = ["PROPERTIES", "heeds", "idle", "pure", "serves", "total"]
 
 
 def total(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -62,3 +69,37 @@ def serves(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if ended is not None and ended.status:
         yield Violation("serves", f"the operator does not start: {ended.reason}")
     yield from told("serves", benign.heeding.fruitless)
+
+
+PROPERTIES = (
+    Property(
+        total,
+        "no handler fails of an error of its own",
+        20,
+        Scope.END | Scope.MISTAKES,
+    ),
+    Property(
+        pure,
+        "handlers decide by their arguments alone",
+        170,
+        Scope.FAULTLESS,
+    ),
+    Property(
+        idle,
+        "each handler does something",
+        180,
+        Scope.FAULTLESS,
+    ),
+    Property(
+        heeds,
+        "what a handler looks at matters",
+        190,
+        Scope.FAULTLESS,
+    ),
+    Property(
+        serves,
+        "the operator starts, and its handlers may come to a good end",
+        200,
+        Scope.FAULTLESS | Scope.MISTAKES,
+    ),
+)

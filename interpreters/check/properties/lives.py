@@ -10,6 +10,8 @@ from fnop.interpreters.check.properties.ends import same_end
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Judge,
+    Property,
+    Scope,
     Seen,
     Violation,
     has_struck,
@@ -31,7 +33,7 @@ from fnop.interpreters.check.state.worlds import UID, objects_in
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.simulation.externals import externals_of
 
-__all__ = ["creates_once", "deletes", "keeps_data", "no_orphans"]
+__all__ = ["PROPERTIES", "creates_once", "deletes", "keeps_data", "no_orphans"]
 
 # Kinds whose loss means a loss of data.
 _DATA = frozenset((("", "persistentvolumeclaims"), ("", "secrets")))
@@ -283,3 +285,28 @@ def _creations_outside(trial: Trial) -> Counter[str]:
         for key, number in system.creations().items():
             made[UID.sub("<uid>", key)] += number
     return made
+
+
+PROPERTIES = (
+    Property(
+        keeps_data,
+        "claims, Secrets and replicas go only where the benign run lets them",
+        40,
+    ),
+    Property(
+        creates_once,
+        "nothing is there twice, or is made outside more often",
+        50,
+    ),
+    Property(
+        deletes,
+        "a deleted object disappears",
+        80,
+        Scope.END,
+    ),
+    Property(
+        no_orphans,
+        "what was created for an object goes with it",
+        90,
+    ),
+)

@@ -15,6 +15,8 @@ from fnop.interpreters.check.properties.belongings import (
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Followed,
+    Property,
+    Scope,
     Seen,
     Violation,
     told,
@@ -37,7 +39,7 @@ from fnop.interpreters.check.trials.differences import Difference, differences, 
 from fnop.interpreters.simulation.actions import Apply
 from fnop.interpreters.simulation.scenario import catalogue_of
 
-__all__ = ["apart", "refers"]
+__all__ = ["PROPERTIES", "apart", "refers"]
 
 
 def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -230,3 +232,19 @@ def _is_creation(write: Write) -> bool:
     """Whether a write creates an object, which the answer shows."""
     named = isinstance(write.body, Mapping) and "metadata" in write.body
     return named and write.site.verb in ("create", "adopt", "apply")
+
+
+PROPERTIES = (
+    Property(
+        apart,
+        "objects share nothing: another one changes nothing of what one has",
+        210,
+        Scope.FAULTLESS,
+    ),
+    Property(
+        refers,
+        "what the operator makes refers to what is there",
+        220,
+        Scope.FAULTLESS,
+    ),
+)

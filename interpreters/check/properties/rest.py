@@ -8,6 +8,8 @@ from fnop.core.handlers.declare.roles import BACKGROUND, Family
 from fnop.interpreters.check.properties.aging import ages, clocked_in, is_aged
 from fnop.interpreters.check.properties.evidence import (
     Benign,
+    Property,
+    Scope,
     Seen,
     Violation,
     tampers,
@@ -19,6 +21,7 @@ from fnop.interpreters.check.trials.differences import differences
 from fnop.interpreters.check.trials.trial import Trial
 
 __all__ = [
+    "PROPERTIES",
     "WORK_FACTOR",
     "WORK_MORE",
     "bounded_work",
@@ -200,3 +203,30 @@ def _number_of_writes(trial: Trial, benign: Benign) -> int:
 def _failures(trial: Trial) -> int:
     """The number of attempts that have failed."""
     return sum(say.ended is not None for _, say in trial.journal.lines)
+
+
+PROPERTIES = (
+    Property(
+        settles,
+        "everything settles once the faults have ended",
+        30,
+        Scope.END,
+    ),
+    Property(
+        no_more_writes,
+        "a second restart at the end changes nothing",
+        130,
+        Scope.END,
+    ),
+    Property(
+        bounded_work,
+        "at most three times the writes of the benign run",
+        150,
+    ),
+    Property(
+        quiet,
+        "at rest nothing is asked for in vain again and again",
+        160,
+        Scope.FAULTLESS,
+    ),
+)

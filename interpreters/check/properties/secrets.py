@@ -9,7 +9,12 @@ from typing import Any
 
 import orjson
 
-from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Property,
+    Seen,
+    Violation,
+)
 from fnop.interpreters.check.state.records import line_of
 from fnop.interpreters.check.state.sites import target_of
 from fnop.interpreters.cluster import StoredEvent
@@ -20,7 +25,7 @@ from fnop.interpreters.recording.redaction import (
 )
 from fnop.interpreters.simulation.actions import Action, Apply, Edit
 
-__all__ = ["keeps_secrets"]
+__all__ = ["PROPERTIES", "keeps_secrets"]
 
 _SECRETS = ("", "secrets")
 # Keys of Secrets that hold a secret under a generic name: keys of the types
@@ -130,3 +135,12 @@ def _leaked_secret(event: StoredEvent, secrets: Mapping[bytes, str]) -> str:
 
 def _secret_in(text: bytes, secrets: Mapping[bytes, str]) -> str:
     return next((name for form, name in secrets.items() if form in text), "")
+
+
+PROPERTIES = (
+    Property(
+        keeps_secrets,
+        "passwords, tokens and keys of Secrets are nowhere else",
+        230,
+    ),
+)

@@ -9,6 +9,8 @@ from fnop.core.children.applying import is_immutable
 from fnop.core.values.diff import diff
 from fnop.interpreters.check.properties.evidence import (
     Benign,
+    Property,
+    Scope,
     Seen,
     Violation,
     merges,
@@ -21,6 +23,7 @@ from fnop.interpreters.check.state.kinds import RIVAL
 from fnop.interpreters.cluster import StoredEvent
 
 __all__ = [
+    "PROPERTIES",
     "honest_status",
     "no_clobber",
     "no_refused_writes",
@@ -218,3 +221,28 @@ def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
                 "no_refused_writes", f"{site} is refused: {outcome.message}"
             )
             return
+
+
+PROPERTIES = (
+    Property(
+        no_clobber,
+        "no write takes back what others have changed meanwhile",
+        60,
+    ),
+    Property(
+        right_object,
+        "nothing is changed that only has the name of what was looked at",
+        70,
+    ),
+    Property(
+        honest_status,
+        "a status tells what was observed",
+        100,
+    ),
+    Property(
+        no_refused_writes,
+        "no write is refused as invalid",
+        140,
+        Scope.FAULTLESS | Scope.MISTAKES,
+    ),
+)

@@ -24,7 +24,6 @@ from fnop.effects import (
     Random,
     Refused,
 )
-from fnop.interpreters.check.faults import catalogue
 from fnop.interpreters.check.state.grounds import Ground
 from fnop.interpreters.check.state.kinds import Place, Site
 from fnop.interpreters.check.state.records import (
@@ -37,6 +36,7 @@ from fnop.interpreters.check.state.records import (
 from fnop.interpreters.check.state.sites import asked_at, target_of
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.check.state.user import is_reached
+from fnop.interpreters.check.trials import catalogue
 from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.interpreters.simulation.externals import forked
 from fnop.interpreters.simulation.logs import LOG_OF

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from fnop.interpreters.check.faults import catalogue
 from fnop.interpreters.check.faults.rival import let_go
 from fnop.interpreters.check.state import user
 from fnop.interpreters.check.state.journal import AtRest, End, Healed, Journal
@@ -34,6 +33,7 @@ from fnop.interpreters.check.state.resting import (
 from fnop.interpreters.check.state.rivals import Rivals
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.check.state.worlds import digests_of
+from fnop.interpreters.check.trials import catalogue
 from fnop.interpreters.check.trials.director import Director
 from fnop.interpreters.runtime.interrupts import interruptible
 from fnop.interpreters.simulation.actions import Action

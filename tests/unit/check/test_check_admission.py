@@ -14,9 +14,9 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.campaign import Campaign
 from fnop.interpreters.check.campaign.explore import Case, Explorer
-from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.properties import OF_ADMISSION
 from fnop.interpreters.check.state.kinds import Fault, Place, Site
+from fnop.interpreters.check.trials.catalogue import BY_NAME
 from fnop.interpreters.simulation.externals import PostService
 from fnop.testing import apply, edit
 from tests.unit.check.made_up import NUMBER, alarms, cases, definition, x

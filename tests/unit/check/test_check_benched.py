@@ -6,8 +6,8 @@ import pytest
 
 from bench.sweep import cases_named
 from fnop.interpreters.check.campaign.explore import Explorer
-from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site
+from fnop.interpreters.check.trials.catalogue import BY_NAME
 
 APPLIES = Site(Place.WRITE, "issue", "apply", "secrets/certificate", 2)
 CREATES = Site(Place.WRITE, "serve", "create", "statefulsets/x-b")

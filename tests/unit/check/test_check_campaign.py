@@ -12,9 +12,9 @@ from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.campaign import Campaign, Known, Options, within
 from fnop.interpreters.check.campaign.explore import Case, Failure, Verdict
 from fnop.interpreters.check.campaign.reports import Pairs, Report, Result, Task, merged
-from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site
+from fnop.interpreters.check.trials.catalogue import BY_NAME
 
 CASE = Case(Program((), Settings()))
 HANDLERS = "abcd"

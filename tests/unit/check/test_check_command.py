@@ -21,9 +21,8 @@ from fnop.adapters.cli.main import main
 from fnop.adapters.testing import cases as checking
 from fnop.interpreters.check.campaign.explore import Verdict
 from fnop.interpreters.check.campaign.reports import Result as TaskResult, Task
-from fnop.interpreters.check.properties import PROPERTIES
+from fnop.interpreters.check.properties import EXPLAINED, PROPERTIES
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.properties.meanings import EXPLAINED
 from fnop.testing import (
     Simulation,
     checks,

@@ -22,8 +22,8 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign import shrink
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure
-from fnop.interpreters.check.campaign.reports import FAULTLESS, Report
-from fnop.interpreters.check.properties import OF_ADMISSION, PROPERTIES
+from fnop.interpreters.check.campaign.reports import Report
+from fnop.interpreters.check.properties import FAULTLESS, OF_ADMISSION, PROPERTIES
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.simulation.actions import apply
 from tests.checks import CRD, OBJECT

@@ -13,9 +13,9 @@ from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.campaign import Campaign, Options
 from fnop.interpreters.check.campaign.explore import Case, Verdict
 from fnop.interpreters.check.campaign.reports import Result
-from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site
+from fnop.interpreters.check.trials.catalogue import BY_NAME
 from fnop.interpreters.runtime.clock import VirtualClock
 
 ASTRAY = Violation("history", "secrets/x is missing")

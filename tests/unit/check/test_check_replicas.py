@@ -25,9 +25,9 @@ from fnop.core.peers.election import Election
 from fnop.core.state.coordination import Coordination
 from fnop.core.values.now import Now
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure, is_special
-from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.state.kinds import Fault, Place, Site
 from fnop.interpreters.check.state.records import Phase
+from fnop.interpreters.check.trials.catalogue import BY_NAME
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.simulation.actions import Action, apply, edit

@@ -19,9 +19,9 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.explore import Case, Failure
 from fnop.interpreters.check.campaign.reports import Report
-from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.state.kinds import Fault, Place, Site
+from fnop.interpreters.check.trials.catalogue import BY_NAME
 from fnop.interpreters.simulation.actions import Apply
 
 SYMPTOMS = tuple(f"configmaps/{each} is missing" for each in "abcdefgh")

@@ -26,17 +26,17 @@ from fnop.interpreters.check.campaign.explore import (
     prepared,
     sort_of,
 )
-from fnop.interpreters.check.faults.catalogue import (
-    BY_NAME,
-    FAULTS,
-    schedule_from_json,
-    schedule_to_json,
-)
 from fnop.interpreters.check.properties.evidence import seen_by
 from fnop.interpreters.check.state.kinds import Fault, Place, Site, in_words
 from fnop.interpreters.check.state.records import Phase
 from fnop.interpreters.check.state.scripts import script_from_json, script_to_json
 from fnop.interpreters.check.state.worlds import objects_in
+from fnop.interpreters.check.trials.catalogue import (
+    BY_NAME,
+    FAULTS,
+    schedule_from_json,
+    schedule_to_json,
+)
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import Off
 from fnop.interpreters.simulation.actions import SetPace, apply, delete, edit, wait

@@ -10,9 +10,9 @@ import pytest
 
 from fnop.interpreters.check.campaign.explore import Verdict
 from fnop.interpreters.check.campaign.reports import Result, Task
-from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.state.kinds import Fault, Place, Site
+from fnop.interpreters.check.trials.catalogue import BY_NAME
 from tests.checks import BUGGY, FIXED, called, folder as folder, operator
 
 SAME_END = ("--property", "same_end", "--budget", "60", "--fail-fast")

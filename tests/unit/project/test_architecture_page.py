@@ -1,4 +1,4 @@
-"""docs/architecture.md: the files and functions that it names exist."""
+"""The files and functions exist that architecture.md and CONTRIBUTING.md name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tests.simulations import ROOT
 from tests.source_tree import names_in
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
+RECIPES = (ROOT / "CONTRIBUTING.md").read_text()
 # `core/values/cause.py` `detect_cause`, `Reason`
 _PLACE = re.compile(r"(?<!\[)`((?:[a-z_]+/)+\w+\.py)`((?:,?\s`[\w.]+`)*)")
 # core/values/cause.py   `detect_cause`, `Reason`: in the picture of the way
@@ -28,7 +29,8 @@ _QUESTIONS = (
 def named() -> list[tuple[str, str]]:
     """The files that the page names, and what it names in them."""
     found = []
-    for file, names in [*_PLACE.findall(PAGE), *_LINE.findall(PAGE)]:
+    places = [*_PLACE.findall(PAGE), *_PLACE.findall(RECIPES), *_LINE.findall(PAGE)]
+    for file, names in places:
         found += [(file, each) for each in re.findall(r"`([\w.]+)`", names) or [""]]
     return found
 

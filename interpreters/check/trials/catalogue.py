@@ -1,6 +1,6 @@
 """The catalogue of faults: all kinds, in the order in which they are tried.
 
-Each module of this package beside `behaviour` has a `BEHAVIOUR`, and is found here.
+Each module of `fnop.interpreters.check.faults` has a `BEHAVIOUR`, and is found here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
 from fnop.interpreters.check import faults
-from fnop.interpreters.check.faults.behaviour import Behaviour, Performed
+from fnop.interpreters.check.state.behaviour import Behaviour, Performed
 from fnop.interpreters.check.state.kinds import (
     Fault,
     FaultKind,
@@ -47,10 +47,9 @@ BURST = 3
 def _found() -> Iterator[Behaviour]:
     """The behaviours, in the order of their modules, in which they also end."""
     for each in pkgutil.iter_modules(faults.__path__):
-        if each.name not in ("behaviour", "catalogue"):
-            behaviour = import_module(f"{faults.__name__}.{each.name}").BEHAVIOUR
-            assert isinstance(behaviour, Behaviour)
-            yield behaviour
+        behaviour = import_module(f"{faults.__name__}.{each.name}").BEHAVIOUR
+        assert isinstance(behaviour, Behaviour)
+        yield behaviour
 
 
 _ALL = tuple(_found())

@@ -1,10 +1,10 @@
 """The behaviour of faults: where each can strike, what it does, and how it ends.
 
-A file of this package has one behaviour, with the kinds of faults that share it.  Every
-strike is legal: whatever the operator sees, an API server could have shown it.  A
-conflict is explained by a real write of a rival, a reply is lost only of a request that
-was sent, a watch skips nothing unless it is answered with 410, and no stream goes back
-in time.
+A module of `fnop.interpreters.check.faults` has one behaviour, with the kinds of faults
+that share it. Every strike is legal: whatever the operator sees, an API server could
+have shown it. A real write of a rival explains a conflict. Only the reply to a request
+that was sent is lost. A watch skips nothing unless it is answered with 410, and no
+stream goes back in time.
 """
 
 from __future__ import annotations
