@@ -46,6 +46,7 @@ from fnop.core.objects.decide.selection import (
     wants_line,
 )
 from fnop.core.objects.store.indexing import Index
+from fnop.core.seam.effect_rules import AnswerForm, rule_of
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
@@ -76,17 +77,14 @@ from fnop.effects import (
     Apply,
     Call,
     Create,
-    Delete,
     Effect,
     Event,
     Execute,
-    Get,
     Log,
     Missing,
     Outcome,
     Patch,
     Raised,
-    Random,
     Remember,
     Return,
     Sleep,
@@ -621,19 +619,18 @@ class _InOrder:
 
 def _outcome(effect: Effect, answer: Any) -> Outcome:
     """The outcome of an effect with this answer."""
-    match answer:
-        case BaseException():
+    form = rule_of(effect).answer
+    match answer, form:
+        case BaseException(), _:
             return _outcome_of_error(answer)
-        case None if isinstance(effect, Get):
+        case (None, AnswerForm.OBJECT_OR_NONE) | (False, AnswerForm.EXISTENCE):
             return Missing("there is no such object")
-        case False if isinstance(effect, Delete):
-            return Missing("there is no such object")
-        case bytes() if isinstance(effect, Random):
-            return Answer(answer.hex())
-        case Mapping() if isinstance(effect, (Get, Patch, Create, Apply, Adopt)):
-            return Applied(thaw_json(dict(answer)))
-        case _ if isinstance(effect, Delete):
+        case _, AnswerForm.EXISTENCE:
             return Applied()
+        case bytes(), AnswerForm.BYTES:
+            return Answer(answer.hex())
+        case Mapping(), AnswerForm.OBJECT | AnswerForm.OBJECT_OR_NONE:
+            return Applied(thaw_json(dict(answer)))
         case _:
             return Answer(answer)
 
@@ -776,7 +773,7 @@ class _Drive:
                 return Applied(thaw_json(manifest))
             case Adopt(child=child):
                 return Applied(thaw_json(child))
-            case Delete():
+            case _ if rule_of(effect).answer is AnswerForm.EXISTENCE:
                 return Applied()
             case Execute(children=children):
                 return Answer({name: {"finished": "success"} for name in children})

@@ -41,10 +41,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
-from fnop.core.seam.effect_rules import Requested, rule_of
+from fnop.core.seam.effect_rules import LiveRead, Requested, rule_of, uid_meant
 from fnop.core.seam.replies import EffectPurpose, Next, message_of, next_after
 from fnop.core.state.address import Address, Request
-from fnop.core.state.preconditions import bound, is_in, needs_guard, uid_meant
+from fnop.core.state.preconditions import bound, is_in, needs_guard
 from fnop.core.state.splitting import split
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
@@ -55,16 +55,12 @@ from fnop.effects import (
     Answer,
     Applied,
     Apply,
-    Call,
     Conflict,
     Create,
-    Delete,
     Get,
-    List,
     Missing,
     Outcome,
     Patch,
-    Random,
     Refused,
     Target,
     Unknown,
@@ -257,11 +253,15 @@ def _taken(in_flight: InFlight, outcome: Outcome) -> InFlight | Outcome:
             return _force_apply(in_flight)
         case effect, Refused(status=422) if uid_meant(effect) is not None:
             return in_flight._replace(looking=True, refusal=outcome, due=0.0)
-        case Create() | Adopt(), Missing(message=message):
+        case effect, Missing(message=message) if _claims(effect):
             # The collection exists; the namespace is missing.
             return Refused(404, message, "NotFound")
         case _:
             return outcome
+
+
+def _claims(effect: Requested) -> bool:
+    return rule_of(effect).live_read is LiveRead.CLAIM
 
 
 def _force_apply(in_flight: InFlight) -> InFlight:
@@ -298,19 +298,18 @@ def _found(
     in_flight: InFlight, again: InFlight, found: dict[str, Any], now: Now
 ) -> InFlight | Outcome:
     """Return a request's outcome, or its repetition, after a live read."""
-    request = in_flight.requests[0].effect
-    match in_flight.effect:
-        case Adopt() | Create():
+    match rule_of(in_flight.effect).live_read:
+        case LiveRead.CLAIM:
             return _claimed(in_flight, found, now)
-        case Apply():
+        case LiveRead.REPEAT:
             return again
-        case Patch():
+        case LiveRead.COMPARE:
+            request = in_flight.requests[0].effect
             assert isinstance(request, Patch)
             if is_in(request, in_flight.guard, found):
                 return _taken(in_flight._replace(looking=False), Applied(found))
             return again._replace(guard=in_flight.guard and Body(found))
-        case Delete() | Get() | List() | Call() | Random():
-            # They are never looked for: `fnop.core.seam.replies.NEXT`.
+        case None:  # it is never looked for: `fnop.core.seam.replies.NEXT`
             raise AssertionError(f"a live read is no answer to {in_flight.effect.kind}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.seam.effect_rules import Requested
+from fnop.core.seam.effect_rules import uid_meant
 from fnop.core.values.body import Body
 from fnop.core.values.merge import (
     OperationFailed,
@@ -15,21 +15,9 @@ from fnop.core.values.merge import (
     operated,
     shows,
 )
-from fnop.effects import (
-    Adopt,
-    Apply,
-    Call,
-    Create,
-    Delete,
-    Effect,
-    Get,
-    List,
-    Patch,
-    Random,
-    Target,
-)
+from fnop.effects import Effect, Patch
 
-__all__ = ["bound", "is_in", "needs_guard", "uid_meant"]
+__all__ = ["bound", "is_in", "needs_guard"]
 
 
 def needs_guard(effect: Effect) -> bool:
@@ -43,23 +31,6 @@ def needs_guard(effect: Effect) -> bool:
     if effect.json:
         return not is_idempotent(effect.json)
     return effect.subresource is not None and uid_meant(effect) is not None
-
-
-def uid_meant(effect: Requested) -> str | None:
-    """The uid of the only object that a change may reach, if it names one.
-
-    >>> uid_meant(Patch(Target("pods", "p", uid="u-1"), {"spec": {}}))
-    'u-1'
-    """
-    match effect:
-        case Patch(target=Target(uid=uid)):
-            return uid
-        case Apply(manifest=manifest):
-            return manifest.get("metadata", {}).get("uid") or None
-        case Patch() | Create() | Adopt() | Delete() | Get() | List():
-            return None  # a deletion has a precondition for it
-        case Call() | Random():
-            return None
 
 
 def bound(patch: Patch, version: Body | None) -> Patch:

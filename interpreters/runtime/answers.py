@@ -15,6 +15,7 @@ from returns.result import Failure, Success
 
 from fnop.core.api.resources import Resource
 from fnop.core.seam.commands import ListPage
+from fnop.core.seam.effect_rules import AnswerForm, rule_of
 from fnop.core.seam.inputs import (
     Bookmark,
     ListDone,
@@ -31,7 +32,6 @@ from fnop.effects import (
     Apply,
     Conflict,
     Create,
-    Delete,
     Effect,
     Get,
     List,
@@ -368,11 +368,12 @@ def _can_answer(effect: Effect | None, body: Any) -> bool:
 
 
 def _outcome_of_success(effect: Effect | None, body: Any) -> Outcome:
-    if isinstance(effect, List):
+    form = None if effect is None else rule_of(effect).answer
+    if form is AnswerForm.OBJECTS:
         kind = str(body.get("kind") or "").removesuffix("List")
         items = body.get("items") or ()
         return Answer([*with_kind(items, body.get("apiVersion"), kind)])
-    if isinstance(effect, Delete) and body.get("kind") == "Status":
+    if form is AnswerForm.EXISTENCE and body.get("kind") == "Status":
         return Applied(None)
     return Applied(body)
 

@@ -10,29 +10,9 @@ from typing import Any
 
 from fnop.core.api.resources import Resource, Selectors, path_of
 from fnop.core.seam.commands import Fetch, FollowLog, ListPage, Perform, Watch
+from fnop.core.seam.effect_rules import Sent
 from fnop.core.values.log_lines import NANOS, text_of_time
-from fnop.effects import (
-    Adopt,
-    Again,
-    Apply,
-    Call,
-    Create,
-    Delete,
-    Event,
-    Execute,
-    Freeze,
-    Get,
-    List,
-    Log,
-    Patch,
-    Random,
-    Remember,
-    Requeue,
-    Resume,
-    Return,
-    Sleep,
-    Wait,
-)
+from fnop.effects import Apply, Create, Delete, Get, List, Patch
 from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     JSON,
@@ -62,10 +42,11 @@ def request_for(command: Perform, manager: str) -> ApiRequest:
 
     `manager` is the operator's name in managed fields.
     """
-    resource, name = command.resource, command.name
+    resource, name, effect = command.resource, command.name, command.effect
     assert resource is not None, "only effects with an address become requests"
+    assert isinstance(effect, Sent), f"{effect.kind} has no request of its own"
     writer = (("fieldManager", manager),)
-    match command.effect:
+    match effect:
         case Get():
             return ApiRequest("GET", path_of(resource, command.namespace, name))
         case List(label_selector=labels, field_selector=fields):
@@ -87,12 +68,6 @@ def request_for(command: Perform, manager: str) -> ApiRequest:
         case Delete() as delete:
             path = path_of(resource, command.namespace, name)
             return ApiRequest("DELETE", path, (), _delete_options(delete))
-        case Adopt() | Call() | Random():
-            raise AssertionError("it is created, or asked for, in another way")
-        case Sleep() | Wait() | Execute() | Return() | Again():
-            raise AssertionError("the core waits, and decides, by itself")
-        case Event() | Log() | Remember() | Requeue() | Freeze() | Resume():
-            raise AssertionError("the core performs it by itself")
 
 
 def _delete_options(delete: Delete) -> dict[str, Any]:

@@ -8,7 +8,7 @@ work needs at least the rights that the framework itself uses for its role.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.api.resources import EVENTS, Resource
@@ -20,29 +20,7 @@ from fnop.core.seam.commands import Command, FollowLog, ListPage, Perform, Watch
 from fnop.core.seam.effect_rules import rule_of
 from fnop.core.seam.replies import NEXT, EffectPurpose, Next
 from fnop.core.values.patterns import is_pattern
-from fnop.effects import (
-    Adopt,
-    Again,
-    Apply,
-    Call,
-    Create,
-    Delete,
-    Effect,
-    Event,
-    Execute,
-    Freeze,
-    Get,
-    List,
-    Log,
-    Patch,
-    Random,
-    Remember,
-    Requeue,
-    Resume,
-    Return,
-    Sleep,
-    Wait,
-)
+from fnop.effects import Effect, Patch
 
 __all__ = [
     "VERBS",
@@ -198,36 +176,12 @@ def _verbs_of_effect(command: Perform, resource: Resource) -> Iterator[tuple[str
     is_of_work = command.subject is not None or bool(command.handler)
     if (resource.group, resource.plural) == ("", "namespaces") and not is_of_work:
         return  # whether it exists: without the right there is no warning
-    verbs = _verbs_of(effect)
-    sub = (effect.subresource or "") if isinstance(effect, Patch) else ""
-    for verb in verbs:
+    rule = rule_of(effect)
+    sub = (isinstance(effect, Patch) and effect.subresource) or rule.subresource
+    for verb in rule.verbs:
         yield verb, sub
-    if verbs and is_of_work and _may_look(rule_of(effect).purpose):
+    if rule.verbs and is_of_work and _may_look(rule.purpose):
         yield "get", ""
-
-
-def _verbs_of(effect: Effect) -> tuple[str, ...]:
-    """The verbs of the request that an effect makes."""
-    match effect:
-        case Get():
-            return ("get",)
-        case List():
-            return ("list",)
-        case Delete():
-            return ("delete",)
-        case Create() | Adopt():
-            return ("create",)
-        case Patch():
-            return ("patch",)
-        case Apply():
-            # The API server requires `create` if the object does not exist yet.
-            return ("patch", "create")
-        case Call() | Random() | Sleep() | Wait() | Execute() | Return() | Again():
-            return ()
-        case Event() | Log() | Remember() | Requeue() | Freeze() | Resume():
-            return ()
-        case never:
-            assert_never(never)
 
 
 def _may_look(purpose: EffectPurpose | None) -> bool:

@@ -41,6 +41,7 @@ from fnop.core.handlers.run.arguments import Situation, Writers, arguments_for
 from fnop.core.handlers.run.impure import call_of, ended
 from fnop.core.handlers.run.misuse import is_misuse, remedy_of
 from fnop.core.memory.progress import Failure
+from fnop.core.seam.effect_rules import AnswerForm, rule_of
 from fnop.core.values.body import View
 from fnop.core.values.errors import (
     AdmissionError,
@@ -60,16 +61,12 @@ from fnop.effects import (
     Answer,
     Applied,
     Conflict,
-    Delete,
     Effect,
-    Get,
-    List,
     Log,
     Missing,
     Outcome,
     Patch,
     Raised,
-    Random,
     Return,
     Unknown,
     Unreachable,
@@ -651,18 +648,10 @@ def _throw_cancelled(drive: _Drive) -> None:
 def _answer_of(effect: Effect, entry: JournalEntry) -> Any:
     """The answer to the conversation: a value, or an exception to raise in it."""
     match entry.outcome:
-        case Applied(object=None):
-            return True if isinstance(effect, Delete) else None
-        case Applied(object=data):
-            return True if isinstance(effect, Delete) else View.of(data, entry.wall)
-        case Answer(value=value):
-            return _value_of(effect, value, entry.wall)
-        case Missing() if isinstance(effect, Get):
-            return None
-        case Missing() if isinstance(effect, Delete):
-            return False
+        case Applied() | Answer() as done:
+            return _value_of(rule_of(effect).answer, done, entry.wall)
         case Missing(message=message):
-            return Refused(404, "NotFound", message)
+            return _absence_of(rule_of(effect).answer, message)
         case Conflict(message=message, reason=reason):
             return Refused(409, reason, message)
         case outcomes.Refused(status=status, message=message, reason=reason):
@@ -673,12 +662,30 @@ def _answer_of(effect: Effect, entry: JournalEntry) -> Any:
             return _exception_of(raised)
 
 
-def _value_of(effect: Effect, value: Any, wall: float) -> Any:
-    if isinstance(effect, List):
-        return [View.of(item, wall) for item in value]
-    if isinstance(effect, Random):
-        return bytes.fromhex(value) if isinstance(value, str) else value
-    return read_only(value)
+def _value_of(form: AnswerForm, done: Applied | Answer, wall: float) -> Any:
+    value = done.object if isinstance(done, Applied) else done.value
+    match form:
+        case AnswerForm.EXISTENCE:
+            return True
+        case AnswerForm.OBJECTS:
+            return [View.of(item, wall) for item in value]
+        case AnswerForm.BYTES:
+            return bytes.fromhex(value) if isinstance(value, str) else value
+        case _ if isinstance(done, Applied):
+            return None if value is None else View.of(value, wall)
+        case _:
+            return read_only(value)
+
+
+def _absence_of(form: AnswerForm, message: str) -> Any:
+    """The answer if the object is missing."""
+    match form:
+        case AnswerForm.EXISTENCE:
+            return False
+        case AnswerForm.OBJECT_OR_NONE:
+            return None
+        case _:
+            return Refused(404, "NotFound", message)
 
 
 def _exception_of(raised: Raised) -> Exception:

@@ -29,6 +29,7 @@ from fnop.core.objects.report.explaining import tell_answered
 from fnop.core.objects.report.tracing import trace_advanced, trace_given
 from fnop.core.objects.write.expectations import learn, shown, vanished
 from fnop.core.seam.commands import Interrupt
+from fnop.core.seam.effect_rules import rule_of
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, proceed
 from fnop.core.state.record import IDLE, Declared, Invocation, ObjectRecord
@@ -45,7 +46,6 @@ from fnop.effects import (
     Delete,
     Effect,
     Execute,
-    Get,
     Missing,
     Outcome,
     Patch,
@@ -375,7 +375,7 @@ def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
     match outcome:
         case Applied() | Answer():
             return None
-        case Missing() if isinstance(effect, (Delete, Get)):
+        case Missing() if rule_of(effect).may_miss:
             return None
         case Raised(permanent=True):
             return Failure(outcome.type, outcome.message, permanent=True)

@@ -24,11 +24,11 @@ from fnop.core.seam.effect_rules import (
     Requested,
     Targeted,
     rule_of,
+    uid_meant,
 )
 from fnop.core.state.address import Address, Request
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
-from fnop.core.state.preconditions import uid_meant
 from fnop.core.state.record import Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.state.splitting import cannot_split

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.reviews import Request
 from fnop.core.seam.commands import Perform, Say
+from fnop.core.seam.effect_rules import uid_meant
 from fnop.core.seam.inputs import Bookmark, LogLines, StreamEnded, WatchEvent
-from fnop.core.state.preconditions import uid_meant
 from fnop.core.values.body import Key
 from fnop.effects import (
     Answer,

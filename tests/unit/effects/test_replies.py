@@ -12,6 +12,7 @@ from fnop.core.seam.effect_rules import (
     Needs,
     Pausing,
     Requested,
+    Sent,
 )
 from fnop.core.seam.replies import (
     NEXT,
@@ -27,7 +28,7 @@ from fnop.core.seam.replies import (
     next_after,
     reply_of,
 )
-from fnop.effects import Effect, Outcome
+from fnop.effects import Adopt, Effect, Outcome
 from fnop.effects.outcomes import (
     Answer,
     Applied,
@@ -126,3 +127,18 @@ def test_the_rows_of_effects_are_what_their_types_say() -> None:
     }
     for rule in EFFECTS.values():
         assert (rule.purpose is None) == (rule.needs in (Needs.TIME, Needs.NOTHING))
+
+
+def test_an_effect_that_is_looked_for_says_what_a_live_read_means() -> None:
+    for rule in EFFECTS.values():
+        looks = rule.purpose is not None and Next.LOOK in NEXT[rule.purpose]
+        assert looks == (rule.live_read is not None)
+
+
+def test_a_request_to_the_api_server_has_rights() -> None:
+    for rule in EFFECTS.values():
+        assert bool(rule.verbs) == (rule.needs is Needs.API)
+    assert {each for each in EFFECTS if EFFECTS[each].needs is Needs.API} == {
+        *get_args(Sent),
+        Adopt,  # it is sent as a creation
+    }
