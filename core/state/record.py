@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.children.owned import Checked
-from fnop.core.children.synchronise import Synchronised
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.handlers.declare.writers import Transform
-from fnop.core.handlers.run.arguments import Situation
-from fnop.core.handlers.run.invocation import Journal
 from fnop.core.memory.conditions import Condition
 from fnop.core.memory.observation import Observation, Seen, scope_name, see
-from fnop.core.memory.progress import FRESH, Failure, Progress
+from fnop.core.memory.progress import FRESH, Progress
 from fnop.core.memory.stored_state import Stored
 from fnop.core.seam.commands import Say
 from fnop.core.state.fusion import Writing
-from fnop.core.state.in_flight import InFlight
+from fnop.core.state.invocation import Invocation
 from fnop.core.state.splitting import Changes
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
@@ -26,7 +22,7 @@ from fnop.core.values.evolve import quick
 from fnop.core.values.log_lines import LogLine
 from fnop.core.values.pace import CALM, ROLLOUT_CHANGES, Pace
 from fnop.core.values.table import NOTHING
-from fnop.effects import Again, Effect, Event, Patch
+from fnop.effects import Event
 from fnop.effects.desired import StatusCondition
 from fnop.effects.values import ReadOnlyDict
 
@@ -36,7 +32,6 @@ __all__ = [
     "Change",
     "Declared",
     "Expectation",
-    "Invocation",
     "ObjectRecord",
     "PendingEvent",
     "ReconcilerState",
@@ -45,78 +40,6 @@ __all__ = [
     "RunState",
     "Work",
 ]
-
-
-@quick
-class Invocation(NamedTuple):
-    """One attempt of one handler.
-
-    During a conversation it has a `journal`, and awaits the answer to `asked`. After
-    its function has ended, it has a `plan`, whose next effect is `plan[0]`. It waits
-    for `in_flight`, or until the monotonic time `wake`. `ready` means that it can
-    continue now. `length` is the journal's size in bytes.
-    """
-
-    serial: int
-    situation: Situation
-    journal: Journal = ()
-    length: int = 0
-    ready: bool = True
-    asked: Effect | None = None
-    in_flight: InFlight | None = None
-    wake: float | None = None
-    plan: tuple[Effect, ...] | None = None
-    patches: tuple[Patch | Transform, ...] = ()
-    result: Any = None
-    again: Again | None = None
-    failure: Failure | None = None
-    children: int = 0
-    # Sub-handlers that it has declared and has not awaited itself.
-    parts: frozenset[str] = frozenset()
-    gathered: frozenset[str] = frozenset()
-    deadline: float | None = None
-    # The reason why a daemon was asked to stop, and the end of its remaining time.
-    stopped: str = ""
-    patience: float | None = None
-    # The objects that it has created, by key, with the digests of the requests.
-    created: Mapping[Key, str] = NOTHING
-    # It has requested an effect: a failure may leave work half done.
-    acts: bool = False
-    # The author's part has ended: requests from now on keep the children.
-    keeps: bool = False
-    # Outcome of syncing a reconciler's children; None if it did not desire any.
-    synchronised: Synchronised | None = None
-    # It has requeued the object itself, or others. And a reconciler had requeued the
-    # object before it was called.
-    asks_itself: bool = False
-    asks_others: bool = False
-    was_asked: bool = False
-
-    @property
-    def handler(self) -> Handler:
-        return self.situation.handler
-
-    @property
-    def waits(self) -> bool:
-        """Whether it waits for something that may take long (R14)."""
-        if self.ready:
-            return False
-        return self.in_flight is None or self.in_flight.lasts
-
-    @property
-    def due(self) -> float | None:
-        """The monotonic time when it continues; None if only an answer continues it."""
-        moments = [
-            moment
-            for moment in (
-                self.wake,
-                self.in_flight.due if self.in_flight else None,
-                self.deadline,
-                self.patience,
-            )
-            if moment is not None
-        ]
-        return min(moments, default=None)
 
 
 @quick

@@ -24,7 +24,8 @@ from fnop.core.objects.attempt.awaited_changes import (
     pace_another,
 )
 from fnop.core.objects.attempt.effects import is_own, perform, send, tell
-from fnop.core.objects.attempt.ending import finish, keep, report
+from fnop.core.objects.attempt.ending import finish, keep
+from fnop.core.objects.attempt.judging import report
 from fnop.core.objects.report.explaining import tell_answered
 from fnop.core.objects.report.tracing import trace_advanced, trace_given
 from fnop.core.objects.write.expectations import learn, shown, vanished
@@ -32,7 +33,13 @@ from fnop.core.seam.commands import Interrupt
 from fnop.core.seam.effect_rules import rule_of
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, proceed
-from fnop.core.state.record import IDLE, Declared, Invocation, ObjectRecord
+from fnop.core.state.invocation import (
+    Conversation,
+    Invocation,
+    Pause,
+    Performance,
+)
+from fnop.core.state.record import IDLE, Declared, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.values.backoff import is_worth_logging
 from fnop.core.values.body import Body, Key
@@ -109,28 +116,36 @@ def go_on(
 
     `ends` are the ends of the sub-handlers that the invocation awaits.
     """
-    in_flight = invocation.in_flight
-    if ends is not None:
-        gathered = {f"{invocation.handler.id}/{name}" for name in ends}
-        invocation = _with_journal_entry(context, invocation, Answer(dict(ends)))
-        invocation = invocation._replace(gathered=invocation.gathered | gathered)
-    if in_flight is not None and not invocation.ready:
-        if in_flight.is_unaddressed:
-            _retry_address(context, record, invocation, in_flight)
-        else:
-            store(context, record, send(context, invocation, in_flight))
+    if isinstance(invocation.awaits, InFlight):
+        _send_again(context, record, invocation, invocation.awaits)
         return
-    if invocation.wake is not None:
+    if ends is not None:
+        invocation = _with_ends(context, invocation, ends)
+    elif invocation.wake is not None:
         invocation = _woken(context, record, invocation)
-    if invocation.plan is None:
+    if isinstance(invocation.phase, Conversation):
         record, invocation = _call_author(context, record, invocation)
     _perform_plan(context, record, invocation)
 
 
-def _retry_address(
+def _with_ends(
+    context: Context, invocation: Invocation, ends: Mapping[str, Any]
+) -> Invocation:
+    """Return the conversation with the ends of the sub-handlers that it awaited."""
+    invocation = _with_journal_entry(context, invocation, Answer(dict(ends)))
+    phase = invocation.phase
+    assert isinstance(phase, Conversation)
+    gathered = {f"{invocation.handler.id}/{name}" for name in ends}
+    return invocation._replace(phase=phase._replace(gathered=phase.gathered | gathered))
+
+
+def _send_again(
     context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
 ) -> None:
-    """Try again to address an effect of a kind that was not discovered."""
+    """Send a request that is due, once its kind is discovered."""
+    if not in_flight.is_unaddressed:
+        store(context, record, send(context, invocation, in_flight))
+        return
     record, found, outcome = perform(context, record, invocation, in_flight.effect)
     if outcome is not None:
         _answered(context, record, invocation, outcome)
@@ -158,7 +173,9 @@ def _perform_plan(
 ) -> None:
     """Perform the plan of an ended function; then the attempt is over."""
     record, invocation = _run_plan(context, record, invocation)
-    if invocation.plan == () and not context.keeps_still:
+    phase = invocation.phase
+    is_over = isinstance(phase, Performance) and not phase.plan
+    if is_over and not context.keeps_still:
         finish(context, record, invocation)
     else:
         store(context, record, invocation)
@@ -187,10 +204,11 @@ def _woken(
     context: Context, record: ObjectRecord, invocation: Invocation
 ) -> Invocation:
     """Return the invocation after a sleep: a conversation gets the current object."""
-    invocation = invocation._replace(wake=None, ready=True)
-    if invocation.plan is not None:
-        return invocation._replace(plan=invocation.plan[1:])
-    if isinstance(invocation.asked, Wait):
+    phase = invocation.phase
+    if isinstance(phase, Performance):
+        rest = phase._replace(plan=phase.plan[1:])
+        return invocation._replace(phase=rest, awaits=None)
+    if isinstance(phase.asked, Wait):
         return _with_journal_entry(
             context, invocation, Answer(bool(invocation.stopped))
         )
@@ -202,63 +220,58 @@ def _with_journal_entry(
     context: Context, invocation: Invocation, outcome: Outcome
 ) -> Invocation:
     """Return the conversation with an answer, ready to continue."""
-    assert invocation.asked is not None
+    phase = invocation.phase
+    assert isinstance(phase, Conversation)
+    assert phase.asked is not None
     trace_given(context, invocation, outcome)
     entry = driving.JournalEntry(
-        digest_of(invocation.asked), outcome, context.now.wall, invocation.stopped
+        digest_of(phase.asked), outcome, context.now.wall, invocation.stopped
     )
-    return invocation._replace(
-        journal=(*invocation.journal, entry),
-        length=invocation.length + len(canonical(to_wire(outcome))),
-        ready=True,
-        in_flight=None,
+    phase = phase._replace(
+        journal=(*phase.journal, entry),
+        length=phase.length + len(canonical(to_wire(outcome))),
         asked=None,
     )
+    return invocation._replace(phase=phase, awaits=None)
 
 
 def _call_author(
     context: Context, record: ObjectRecord, invocation: Invocation
 ) -> tuple[ObjectRecord, Invocation]:
     """Call the author's code once: to its next effect, or to its end."""
-    if (
-        len(invocation.journal) > JOURNAL_ENTRIES_MAX
-        or invocation.length > JOURNAL_BYTES_MAX
-    ):
-        return record, _outgrown(context, invocation)
+    phase = invocation.phase
+    assert isinstance(phase, Conversation)
+    if len(phase.journal) > JOURNAL_ENTRIES_MAX or phase.length > JOURNAL_BYTES_MAX:
+        return record, _outgrown(context, invocation, phase)
     context.drove()
     found = driving.advance(
         invocation.situation,
-        invocation.journal,
+        phase.journal,
         context.live,
         _live_key(context.key, invocation),
     )
     tell(context, invocation, found.lines)
     trace_advanced(context, invocation, found)
     if found.desires is not None:
-        invocation = invocation._replace(keeps=True)
+        phase = phase._replace(keeps=True)
     if found.children:
         record = _with_declared(record, invocation, found.children)
     if found.asks is not None:
+        asking = phase._replace(asked=found.asks)
+        invocation = invocation._replace(phase=asking)
         return _perform_effect(context, record, invocation, found.asks)
     end = found.end
     assert end is not None
     if end.settings is not None:
         context.configure(end.settings)
-    return record, invocation._replace(
-        ready=False,
-        plan=end.plan,
-        patches=end.patches,
+    performance = Performance(
+        end.plan,
+        end.patches,
         failure=end.failure,
-        parts=_unawaited_children(invocation, end.children),
+        parts=frozenset(each.id for each in end.children) - phase.gathered,
         synchronised=end.synchronised,
     )
-
-
-def _unawaited_children(
-    invocation: Invocation, children: tuple[Handler, ...]
-) -> frozenset[str]:
-    """Return the sub-handlers that will end after their parent's own part."""
-    return frozenset(each.id for each in children) - invocation.gathered
+    return record, invocation._replace(phase=performance)
 
 
 def _with_declared(
@@ -272,18 +285,18 @@ def _with_declared(
     return record._replace(work=work._replace(declared=declared))
 
 
-def _outgrown(context: Context, invocation: Invocation) -> Invocation:
+def _outgrown(
+    context: Context, invocation: Invocation, phase: Conversation
+) -> Invocation:
     """End a conversation whose journal is too long: it starts again (R12)."""
     driving.cancel(
         invocation.situation,
-        _delivered_answers(invocation),
+        _delivered_answers(invocation, phase),
         context.live,
         _live_key(context.key, invocation),
     )
-    return invocation._replace(
-        plan=(),
-        again=Again(1.0, "the conversation has grown too long to be remembered"),
-    )
+    again = Again(1.0, "the conversation has grown too long to be remembered")
+    return invocation._replace(phase=Performance(again=again))
 
 
 # ----------------------------------------------------------------- effects
@@ -293,7 +306,7 @@ def _perform_effect(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> tuple[ObjectRecord, Invocation]:
     """Perform the effect that a conversation awaits."""
-    invocation = invocation._replace(asked=effect, ready=False, acts=True)
+    invocation = invocation.doing(acts=True)
     record, invocation, outcome = perform(context, record, invocation, effect)
     if outcome is not None:
         invocation = _with_journal_entry(context, invocation, outcome)
@@ -307,67 +320,78 @@ def _run_plan(
 
     After a `Freeze`, fnop performs nothing more: it defers the attempt.
     """
-    while invocation.plan and invocation.in_flight is None and invocation.wake is None:
-        if context.keeps_still:
+    while invocation.awaits is None:
+        phase = invocation.phase
+        if not isinstance(phase, Performance):
             break
-        effect, rest = invocation.plan[0], invocation.plan[1:]
+        if context.keeps_still:
+            return record, invocation._replace(awaits=Pause())
+        if not phase.plan:
+            break
+        effect, rest = phase.plan[0], phase._replace(plan=phase.plan[1:])
         match effect:
             case Patch() if is_own(effect, invocation):
                 # It is fused into the last write, at any position in the plan (R4).
-                patches = (*invocation.patches, effect)
-                invocation = invocation._replace(plan=rest, patches=patches)
+                rest = rest._replace(patches=(*rest.patches, effect))
             case Return(value=value):
-                result = None if value is None else effect
-                invocation = invocation._replace(plan=rest, result=result)
+                rest = rest._replace(result=None if value is None else effect)
             case Again():
-                invocation = invocation._replace(plan=rest, again=effect)
+                rest = rest._replace(again=effect)
             case Execute():
-                invocation = invocation._replace(plan=rest)  # sub-handlers run anyway
+                pass  # sub-handlers run anyway
             case Requeue():
-                record, invocation = _run_requeues(context, record, invocation)
+                record, invocation = _run_requeues(context, record, invocation, phase)
+                continue
             case _:
-                invocation = invocation._replace(acts=True)
+                invocation = invocation.doing(acts=True)
                 record, invocation, outcome = perform(
                     context, record, invocation, effect
                 )
                 if outcome is not None:
                     invocation = _after_plan_effect(invocation, outcome)
+                continue
+        invocation = invocation._replace(phase=rest)
     return record, invocation
 
 
 def _run_requeues(
-    context: Context, record: ObjectRecord, invocation: Invocation
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    phase: Performance,
 ) -> tuple[ObjectRecord, Invocation]:
     """Perform the requeues at the head of a plan: a mapping makes thousands of them.
 
     The plan is cut once, not once for each requeue.
     """
-    plan = invocation.plan or ()
-    invocation = invocation._replace(acts=True)
+    invocation = invocation.doing(acts=True)
+    plan = phase.plan
     for number, effect in enumerate(plan):
         if not isinstance(effect, Requeue):
-            return record, invocation._replace(plan=plan[number:])
+            rest = phase._replace(plan=plan[number:])
+            return record, invocation._replace(phase=rest)
         record, invocation, outcome = perform(context, record, invocation, effect)
         assert outcome is not None
         if _failure_of(effect, effect.kind, outcome) is not None:
-            invocation = invocation._replace(plan=plan[number:])
+            rest = phase._replace(plan=plan[number:])
+            invocation = invocation._replace(phase=rest)
             return record, _after_plan_effect(invocation, outcome)
-    return record, invocation._replace(plan=())
+    return record, invocation._replace(phase=phase._replace(plan=()))
 
 
 def _after_plan_effect(invocation: Invocation, outcome: Outcome) -> Invocation:
     """Return the invocation after an answered plan effect: continued, or failed."""
-    assert invocation.plan
-    effect = invocation.plan[0]
-    in_flight = invocation.in_flight
+    phase, in_flight = invocation.phase, invocation.in_flight
+    assert isinstance(phase, Performance)
+    effect = phase.plan[0]
     label = in_flight.label if in_flight else effect.kind
     if isinstance(effect, Patch) and effect.json:
         label = f"{label} (planned by {invocation.handler.place})"
     failure = _failure_of(effect, label, outcome)
-    invocation = invocation._replace(in_flight=None, plan=invocation.plan[1:])
-    if failure is None:
-        return invocation
-    return invocation._replace(plan=(), patches=(), failure=failure)
+    after = phase._replace(plan=phase.plan[1:])
+    if failure is not None:
+        after = after._replace(plan=(), patches=(), failure=failure)
+    return invocation._replace(phase=after, awaits=None)
 
 
 def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
@@ -434,8 +458,7 @@ def answer_effect(
         _answered(context, record, invocation, found)
     elif found.due is not None and found.due > context.now.mono:
         _tell_waiting(context, invocation, found)
-        waiting = invocation._replace(in_flight=found, ready=False)
-        store(context, record, waiting)
+        store(context, record, invocation._replace(awaits=found))
     else:
         store(context, record, send(context, invocation, found))
     context.due()
@@ -481,7 +504,7 @@ def _answered(
     context: Context, record: ObjectRecord, invocation: Invocation, outcome: Outcome
 ) -> None:
     invocation = _note_creation(invocation, outcome)
-    if invocation.plan is None:
+    if isinstance(invocation.phase, Conversation):
         store(context, record, _with_journal_entry(context, invocation, outcome))
     else:
         _perform_plan(context, record, _after_plan_effect(invocation, outcome))
@@ -491,12 +514,14 @@ def _note_creation(invocation: Invocation, outcome: Outcome) -> Invocation:
     """Note a created object: creating it differently in this attempt is a conflict."""
     in_flight = invocation.in_flight
     assert in_flight is not None
-    key, created = in_flight.requests[0].address.key, invocation.created
+    key, created = in_flight.requests[0].address.key, invocation.done.created
     if isinstance(in_flight.effect, Create) and isinstance(outcome, Applied):
         created = {**created, key: digest_of(in_flight.effect)}
     elif isinstance(in_flight.effect, Delete) and key in created:
         created = {each: made for each, made in created.items() if each != key}
-    return invocation._replace(created=created)
+    else:
+        return invocation
+    return invocation.doing(created=created)
 
 
 # -------------------------------------------------------------------- ends
@@ -509,8 +534,16 @@ def expire(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     failure = Failure(
         "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
     )
-    ended = invocation._replace(patches=(), plan=(), failure=failure)
-    finish(context, record, ended)
+    finish(context, record, invocation._replace(phase=_failed(invocation, failure)))
+
+
+def _failed(invocation: Invocation, failure: Failure) -> Performance:
+    """The end of an attempt that has failed: its plan and its changes are dropped."""
+    match invocation.phase:
+        case Performance() as phase:
+            return phase._replace(plan=(), patches=(), failure=failure)
+        case Conversation():
+            return Performance(failure=failure)
 
 
 def interrupt(
@@ -526,18 +559,13 @@ def interrupt(
         context.emit(Interrupt(in_flight.id, reason, cancel))
 
 
-def _has_begun(invocation: Invocation) -> bool:
-    """Whether the author's code has been called in this attempt."""
-    return bool(invocation.journal) or not invocation.ready
-
-
-def _delivered_answers(invocation: Invocation) -> driving.Journal:
+def _delivered_answers(invocation: Invocation, phase: Conversation) -> driving.Journal:
     """Return the answers that the author's code has got; the last may wait its turn.
 
     A conversation that is cancelled then does not continue with it: no handler would
     receive its end.
     """
-    return invocation.journal[:-1] if invocation.ready else invocation.journal
+    return phase.journal[:-1] if invocation.ready else phase.journal
 
 
 def stop(
@@ -549,10 +577,13 @@ def stop(
 ) -> ObjectRecord:
     """Cancel a conversation; a request that is under way becomes outstanding."""
     context.drove()
-    if invocation.plan is None and _has_begun(invocation):
+    phase = invocation.phase
+    # The author's code has been called if it has got an answer, or waits for one.
+    has_begun = isinstance(phase, Conversation) and (phase.journal or phase.asked)
+    if isinstance(phase, Conversation) and has_begun:
         lines, failure = driving.cancel(
             invocation.situation,
-            _delivered_answers(invocation),
+            _delivered_answers(invocation, phase),
             context.live,
             _live_key(context.key, invocation),
         )

@@ -17,7 +17,8 @@ from fnop.core.objects.write.progress_after_write import (
 )
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight
-from fnop.core.state.record import Invocation, ObjectRecord
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.effects import (
     Applied,

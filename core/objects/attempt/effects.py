@@ -29,7 +29,8 @@ from fnop.core.seam.effect_rules import (
 from fnop.core.state.address import Address, Request
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
-from fnop.core.state.record import Invocation, ObjectRecord
+from fnop.core.state.invocation import Invocation, Pause
+from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.state.splitting import cannot_split
 from fnop.core.values.body import Key
@@ -87,17 +88,17 @@ def _pause_conversation(
     context: Context, invocation: Invocation, effect: Pausing
 ) -> tuple[Invocation, Outcome | None]:
     """Wait for a time, for a request to stop, or for the sub-handlers."""
-    waiting = invocation._replace(ready=False)
     match effect:
-        case Sleep(seconds=seconds):
-            return waiting._replace(wake=context.now.mono + seconds), None
         case Wait() if invocation.stopped:
             return invocation, Answer(True)
-        case Wait(seconds=seconds):
-            wake = None if seconds is None else context.now.mono + seconds
-            return waiting._replace(wake=wake), None
-        case Execute():
-            return waiting, None
+        case (
+            Sleep(seconds=float() | int() as seconds)
+            | Wait(seconds=float() | int() as seconds)
+        ):
+            pause = Pause(context.now.mono + seconds)
+        case Sleep() | Wait() | Execute():
+            pause = Pause()
+    return invocation._replace(awaits=pause), None
 
 
 def _perform_immediate(
@@ -133,9 +134,9 @@ def _requeue_target(
         return record, invocation, found
     by_reconciler = invocation.handler.rule.family is Family.RECONCILER
     if by_reconciler and found.key == context.key:
-        invocation = invocation._replace(asks_itself=True)
+        invocation = invocation.doing(requeues_itself=True)
     elif by_reconciler:
-        invocation = invocation._replace(asks_others=True)
+        invocation = invocation.doing(requeues_others=True)
     record = _requeue_by_key(context, record, found.key, by_reconciler=by_reconciler)
     return record, invocation, Answer()
 
@@ -188,14 +189,12 @@ def _request_effect(
     )
     in_flight = _with_handled_object(context, record, invocation, in_flight)
     if _waits_for_mark(context, record, invocation, effect):
-        held = invocation._replace(
-            in_flight=in_flight._replace(awaits_mark=True), ready=False
-        )
-        return record, held, None
+        held = in_flight._replace(awaits_mark=True)
+        return record, invocation._replace(awaits=held), None
     wait = context.admit(effect) if isinstance(effect, Call) else 0.0
     if wait > 0:
         waiting = in_flight._replace(due=context.now.mono + wait)
-        return record, invocation._replace(in_flight=waiting, ready=False), None
+        return record, invocation._replace(awaits=waiting), None
     return record, send(context, invocation, in_flight), None
 
 
@@ -205,7 +204,7 @@ def _with_handled_object(
     """The effect in flight, with the handled object that it changes."""
     effect, key = in_flight.effect, in_flight.requests[0].address.key
     if isinstance(effect, Create):
-        before = invocation.created.get(key)
+        before = invocation.done.created.get(key)
         return in_flight._replace(another=before not in (None, digest_of(effect)))
     if not isinstance(effect, (Patch, Apply)):
         return in_flight
@@ -254,7 +253,7 @@ def _await_address(
     in_flight = invocation.in_flight or InFlight(effect, (Request(effect, Address()),))
     waiting = proceed(in_flight, why, context.now, context.jitter())
     assert isinstance(waiting, InFlight)
-    return invocation._replace(in_flight=waiting, ready=False)
+    return invocation._replace(awaits=waiting)
 
 
 def _waits_for_mark(
@@ -300,11 +299,11 @@ def _own_child(
         nested=effect.nested,
         labels=labels,
     )
-    role = effect.role or str(invocation.children)
+    role = effect.role or str(invocation.done.children)
     if not child["metadata"].get("name"):
         name = stable_name(owner, invocation.handler.id, role)
         child["metadata"]["name"] = name
-    return child, invocation._replace(children=invocation.children + 1)
+    return child, invocation.doing(children=invocation.done.children + 1)
 
 
 def _cannot_own(context: Context, child: Mapping[str, Any]) -> str | None:
@@ -415,7 +414,7 @@ def send(context: Context, invocation: Invocation, in_flight: InFlight) -> Invoc
     number = context.perform(request.effect, request.address, ticket, subject)
     sent = in_flight._replace(id=number, due=None, awaits_mark=False)
     tell_asked(context, invocation, in_flight)
-    return invocation._replace(in_flight=sent, ready=False)
+    return invocation._replace(awaits=sent)
 
 
 def tell(

@@ -28,7 +28,8 @@ from fnop.core.objects.decide.reconcilers import (
 )
 from fnop.core.objects.decide.selection import Circumstances
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import Change, Invocation, ObjectRecord, PendingEvent
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import Change, ObjectRecord, PendingEvent
 
 __all__ = [
     "Abandon",

@@ -27,7 +27,8 @@ from fnop.core.handlers.declare.writers import DaemonStoppingReason
 from fnop.core.handlers.program.program import Kind
 from fnop.core.memory.progress import FRESH, Progress
 from fnop.core.objects.decide.selection import Circumstances, prematches
-from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState, Work
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import IDLE, ObjectRecord, RunState, Work
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 

@@ -40,7 +40,8 @@ from fnop.core.objects.decide.progression import (
 from fnop.core.objects.decide.recording_progress import record_progress
 from fnop.core.objects.decide.selection import Circumstances, passes
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import Change, ObjectRecord, Work
 from fnop.core.values.cause import Reason
 from fnop.effects import Execute
 
@@ -240,7 +241,7 @@ def _continue_parent(
 ) -> Continue | None:
     """Continue the next attempt whose awaited sub-handlers have ended."""
     for each in work.running:
-        if isinstance(each.asked, Execute) and not each.ready:
+        if isinstance(each.asked, Execute):
             ends = _ends_of_children(record, work, change, each)
             if ends is not None:
                 return Continue(each, ends)

@@ -55,14 +55,8 @@ from fnop.core.objects.decide.recording_progress import upkeep
 from fnop.core.objects.decide.selection import Circumstances, FilterFailure
 from fnop.core.objects.decide.unknown_entries import seen_now, with_unknown_entries
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import (
-    IDLE,
-    Change,
-    Expectation,
-    Invocation,
-    ObjectRecord,
-    Work,
-)
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import IDLE, Change, Expectation, ObjectRecord, Work
 from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
 from fnop.core.values.finalizers import Duty

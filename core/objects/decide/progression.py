@@ -6,7 +6,8 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.memory.observation import ABSENT, Seen, digest_at, scope_name, see
 from fnop.core.memory.progress import Progress, abandoned, anew, concluded
 from fnop.core.objects.decide.selection import Circumstances
-from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import Change, ObjectRecord, Work
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 

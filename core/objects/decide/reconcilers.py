@@ -28,7 +28,8 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.program.program import OwnedBy
 from fnop.core.memory.observation import essence_of
 from fnop.core.objects.decide.selection import Circumstances, prematches
-from fnop.core.state.record import Invocation, ObjectRecord, ReconcilerState, Work
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import ObjectRecord, ReconcilerState, Work
 from fnop.core.values.body import Body, Key
 from fnop.effects.values import same_json
 

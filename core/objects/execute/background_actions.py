@@ -17,7 +17,8 @@ from fnop.core.memory.progress import (
     time_out,
 )
 from fnop.core.objects.attempt.attempts import go_on, interrupt, stop, store
-from fnop.core.objects.attempt.ending import keep, left, report
+from fnop.core.objects.attempt.ending import keep, left
+from fnop.core.objects.attempt.judging import report
 from fnop.core.objects.decide.background import (
     RescheduleRun,
     ScheduleRun,
@@ -34,9 +35,9 @@ from fnop.core.objects.report.explaining import tell_begun
 from fnop.core.objects.report.tracing import trace_begun
 from fnop.core.seam.commands import AttemptEnded, Refresh
 from fnop.core.state.context import Context
-from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState
+from fnop.core.state.invocation import Invocation, Pause
+from fnop.core.state.record import IDLE, ObjectRecord, RunState
 from fnop.core.values.backoff import Backoff
-from fnop.effects import Wait
 
 __all__ = ["run_background"]
 
@@ -186,8 +187,9 @@ def _stop_run(
             stopped=reason.value,
             patience=context.now.mono
             + (GRACE_SECONDS if patience is None else patience),
-            wake=context.now.mono if _is_sleeping(invocation) else None,  # cut short
         )
+        if isinstance(invocation.awaits, Pause):
+            told = told._replace(awaits=Pause(context.now.mono))  # cut short
         interrupt(context, invocation, reason.value)
         store(context, record, told)
         return
@@ -202,14 +204,9 @@ def _stop_run(
     keep(context, record, ends=False)
 
 
-def _is_sleeping(invocation: Invocation) -> bool:
-    """Whether it waits for a time, or for a request to stop."""
-    return invocation.wake is not None or isinstance(invocation.asked, Wait)
-
-
 def _can_notice_stop(invocation: Invocation) -> bool:
     """Whether a run can notice the request to stop."""
     handler = invocation.handler
     names_it = handler.signature.takes("stopped")
     wants = names_it or handler.cancellation_backoff is not None
-    return wants and invocation.plan is None and invocation.asked is not None
+    return wants and invocation.asked is not None

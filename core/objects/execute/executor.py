@@ -67,8 +67,9 @@ from fnop.core.objects.write.expectations import look_at
 from fnop.core.objects.write.write import begin_write
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
+from fnop.core.state.invocation import Invocation
 from fnop.core.state.lifecycle import SUSPENDED, Phase
-from fnop.core.state.record import IDLE, Change, Invocation, ObjectRecord, PendingEvent
+from fnop.core.state.record import IDLE, Change, ObjectRecord, PendingEvent
 
 __all__ = ["serve"]
 

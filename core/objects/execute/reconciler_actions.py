@@ -37,7 +37,8 @@ from fnop.core.objects.write.child_owner import beside_of, is_new, keeper_of
 from fnop.core.objects.write.state_location import tell_unconditioned
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
-from fnop.core.state.record import IDLE, Invocation, ObjectRecord, ReconcilerState
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import IDLE, ObjectRecord, ReconcilerState
 from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import replace
 from fnop.effects import Again, Delete, Effect, Get, Log, Target

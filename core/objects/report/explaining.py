@@ -18,7 +18,8 @@ from fnop.core.handlers.run.arguments import Situation
 from fnop.core.memory.observation import essence_of, is_state, value_at
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight
-from fnop.core.state.record import Invocation, ObjectRecord, ReconcilerState
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import ObjectRecord, ReconcilerState
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import Diff, Path, diff, resolve
 from fnop.core.values.merge import leaves

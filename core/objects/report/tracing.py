@@ -17,7 +17,7 @@ from fnop.core.seam import traces
 from fnop.core.seam.traces import Version
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import Writing
-from fnop.core.state.record import Invocation
+from fnop.core.state.invocation import Conversation, Invocation
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import pointer
 from fnop.core.values.merge import leaves
@@ -84,10 +84,16 @@ def trace_advanced(context: Context, invocation: Invocation, found: Advance) -> 
         desires = found.desires
         patches = _plain_patches(desires.patches)
         context.emit(traces.Desires(attempt, desires.desired, desires.plan, patches))
-    elif found.asks is not None and not invocation.keeps:
+    elif found.asks is not None and not _keeps(invocation):
         context.emit(traces.Asked(attempt, found.asks))
     if found.end is not None:
         context.emit(_ended(attempt, found.end))
+
+
+def _keeps(invocation: Invocation) -> bool:
+    """Whether its requests keep the children of a reconciler."""
+    phase = invocation.phase
+    return isinstance(phase, Conversation) and phase.keeps
 
 
 def _ended(attempt: int, end: Ending) -> traces.Ended:
@@ -106,7 +112,7 @@ def _plain_patches(patches: Sequence[Patch | Transform]) -> tuple[Patch | None, 
 
 def trace_given(context: Context, invocation: Invocation, outcome: Outcome) -> None:
     """The answer to what an attempt has asked for."""
-    if not context.settings.traces or invocation.keeps:
+    if not context.settings.traces or _keeps(invocation):
         return
     attempt, stopped = invocation.serial, invocation.stopped or None
     if outcome is context.answer:

@@ -83,7 +83,7 @@ FAMILIES = {
     "timer": Family(timer, (ending, "_run_ended")),
     "daemon": Family(daemon, (ending, "_run_ended")),
     "change": Family(change, (ending, "_judged")),
-    "level": Family(level, (ending, "_reconciler_ended")),
+    "level": Family(level, (ending, "reconciler_ended")),
     # At the place that takes in the answer to its effect.
     "answer": Family(level, (attempts, "own_answer")),
 }
