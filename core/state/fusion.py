@@ -26,73 +26,21 @@ from fnop.core.memory.conditions import (
 )
 from fnop.core.memory.storage import Place
 from fnop.core.memory.stored_state import Stored, write_stored
-from fnop.core.state.splitting import Changes, changed, endpoints_of
+from fnop.core.state.splitting import changed, endpoints_of
+from fnop.core.state.writing import Contents, Sent
 from fnop.core.values.body import Body
-from fnop.core.values.evolve import quick
-from fnop.core.values.finalizers import with_finalizer, without_finalizer
+from fnop.core.values.finalizers import Duty, with_finalizer, without_finalizer
 from fnop.core.values.merge import OperationFailed, applied, difference
 from fnop.core.values.now import wall_seconds
-from fnop.core.values.table import NOTHING
 from fnop.effects import Patch
 
 __all__ = [
-    "Writing",
     "authors_at",
     "dropped_fields",
     "next_write",
     "tells_own",
     "was_pruned",
 ]
-
-
-@quick
-class Writing(NamedTuple):
-    """A write of the handled object.
-
-    `after` is the state that is stored once the write is done (None: it stores none).
-    `finalizer` is "add" or "remove" if the write does only that. `memory` is the state
-    that this process remembers then, and `ends` means that the change is done. `sent`
-    are the endpoints that have taken their part; `patches` no longer contain those
-    parts. `restores` means that the object has lost the state that was stored on it.
-    `more` means that another write follows. `looking` means that the fresh body is
-    being read after a conflict. `moved` means that a request with the state in the
-    status was refused before. `unsaid` means the same for the operator's own
-    conditions. `then` are writes that follow this one. `base` is the body that the
-    present request `asked` was computed from. `doubted` means that the outcome of that
-    request is unknown.
-    """
-
-    patches: Changes = ()
-    results: Mapping[str, Any] = NOTHING
-    after: Stored | None = None
-    memory: Stored | None = None
-    ends: bool = False
-    finalizer: str | None = None
-    sent: frozenset[str] = frozenset()
-    looking: bool = False
-    tries: int = 0
-    id: int | None = None
-    due: float | None = None
-    endpoint: str = ""
-    more: bool = False
-    moved: bool = False
-    condition: Condition | None = None
-    unsaid: bool = False
-    then: tuple[Writing, ...] = ()
-    base: Body | None = None
-    asked: Patch | None = None
-    doubted: bool = False
-    restores: bool = False
-
-    @property
-    def parts(self) -> tuple[Writing, ...]:
-        """This write, and those that follow it."""
-        return (self, *self.then)
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether a request may have succeeded, as far as is known."""
-        return self.doubted or (self.id is not None and not self.looking)
 
 
 class NextWrite(NamedTuple):
@@ -104,12 +52,14 @@ class NextWrite(NamedTuple):
 
 
 def next_write(
-    writing: Writing,
+    contents: Contents,
     body: Body,
     resource: Resource,
     settings: Settings,
     place: Place,
     *,
+    taken: frozenset[str] = frozenset(),
+    unsaid: bool = False,
     conditions: bool = False,
     own: Collection[str] = (),
     schema: StatusSchema = UNDESCRIBED,
@@ -117,33 +67,34 @@ def next_write(
 ) -> NextWrite | None:
     """The patch that is due next; None when all is written.
 
-    `place` is the location of this kind's state, `conditions` is whether its status
-    takes conditions. Conditions of the types `own` are the operator's: handlers cannot
-    remove them. The operator reports none without the fields that the `schema`
-    requires. `restated` computes the state to store from the object as the write makes
-    it.
+    `place` is the location of this kind's state. The endpoints `taken` have got their
+    part. `conditions` is whether the status takes conditions; with `unsaid`, it does
+    not take the operator's own. Conditions of the types `own` are the operator's:
+    handlers cannot remove them. The operator reports none without the fields that the
+    `schema` requires. `restated` computes the state to store from the object as the
+    write makes it.
 
     Raises `ValueError` when the state is too long to store. Raises `StorageFailed` when
     an author's storage cannot write it. Raises `OperationFailed` when a JSON patch or a
     function does not fit the object.
     """
-    target: Any = _target(writing, body, settings)
+    target: Any = _target(contents, body, settings)
     target = _keeping_conditions(target, body, own)
-    if writing.after is not None:
-        after, split = writing.after, resource.has_status
-        if writing.patches:
+    if contents.after is not None:
+        after, split = contents.after, resource.has_status
+        if contents.patches:
             after = restated(after, Body(target))
         text = write_stored(after, body.uid, settings.ignored)
         for patch in settings.places.written(text, body, place, split=split):
             target = applied(patch, target)
-    if conditions and writing.condition is not None:
-        target = _with_condition(target, settings.marker, writing.condition)
-    if writing.unsaid or _lacks_fields(target, schema):
+    if conditions and contents.condition is not None:
+        target = _with_condition(target, settings.marker, contents.condition)
+    if unsaid or _lacks_fields(target, schema):
         target = _without_conditions(target, body, own)
     parts = _parts_by_endpoint(target, body, split=resource.has_status)
     # The request that says "done" is the last (R20).
-    state_last = writing.after is not None and not place.in_status
-    return _next_part(parts, body, writing.sent, state_last=state_last)
+    state_last = contents.after is not None and not place.in_status
+    return _next_part(parts, body, taken, state_last=state_last)
 
 
 def _next_part(
@@ -173,15 +124,15 @@ def _parts_by_endpoint(
     return {"": change}
 
 
-def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
+def _target(contents: Contents, body: Body, settings: Settings) -> dict[str, Any]:
     """The freshest body with all changes except the state."""
     target: dict[str, Any] = body.data
-    for _, patch in writing.patches:
+    for _, patch in contents.patches:
         target = changed(target, patch)
-    for handler, value in writing.results.items():
+    for handler, value in contents.results.items():
         target = applied({"status": {handler: value}}, target)
-    if writing.finalizer is not None:
-        change = with_finalizer if writing.finalizer == "add" else without_finalizer
+    if contents.finalizer is not None:
+        change = with_finalizer if contents.finalizer is Duty.ADD else without_finalizer
         names = change(body.finalizers, *settings.finalizers)
         target = applied({"metadata": {"finalizers": names}}, target)
     return target
@@ -243,10 +194,9 @@ def _without_conditions(
     return {**target, "status": left}
 
 
-def tells_own(writing: Writing, own: Collection[str]) -> bool:
-    """Whether the last request of a write had conditions of these types."""
-    asked = writing.asked.merge if writing.asked is not None else None
-    status = (asked or {}).get("status")
+def tells_own(sent: Sent, own: Collection[str]) -> bool:
+    """Whether a request had conditions of these types."""
+    status = (sent.patch.merge or {}).get("status")
     return any(is_of(each, *own) for each in conditions_in(status))
 
 
@@ -261,48 +211,49 @@ def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:
     return {**part, "metadata": meta}
 
 
-def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ...]:
+def authors_at(contents: Contents, endpoint: str, *, split: bool) -> tuple[str, ...]:
     """The handlers whose changes are in the request to an endpoint.
 
     `split` means that status has an endpoint of its own.
     """
     found = [
         name
-        for name, patch in writing.patches
+        for name, patch in contents.patches
         if endpoint in endpoints_of(patch, split=split)
     ]
     if not split or endpoint == "status":
-        found += writing.results
+        found += contents.results
     return tuple(dict.fromkeys(found))
 
 
-def was_pruned(writing: Writing, response: Body, place: Place) -> tuple[bool, set[str]]:
+def was_pruned(
+    contents: Contents, response: Body, place: Place
+) -> tuple[bool, set[str]]:
     """Whether the server dropped the state, and the names of the dropped results.
 
     A schema that does not know a field prunes it and answers 200 without it.
     """
     status = response.stanza("status")
-    lost_state = writing.after is not None and place.read(response) is None
-    lost = {name for name in writing.results if name not in status}
+    lost_state = contents.after is not None and place.read(response) is None
+    lost = {name for name in contents.results if name not in status}
     return lost_state, lost
 
 
-def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
+def dropped_fields(
+    contents: Contents, sent: Sent, response: Body
+) -> list[tuple[str, str]]:
     """The fields that handlers changed and the server dropped: (handler, pointer).
 
     A schema that does not know a field prunes it and answers 200 without it
     (Kubernetes: field pruning). Only a field that the last request has set counts as
     dropped.
     """
-    asked, base = writing.asked, writing.base
-    if asked is None or base is None:
-        return []
-    dropped = set(_absent_pointers(asked.merge or {}, response.data, ""))
+    dropped = set(_absent_pointers(sent.patch.merge or {}, response.data, ""))
     return [
         (author, pointer)
-        for author, change in (writing.patches if dropped else ())
+        for author, change in (contents.patches if dropped else ())
         for pointer in _absent_pointers(
-            _merge_patch_of(change, base), response.data, ""
+            _merge_patch_of(change, sent.base), response.data, ""
         )
         if pointer in dropped
     ]

@@ -13,9 +13,9 @@ from fnop.core.memory.observation import Observation, Seen, scope_name, see
 from fnop.core.memory.progress import FRESH, Progress
 from fnop.core.memory.stored_state import Stored
 from fnop.core.seam.commands import Say
-from fnop.core.state.fusion import Writing
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.splitting import Changes
+from fnop.core.state.writing import Writing
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
 from fnop.core.values.evolve import quick

@@ -19,8 +19,8 @@ from fnop.core.objects.decide.selection import Circumstances
 from fnop.core.objects.store import store
 from fnop.core.objects.write import expectations, write
 from fnop.core.state.context import Context
-from fnop.core.state.fusion import Writing
 from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
+from fnop.core.state.writing import Contents, Sent, Writing
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body
 from fnop.core.values.errors import Refused
@@ -38,16 +38,19 @@ def is_gone_by_status(
     yield
 
 
-def without_any_patch(record: ObjectRecord, writing: Writing) -> ObjectRecord:
+def without_any_patch(record: ObjectRecord, contents: Contents) -> ObjectRecord:
     """Each write carries all patches, as it seems."""
     work = record.work or IDLE
-    results = {k: v for k, v in work.results.items() if k not in writing.results}
+    results = {k: v for k, v in work.results.items() if k not in contents.results}
     return record._replace(work=work._replace(patches=(), results=results))
 
 
-def taken_in_part(writing: Writing, *, split: bool) -> Writing:
+def taken_in_part(
+    writing: Writing, contents: Contents, sent: Sent, *, split: bool
+) -> Writing:
     """Fields that an endpoint has taken are computed again for the other one."""
-    return writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
+    taken = writing.taken | {sent.endpoint}
+    return writing._replace(contents=contents, taken=taken, tries=0)
 
 
 def is_over_for_ever(

@@ -27,9 +27,9 @@ from fnop.core.objects.decide.reconcilers import (
     collecting,
 )
 from fnop.core.objects.decide.selection import Circumstances
-from fnop.core.state.fusion import Writing
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import Change, ObjectRecord, PendingEvent
+from fnop.core.state.writing import Contents, Writing
 
 __all__ = [
     "Abandon",
@@ -37,6 +37,7 @@ __all__ = [
     "Cancel",
     "Conclude",
     "Continue",
+    "ContinueWrite",
     "Expire",
     "Forget",
     "HandleEvent",
@@ -119,7 +120,13 @@ class Expire(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Write the object, or continue to."""
+    """Write the object."""
+
+    contents: Contents
+
+
+class ContinueWrite(NamedTuple):
+    """Send the next request of a write, whose time has come."""
 
     writing: Writing
 
@@ -171,6 +178,7 @@ Action = (
     | Cancel
     | Expire
     | Write
+    | ContinueWrite
     | RecordInMemory
     | Overlook
     | ReadLive

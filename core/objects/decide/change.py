@@ -39,9 +39,9 @@ from fnop.core.objects.decide.progression import (
 )
 from fnop.core.objects.decide.recording_progress import record_progress
 from fnop.core.objects.decide.selection import Circumstances, passes
-from fnop.core.state.fusion import Writing
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import Change, ObjectRecord, Work
+from fnop.core.state.writing import Contents
 from fnop.core.values.cause import Reason
 from fnop.effects import Execute
 
@@ -91,7 +91,7 @@ def _write_mark(at: Circumstances, record: ObjectRecord, work: Work) -> Action |
             own_progress._replace(acted=acts_upon(at, each))
         )
     after = record.stored._replace(progress=progress)
-    return Write(Writing(after=after, memory=after))
+    return Write(Contents(after=after, memory=after))
 
 
 def handle(
@@ -134,7 +134,7 @@ def handle(
             handler = selected[first.handler.id]
             if any(author == handler.id for author, _ in work.patches):
                 # It is called for the object as its previous attempt has changed it.
-                return Write(Writing(work.patches))
+                return Write(Contents(work.patches))
             fresh = _fresh_view(at, record, change, handler)
             progress = first.progress._replace(aim=fresh.aims[handler.id])
             return StartAttempt(handler, fresh, progress)

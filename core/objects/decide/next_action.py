@@ -18,6 +18,7 @@ from fnop.core.objects.decide.actions import (
     Action,
     Cancel,
     Continue,
+    ContinueWrite,
     Expire,
     Forget,
     HandleEvent,
@@ -54,9 +55,9 @@ from fnop.core.objects.decide.reconcilers import (
 from fnop.core.objects.decide.recording_progress import upkeep
 from fnop.core.objects.decide.selection import Circumstances, FilterFailure
 from fnop.core.objects.decide.unknown_entries import seen_now, with_unknown_entries
-from fnop.core.state.fusion import Writing
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import IDLE, Change, Expectation, ObjectRecord, Work
+from fnop.core.state.writing import Contents
 from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
 from fnop.core.values.finalizers import Duty
@@ -228,7 +229,7 @@ def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Act
     waking = _wake_time(at, record, work)
     if work.writing is not None:
         if is_due(work.writing.due, at):
-            return Write(work.writing)
+            return ContinueWrite(work.writing)
         return Rest(earlier(waking, work.writing.due))
     if record.expected is not None and not at.stopping:
         look = _await_expectation(at, record.expected)
@@ -302,7 +303,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
             and not record.body.is_deleting
         ):
             return Rest(record.backoff.contention.until)
-        return Write(Writing(finalizer=duty.value))
+        return Write(Contents(finalizer=duty))
     if not concerns(at, record):
         clear = cleared_first(at, record) if record.body.is_deleting else None
         return clear or _overlook_state(at, record) or _write_event_patches(work)
@@ -346,5 +347,5 @@ def _overlook_state(at: Circumstances, record: ObjectRecord) -> Overlook | None:
 def _write_event_patches(work: Work) -> Action:
     """Write the patches of event handlers when there is nothing else to write."""
     if work.patches or work.results:
-        return Write(Writing(work.patches, work.results))
+        return Write(Contents(work.patches, work.results))
     return Rest()

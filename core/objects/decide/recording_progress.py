@@ -22,8 +22,8 @@ from fnop.core.objects.decide.actions import (
 from fnop.core.objects.decide.detection import is_held
 from fnop.core.objects.decide.progression import mark_of, may_save
 from fnop.core.objects.decide.selection import Circumstances
-from fnop.core.state.fusion import Writing
 from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
+from fnop.core.state.writing import Contents
 from fnop.core.values.cause import Cause, Reason
 from fnop.core.values.finalizers import Duty, without_finalizer
 from fnop.core.values.now import Now
@@ -67,7 +67,7 @@ def record_progress(
         written = after if news else None
         memory = after if ended or news else None
         return Write(
-            Writing(work.patches, results, written, memory, ended, condition=condition)
+            Contents(work.patches, results, written, memory, ended, condition=condition)
         )
     if ended:
         return RecordInMemory(after, ends=True)
@@ -146,19 +146,19 @@ def _record_deletion(
             after = _partial(at, record, change, all_progress, marking=True)
             news = may_save(at, record) and _is_news(record.stored, after)
             done = after if news else None
-            return Write(Writing(work.patches, work.results, done, done))
+            return Write(Contents(work.patches, work.results, done, done))
         if not is_held(at, record.body):
             stored = record.stored._replace(progress=NOTHING)
             return RecordInMemory(stored, ends=True, released=True)
         if (clear := cleared_first(at, record)) is not None:
             return clear
-        return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
+        return Write(Contents(finalizer=Duty.REMOVE, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
     news = may_save(at, record) and _is_news(record.stored, after)
     condition = _condition_to_write(at, record, change, all_progress, ended)
     if work.patches or news or condition is not None:
         written = after if news else None
-        return Write(Writing(work.patches, {}, written, written, condition=condition))
+        return Write(Contents(work.patches, {}, written, written, condition=condition))
     return Rest(due)
 
 
@@ -342,7 +342,7 @@ def upkeep(
 ) -> Action:
     """The action when nothing is to be handled: keep the stored state complete."""
     if work.patches or work.results:
-        return Write(Writing(work.patches, work.results))
+        return Write(Contents(work.patches, work.results))
     if cause.reason is not Reason.NOOP or at.stopping:
         return Rest()
     if work.progress and not record.stored.progress:
@@ -362,7 +362,7 @@ def upkeep(
         return Rest(record.backoff.contention.until)
     if vanished or missing or lingers or record.stored.progress:
         after = record.stored._replace(seen=completed(was, seen), progress=NOTHING)
-        return Write(Writing(after=after, memory=after, ends=True, restores=vanished))
+        return Write(Contents(after=after, memory=after, ends=True, restores=vanished))
     if seen.values is not None and _has_more(seen.values, was.values):
         return RecordInMemory(record.stored._replace(seen=seen), ends=False)
     return Rest()

@@ -26,6 +26,7 @@ from fnop.core.objects.decide.actions import (
     Cancel,
     Conclude,
     Continue,
+    ContinueWrite,
     Expire,
     Forget,
     HandleEvent,
@@ -64,7 +65,7 @@ from fnop.core.objects.report.explaining import tell_begun
 from fnop.core.objects.report.tracing import trace_begun
 from fnop.core.objects.store.store import aside
 from fnop.core.objects.write.expectations import look_at
-from fnop.core.objects.write.write import begin_write
+from fnop.core.objects.write.write import begin_write, continue_write
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
@@ -255,8 +256,8 @@ def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
             run_reconciler(context, record, action)
         case Cancel() | Conclude() | TimeOut() | Expire() | Abandon():
             _end_handler(context, record, action)
-        case Write(writing):
-            begin_write(context, record, writing)
+        case Write() | ContinueWrite():
+            _write(context, record, action)
         case RecordInMemory() | Overlook():
             _remember_state(context, record, action)
         case ReadLive():
@@ -265,6 +266,16 @@ def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
             pass
         case Forget():
             context.drop()
+
+
+def _write(
+    context: Context, record: ObjectRecord, action: Write | ContinueWrite
+) -> None:
+    match action:
+        case Write(contents):
+            begin_write(context, record, contents)
+        case ContinueWrite(writing):
+            continue_write(context, record, writing)
 
 
 def _remember_state(

@@ -16,8 +16,8 @@ from fnop.core.memory.observation import value_at
 from fnop.core.seam import traces
 from fnop.core.seam.traces import Version
 from fnop.core.state.context import Context
-from fnop.core.state.fusion import Writing
 from fnop.core.state.invocation import Conversation, Invocation
+from fnop.core.state.writing import Contents
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import pointer
 from fnop.core.values.merge import leaves
@@ -132,7 +132,7 @@ def _version_in(context: Context, outcome: Outcome) -> str | None:
     return record.body.version
 
 
-def trace_write(context: Context, number: int, writing: Writing) -> None:
+def trace_write(context: Context, number: int, contents: Contents) -> None:
     """Trace the handlers whose changes are in a write of the object.
 
     The results that they return come last, because they overwrite the patches.
@@ -140,7 +140,7 @@ def trace_write(context: Context, number: int, writing: Writing) -> None:
     if not context.settings.traces:
         return
     patched: dict[str, tuple[str, ...]] = {}
-    for name, patch in writing.patches:
+    for name, patch in contents.patches:
         if isinstance(patch, Patch):
             patched[name] = (*patched.get(name, ()), *_pointers_in(patch))
     work = context.record.work if context.record else None
@@ -150,7 +150,7 @@ def trace_write(context: Context, number: int, writing: Writing) -> None:
             context.kind.author_of(name, begun),
             tuple(map(pointer, leaves({"status": {name: value}}))),
         )
-        for name, value in writing.results.items()
+        for name, value in contents.results.items()
     )
     fields = (*patched.items(), *returned)
     if fields:

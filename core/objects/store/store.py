@@ -236,7 +236,9 @@ def _unwritten(context: Context, record: ObjectRecord) -> Work:
     doubtful: set[str] = set()
     if work.writing is not None and work.writing.is_doubtful:
         doubtful = {
-            name for name, each in work.writing.patches if not _is_repeatable(each)
+            name
+            for name, each in work.writing.contents.patches
+            if not _is_repeatable(each)
         }
     ends = {
         name: progress

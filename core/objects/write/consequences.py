@@ -20,11 +20,9 @@ from fnop.core.objects.write.progress_after_write import (
     with_undoing,
 )
 from fnop.core.state.context import Context
-from fnop.core.state.fusion import (
-    Writing,
-    dropped_fields,
-)
+from fnop.core.state.fusion import dropped_fields
 from fnop.core.state.record import ObjectRecord, Work
+from fnop.core.state.writing import Contents, Sent
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import replace
 from fnop.core.values.pace import culprits, paced
@@ -88,40 +86,38 @@ def contended(context: Context, record: ObjectRecord, what: str) -> ObjectRecord
 
 
 def of_generation(
-    record: ObjectRecord, writing: Writing, body: Body
-) -> tuple[ObjectRecord, Writing, bool]:
+    record: ObjectRecord, contents: Contents, sent: Sent, body: Body
+) -> tuple[ObjectRecord, Contents, bool]:
     """Set the condition's generation to the one that the own write made, if any."""
-    condition, base = writing.condition, writing.base
-    if base is None:
-        return record, writing, False
-    record = with_generation(record, base, body)
+    condition = contents.condition
+    record = with_generation(record, sent.base, body)
     if condition is None:
-        return record, writing, False
-    generation = generation_after(condition.generation, base, body)
+        return record, contents, False
+    generation = generation_after(condition.generation, sent.base, body)
     if generation == condition.generation:
-        return record, writing, False
+        return record, contents, False
     condition = replace(condition, generation=generation)
-    return record, writing._replace(condition=condition), True
+    return record, contents._replace(condition=condition), True
 
 
 def after_own_write(
-    context: Context, record: ObjectRecord, writing: Writing, body: Body
-) -> tuple[ObjectRecord, Writing]:
+    context: Context, record: ObjectRecord, contents: Contents, sent: Sent, body: Body
+) -> tuple[ObjectRecord, Contents]:
     """Return the progress of the handlers that wrote, for the state they made."""
-    kind, base = context.kind, writing.base
-    names = sorted({name for name, _ in writing.patches})
-    if base is None or not names or not _is_observed(kind, writing.endpoint):
-        return record, writing
+    kind, base = context.kind, sent.base
+    names = sorted({name for name, _ in contents.patches})
+    if not names or not _is_observed(kind, sent.endpoint):
+        return record, contents
     moves = moves_of(kind, moved_handlers(record, names), base, body)
     record = with_moves(record, kind, moves)
     after, memory = (
         each and each._replace(progress=moved_progress(each.progress, kind, moves))
-        for each in (writing.after, writing.memory)
+        for each in (contents.after, contents.memory)
     )
-    if writing.ends and after is not None:
+    if contents.ends and after is not None:
         after = memory = with_undoing(kind, after, base, body)
-    record = keeping_pace(context, record, writing.patches, base, body)
-    return record, writing._replace(after=after, memory=memory)
+    record = keeping_pace(context, record, contents.patches, base, body)
+    return record, contents._replace(after=after, memory=memory)
 
 
 def _is_observed(kind: Kind, endpoint: str) -> bool:
@@ -182,10 +178,12 @@ def paced_by_index(
     return record.backing_off(pace=pace)
 
 
-def warn_dropped(context: Context, writing: Writing, response: Body) -> None:
+def warn_dropped(
+    context: Context, contents: Contents, sent: Sent, response: Body
+) -> None:
     """Warn about fields that a request has set and the response lacks."""
     resource = context.kind.resource
-    for handler, pointer in dropped_fields(writing, response):
+    for handler, pointer in dropped_fields(contents, sent, response):
         about = f"dropped {context.key.resource} {pointer}"
         is_of_status = pointer.startswith("/status")
         if (

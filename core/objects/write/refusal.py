@@ -18,11 +18,11 @@ from fnop.core.objects.write.state_location import (
 )
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
-    Writing,
     authors_at,
     tells_own,
 )
 from fnop.core.state.record import IDLE, ObjectRecord
+from fnop.core.state.writing import Contents, Sent, Writing
 from fnop.core.values.backoff import backoff_seconds, is_worth_logging
 from fnop.core.values.merge import OPERATION
 from fnop.effects.outcomes import TOO_LARGE
@@ -59,45 +59,53 @@ def refused(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> AfterRefusal:
     """Decide what to do about a write that the server refuses as invalid."""
-    split = context.kind.resource.has_status
-    if writing.endpoint == "status" and _drops_condition(context, writing):
+    sent = writing.sent
+    assert sent is not None
+    of_status = sent.endpoint == "status"
+    if of_status and _drops_condition(context, writing, sent):
         return Send(record, writing._replace(unsaid=True))
-    if writing.endpoint == "status" and _moves_state(context, record, writing):
+    if of_status and _moves_state(context, record, writing):
         return Send(record, writing._replace(moved=True))
-    if writing.finalizer is not None:
+    if writing.contents.finalizer is not None:
         if not writing.tries:
             context.failed()
         return Later(record, writing, f"the API server refuses it: {message}")
-    return judge_refusal(context, record, writing, message, split=split)
+    split = context.kind.resource.has_status
+    authors = authors_at(writing.contents, sent.endpoint, split=split)
+    return judge_refusal(context, record, writing, authors, message)
 
 
 def judge_refusal(
     context: Context,
     record: ObjectRecord,
     writing: Writing,
+    authors: tuple[str, ...],
     message: str,
     *,
-    split: bool,
     final: bool = False,
 ) -> AfterRefusal:
+    """Decide what to do about a request that cannot be written as it is.
+
+    `authors` are the handlers whose changes it has, of which one is responsible.
+    """
     if any(text in message for text in TOO_LARGE):
         final = True  # as it is, it is too large for the next try as well
-    match authors_at(writing, writing.endpoint, split=split):
+    match authors:
         case ():
             return _keep_in_process(context, record, writing, message)
         case (author,):
             return _fail_author(context, record, writing, author, message, final)
-        case authors:
+        case _:
             return _write_one_by_one(record, writing, authors)
 
 
-def _drops_condition(context: Context, writing: Writing) -> bool:
+def _drops_condition(context: Context, writing: Writing, sent: Sent) -> bool:
     """Whether to try without our conditions: the schema may have its own."""
     if writing.unsaid:
         # The conditions were not the reason.
         context.note(context.notes.conditioned(context.key.resource))
         return False
-    tells = tells_own(writing, own_conditions(context))
+    tells = tells_own(sent, own_conditions(context))
     if not tells or not takes_conditions(context):
         return False
     context.note(context.notes.conditionless(context.key.resource))
@@ -111,7 +119,7 @@ def _moves_state(context: Context, record: ObjectRecord, writing: Writing) -> bo
         context.note(context.notes.keeping(context.key.resource))
         return False
     place = home_of(context, record.body)
-    if writing.after is None or not place.in_status:
+    if writing.contents.after is None or not place.in_status:
         return False
     return falls_back(context, place, "the API server refuses it")
 
@@ -130,21 +138,22 @@ def _keep_in_process(
         context.say("error", text)
     until = context.now.mono + backoff_seconds(tries + 3, context.jitter(), most=30.0)
     kept = record.backing_off(unsaved_until=until, unsaved_tries=tries)
-    return Done(kept, writing._replace(after=None))
+    return Done(kept, writing.carrying(after=None))
 
 
 def _write_one_by_one(
     record: ObjectRecord, writing: Writing, authors: tuple[str, ...]
 ) -> AfterRefusal:
     """Write each author's changes alone: only the guilty author fails."""
-    parts = [
-        Writing(
-            tuple(patch for patch in writing.patches if patch[0] == author),
-            {k: v for k, v in writing.results.items() if k == author},
+    contents = writing.contents
+    first, *then = (
+        Contents(
+            tuple(patch for patch in contents.patches if patch[0] == author),
+            {k: v for k, v in contents.results.items() if k == author},
         )
         for author in authors
-    ]
-    return Send(record, parts[0]._replace(then=tuple(parts[1:])))
+    )
+    return Send(record, Writing(first, tuple(then)))
 
 
 def _fail_author(
@@ -160,10 +169,10 @@ def _fail_author(
     The changes of other authors wait for the next write. Changes that were already
     written are dropped from it.
     """
-    work = record.work or IDLE
-    results = {k: v for k, v in writing.results.items() if k != author}
+    work, contents = record.work or IDLE, writing.contents
+    results = {k: v for k, v in contents.results.items() if k != author}
     author = context.kind.author_of(author, work.progress)
-    others = tuple(patch for patch in writing.patches if patch[0] != author)
+    others = tuple(patch for patch in contents.patches if patch[0] != author)
     work = work._replace(
         patches=(*others, *work.patches),
         results={**results, **work.results},
@@ -181,7 +190,7 @@ def _fail_author(
     else:
         context.say("error", f"the patch of {author} is refused: {message}")
     # The state that was to be stored is outdated. The rest is decided again.
-    ended = writing._replace(after=None, memory=None, ends=False)
+    ended = writing.carrying(after=None, memory=None, ends=False)
     return Done(record, ended)
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from fnop.core.children.siblings import SYNCED
 from fnop.core.memory.storage import Place
 from fnop.core.state.context import Context
-from fnop.core.state.fusion import (
-    Writing,
-)
 from fnop.core.state.record import ObjectRecord
+from fnop.core.state.writing import Contents
 from fnop.core.values.body import Body
 from fnop.effects import Event
 
@@ -23,34 +21,34 @@ __all__ = [
 ]
 
 
-def housed(context: Context, record: ObjectRecord, writing: Writing) -> Writing:
-    """Return the write; results that do not fit the status go to the state (R25)."""
-    status, names = context.kind.status, set(writing.results)
+def housed(context: Context, record: ObjectRecord, contents: Contents) -> Contents:
+    """Return the contents; results that do not fit the status go to the state (R25)."""
+    status, names = context.kind.status, set(contents.results)
     if not context.kind.resource.is_built_in:
         # A result is not a whole status, if others' fields are required.
         lacks = status.lacks(record.body.stanza("status"))
-        is_whole = bool(writing.patches) or not lacks
+        is_whole = bool(contents.patches) or not lacks
         names = {each for each in names if not (is_whole and status.keeps(each))}
-    return homeless(context, record, writing, names) if names else writing
+    return homeless(context, record, contents, names) if names else contents
 
 
 def homeless(
-    context: Context, record: ObjectRecord, writing: Writing, names: set[str]
-) -> Writing:
-    """Return the write with these results in the state: the status lacks the fields."""
+    context: Context, record: ObjectRecord, contents: Contents, names: set[str]
+) -> Contents:
+    """Return the contents with results in the state: the status lacks the fields."""
     for name in sorted(names):
         context.warn_once(
             f"result {context.key.resource} {name}",
             f"the status of this kind has no place for the result of {name}; it is "
             f"kept with the state, in {_name_place(home_of(context, record.body))}",
         )
-    left = {k: v for k, v in writing.results.items() if k not in names}
+    left = {k: v for k, v in contents.results.items() if k not in names}
     if not record.readable:
-        return writing._replace(results=left)
-    moved = {name: writing.results[name] for name in names}
-    base = writing.after or writing.memory or record.stored
+        return contents._replace(results=left)
+    moved = {name: contents.results[name] for name in names}
+    base = contents.after or contents.memory or record.stored
     after = base._replace(results={**base.results, **moved})
-    return writing._replace(results=left, after=after, memory=after)
+    return contents._replace(results=left, after=after, memory=after)
 
 
 def home_of(context: Context, body: Body) -> Place:

@@ -53,13 +53,13 @@ from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
     NextWrite,
-    Writing,
     next_write,
     was_pruned,
 )
 from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.state.requests import ForWrite
 from fnop.core.state.splitting import left_of
+from fnop.core.state.writing import Contents, Sent, Step, Writing
 from fnop.core.values.backoff import backoff_seconds, heeding, is_worth_logging
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import Duty
@@ -74,7 +74,7 @@ from fnop.effects import (
 from fnop.effects.outcomes import Refused
 from fnop.effects.values import type_name
 
-__all__ = ["answer_write", "begin_write"]
+__all__ = ["answer_write", "begin_write", "continue_write"]
 
 
 # A conflict is followed by an immediate live read. After more than this many in a row,
@@ -83,28 +83,27 @@ _QUICK_TRIES = 3
 _NOT_KEPT = "the API server does not keep what the storage writes"
 
 
-def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> None:
-    """Start a write, or continue it."""
-    if record.work is None or record.work.writing is None:
-        if len(writing.patches) > 1:
-            writing = _in_order(context, writing)
-            _warn_collisions(context, writing)
-        if writing.finalizer is None:
-            record = _without(record, writing)
-        elif writing.finalizer == Duty.REMOVE.value and not writing.ends:
-            _tell_of_former(context, record)
-        writing = housed(context, record, writing)
-    _send_request(context, record, writing)
+def begin_write(context: Context, record: ObjectRecord, contents: Contents) -> None:
+    """Start a write: send its first request."""
+    if len(contents.patches) > 1:
+        contents = _in_order(context, contents)
+        _warn_collisions(context, contents)
+    if contents.finalizer is None:
+        record = _without(record, contents)
+    elif contents.finalizer is Duty.REMOVE and not contents.ends:
+        _tell_of_former(context, record)
+    contents = housed(context, record, contents)
+    continue_write(context, record, Writing(contents))
 
 
-def _without(record: ObjectRecord, writing: Writing) -> ObjectRecord:
+def _without(record: ObjectRecord, contents: Contents) -> ObjectRecord:
     """Return the record without the changes that a write carries; the others wait.
 
     A write may carry no changes, such as the mark that a handler has begun to act.
     """
-    work, carried = record.work or IDLE, {id(patch) for _, patch in writing.patches}
+    work, carried = record.work or IDLE, {id(patch) for _, patch in contents.patches}
     patches = tuple(each for each in work.patches if id(each[1]) not in carried)
-    results = {k: v for k, v in work.results.items() if k not in writing.results}
+    results = {k: v for k, v in work.results.items() if k not in contents.results}
     return record._replace(work=work._replace(patches=patches, results=results))
 
 
@@ -121,14 +120,14 @@ def _tell_of_former(context: Context, record: ObjectRecord) -> None:
     )
 
 
-def _in_order(context: Context, writing: Writing) -> Writing:
-    """Return the write with its patches in the order of handler registration."""
+def _in_order(context: Context, contents: Contents) -> Contents:
+    """Return the contents with its patches in the order of handler registration."""
     kind = context.kind
     others = (*kind.log_handlers, *kind.background, *kind.changes)
     handlers = (*kind.event_handlers, *others)
     order = {each.id: at for at, each in enumerate(handlers)}
-    patches = sorted(writing.patches, key=lambda patch: _position_of(order, patch[0]))
-    return writing._replace(patches=tuple(patches))
+    patches = sorted(contents.patches, key=lambda patch: _position_of(order, patch[0]))
+    return contents._replace(patches=tuple(patches))
 
 
 def _position_of(order: Mapping[str, int], name: str) -> int:
@@ -136,11 +135,11 @@ def _position_of(order: Mapping[str, int], name: str) -> int:
     return order.get(declarer_of(name, order), len(order))
 
 
-def _warn_collisions(context: Context, writing: Writing) -> None:
+def _warn_collisions(context: Context, contents: Contents) -> None:
     """Warn about handlers that set a field differently: the later one wins (R18)."""
     so_far: Any = {}
     before, author = so_far, ""
-    for handler, patch in writing.patches:
+    for handler, patch in contents.patches:
         if handler != author:  # a timer's second run does not collide with its first
             before, author = so_far, handler
         merge = patch.merge or {}
@@ -154,7 +153,7 @@ def _warn_collisions(context: Context, writing: Writing) -> None:
         so_far = applied(merge, so_far)
 
 
-def _send_request(context: Context, record: ObjectRecord, writing: Writing) -> None:
+def continue_write(context: Context, record: ObjectRecord, writing: Writing) -> None:
     """Send the next request of a write, unless another process may lead."""
     if record.stale:
         _put_writing(context, record, writing)
@@ -162,9 +161,10 @@ def _send_request(context: Context, record: ObjectRecord, writing: Writing) -> N
         return
     resource = context.kind.resource
     address = Address(resource, context.key.namespace or None, context.key.name)
-    authors = sorted({name for name, _ in writing.patches} | set(writing.results))
+    contents = writing.contents
+    authors = sorted(contents.authors)
     ticket = ForWrite(context.key, ", ".join(authors))
-    if writing.looking:
+    if writing.step is not Step.SEND:
         number = read_live(context, ticket)
         _put_writing(context, record, writing._replace(id=number, due=None))
         return
@@ -175,22 +175,24 @@ def _send_request(context: Context, record: ObjectRecord, writing: Writing) -> N
     endpoint, patch, more = found
     tell_writing(context, endpoint, patch, authors)
     number = context.perform(patch, address, ticket, context.subject(record.body))
-    trace_write(context, number, writing)
-    sent = writing._replace(
-        id=number, due=None, endpoint=endpoint, more=more, base=record.body, asked=patch
-    )
-    _put_writing(context, record, sent)
+    trace_write(context, number, contents)
+    sent = Sent(endpoint, patch, record.body, more)
+    _put_writing(context, record, writing._replace(id=number, due=None, sent=sent))
 
 
 def _state_for_result(
-    context: Context, record: ObjectRecord, writing: Writing, after: Stored, made: Body
+    context: Context,
+    record: ObjectRecord,
+    contents: Contents,
+    after: Stored,
+    made: Body,
 ) -> Stored:
     """The state to store, for the object as its authors' changes make it."""
     kind = context.kind
-    names = moved_handlers(record, {name for name, _ in writing.patches})
+    names = moved_handlers(record, {name for name, _ in contents.patches})
     moves = moves_of(kind, names, record.body, made)
     moved = after._replace(progress=moved_progress(after.progress, kind, moves))
-    return with_undoing(kind, moved, record.body, made) if writing.ends else moved
+    return with_undoing(kind, moved, record.body, made) if contents.ends else moved
 
 
 def _put_writing(
@@ -205,22 +207,25 @@ def _request_for(
     context: Context, record: ObjectRecord, writing: Writing
 ) -> NextWrite | AfterRefusal:
     """Return the request that is due, or the reaction if none is."""
-    if writing.finalizer == Duty.ADD.value and record.body.is_deleting:
+    contents = writing.contents
+    if contents.finalizer is Duty.ADD and record.body.is_deleting:
         # The API server does not add a finalizer to an object that is being deleted.
         return Done(record, writing)
     place = home_of(context, record.body)
     try:
         found = next_write(
-            writing,
+            contents,
             record.body,
             context.kind.resource,
             context.settings,
             place,
+            taken=writing.taken,
+            unsaid=writing.unsaid,
             conditions=takes_conditions(context),
             own=own_conditions(context),
             schema=context.kind.status,
             restated=lambda after, made: _state_for_result(
-                context, record, writing, after, made
+                context, record, contents, after, made
             ),
         )
     except ValueError as problem:
@@ -229,8 +234,8 @@ def _request_for(
         falls_back(context, place, f"the storage has failed with {problem}")
         return Send(record, writing)
     except OperationFailed as problem:
-        text, final = str(problem), problem.final
-        return judge_refusal(context, record, writing, text, split=False, final=final)
+        authors, text, final = contents.authors, str(problem), problem.final
+        return judge_refusal(context, record, writing, authors, text, final=final)
     return Done(record, writing) if found is None else found
 
 
@@ -238,7 +243,7 @@ def _react_to_refusal(context: Context, what: AfterRefusal) -> None:
     """Execute the reaction to a refusal."""
     match what:
         case Send(record, writing):
-            _send_request(context, record, writing)
+            continue_write(context, record, writing)
         case Later(record, writing, why):
             _retry_later(context, record, writing, why)
         case Done(record, writing):
@@ -256,25 +261,28 @@ def _write_digests_only(
     context.failed()
     context.say("error", f"the state cannot be stored on the object: {problem}")
     record = report_event(context, record, Event("StateTooLong", problem, "Warning"))
-    assert writing.after is not None
-    seen = writing.after.seen
-    least = Stored(seen and Seen(seen.digests), writing.after.creating)
-    memory = least if writing.memory is not None else None
-    return Send(record, writing._replace(after=least, memory=memory))
+    contents = writing.contents
+    assert contents.after is not None
+    seen = contents.after.seen
+    least = Stored(seen and Seen(seen.digests), contents.after.creating)
+    memory = least if contents.memory is not None else None
+    return Send(record, writing.carrying(after=least, memory=memory))
 
 
 def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> None:
     """End a write: its state is the stored state now."""
     if writing.then:
-        _send_request(context, record, writing.then[0]._replace(then=writing.then[1:]))
+        first, *then = writing.then
+        continue_write(context, record, Writing(first, tuple(then)))
         return
-    if writing.after is not None and record.backoff.unsaved_tries:
+    contents = writing.contents
+    if contents.after is not None and record.backoff.unsaved_tries:
         record = record.backing_off(unsaved_until=0.0, unsaved_tries=0)
-    if writing.unsaid or writing.condition is not None:
+    if writing.unsaid or contents.condition is not None:
         tell_unconditioned(context)
-    if writing.condition is not None:
-        record = record._replace(written_condition=writing.condition)
-    work, expected, ends = record.work or IDLE, record.expected, writing.ends
+    if contents.condition is not None:
+        record = record._replace(written_condition=contents.condition)
+    work, expected, ends = record.work or IDLE, record.expected, contents.ends
     work = work._replace(
         writing=None,
         change=None if ends else work.change,
@@ -283,19 +291,19 @@ def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> No
         declared={} if ends else work.declared,
     )
     work = log_successes(context, work, ends=ends)
-    if writing.finalizer == Duty.ADD.value and expected is not None:
+    if contents.finalizer is Duty.ADD and expected is not None:
         expected = expected._replace(passes=True)
-    stored, memory = record.stored, writing.memory
+    stored, memory = record.stored, contents.memory
     kept = record._replace(
         stored=stored if memory is None else shared(memory, stored),
         initial=record.initial and not ends,
-        released=record.released or (ends and writing.finalizer == Duty.REMOVE.value),
+        released=record.released or (ends and contents.finalizer is Duty.REMOVE),
         expected=expected,
         work=None if work.is_over else work,
     )
-    if writing.finalizer is not None and not record.body.is_deleting:
+    if contents.finalizer is not None and not record.body.is_deleting:
         kept = contended(context, kept, f"the finalizer {context.settings.marker}")
-    if writing.restores and writing.after is not None:
+    if contents.restores and contents.after is not None:
         kept = contended(context, kept, "its state on the object")
     context.put(kept)
     context.due()
@@ -310,15 +318,15 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
     if writing.id != number:
         return
     tell_written(context, outcome)
-    purpose = WritePurpose.READ if writing.looking else WritePurpose.WRITE
+    purpose = WritePurpose.WRITE if writing.step is Step.SEND else WritePurpose.READ
     after = next_after(purpose, outcome, writing.tries)
     writing = writing._replace(id=None)
     match after:
         case Next.TAKE:
             _taken(context, record, writing, outcome)
         case Next.LOOK:
-            if isinstance(outcome, Unknown) and not writing.looking:
-                writing = writing._replace(doubted=True)
+            if isinstance(outcome, Unknown) and writing.step is Step.SEND:
+                writing = writing._replace(step=Step.VERIFY)
             _look_again(context, record, writing, message_of(outcome))
         case Next.AGAIN | Next.LATER:
             if isinstance(outcome, Missing):
@@ -352,82 +360,95 @@ def _answered(
         _await_end(context, record, writing)
         return
     record = shown(context, record, body)
-    if not writing.looking or (writing.doubted and _has_landed(writing, body)):
-        done = writing._replace(looking=False, doubted=False)
-        _verify_part(context, record, done, body)
-    else:
-        fresh = writing._replace(looking=False, doubted=False)
-        _send_request(context, record, fresh)
+    fresh, sent = writing._replace(step=Step.SEND), writing.sent
+    match writing.step:
+        case Step.SEND if sent is not None:
+            _verify_part(context, record, fresh, sent, body)
+        case Step.VERIFY if sent is not None and _has_landed(sent, body):
+            _verify_part(context, record, fresh, sent, body)
+        case _:
+            continue_write(context, record, fresh)
 
 
-def _has_landed(writing: Writing, body: Body) -> bool:
+def _has_landed(sent: Sent, body: Body) -> bool:
     """Whether a request without an answer succeeded, as the object shows.
 
     The request was bound to one version. If the object still has that version, the
     request did not succeed.
     """
-    base, asked = writing.base, writing.asked
-    if base is None or asked is None or body.version == base.version:
+    base, merge = sent.base, sent.patch.merge
+    if body.version == base.version:
         return False
-    meta = {**asked.merge.get("metadata", {}), "resourceVersion": body.version}
-    made = applied({**asked.merge, "metadata": meta}, base.data)
+    meta = {**merge.get("metadata", {}), "resourceVersion": body.version}
+    made = applied({**merge, "metadata": meta}, base.data)
     return shows(base.data, made, body.data)
 
 
 def _verify_part(
-    context: Context, record: ObjectRecord, writing: Writing, body: Body
+    context: Context, record: ObjectRecord, writing: Writing, sent: Sent, body: Body
 ) -> None:
     """Verify the part that one endpoint has taken, and continue with the rest."""
-    record, writing = after_own_write(context, record, writing, body)
-    record, writing, raised = of_generation(record, writing, body)
+    record, contents = after_own_write(context, record, writing.contents, sent, body)
+    record, contents, raised = of_generation(record, contents, sent, body)
     resource = context.kind.resource
-    warn_dropped(context, writing, body)
-    writing = _taken_by(writing, split=resource.has_status)
-    place = home_of(context, body)
-    lost_state, lost = was_pruned(writing, body, place)
-    of_status = writing.endpoint == "status" or not resource.has_status
+    warn_dropped(context, contents, sent, body)
+    writing = _taken_by(writing, contents, sent, split=resource.has_status)
+    contents, place = writing.contents, home_of(context, body)
+    lost_state, lost = was_pruned(contents, body, place)
+    of_status = sent.endpoint == "status" or not resource.has_status
     if (
         of_status
-        and writing.condition is not None
+        and contents.condition is not None
         and not condition_by(body, context.settings.marker)
     ):
         context.note(context.notes.conditionless(context.key.resource))
     carried_state = place.in_status == of_status or not resource.has_status
     moves = lost_state and carried_state and falls_back(context, place, _NOT_KEPT)
     if of_status and lost:
-        writing = homeless(context, record, writing, lost)
+        moved = homeless(context, record, contents, lost)
+        writing = writing._replace(contents=moved)
     if moves or (of_status and lost):
         # The main endpoint gets more than it was sent before.
-        _send_request(context, record, writing._replace(sent=writing.sent - {""}))
-    elif writing.more:
-        _send_request(context, record, writing)
-    elif raised and "status" in writing.sent:
+        continue_write(context, record, writing._replace(taken=writing.taken - {""}))
+    elif sent.more:
+        continue_write(context, record, writing)
+    elif raised and "status" in writing.taken:
         # The condition was already written, with the previous generation.
-        rest = writing._replace(patches=(), results={}, sent=frozenset())
-        _send_request(context, record, rest)
+        rest = writing.carrying(patches=(), results={})
+        continue_write(context, record, rest._replace(taken=frozenset()))
     else:
         _end_writing(context, record, writing)
 
 
-def _taken_by(writing: Writing, *, split: bool) -> Writing:
-    """Return the write after an endpoint has taken its part of it."""
-    endpoint, patches = writing.endpoint, writing.patches
-    if writing.base is not None and patches:
-        patches = left_of(patches, endpoint, writing.base, split=split)
-    return writing._replace(sent=writing.sent | {endpoint}, patches=patches, tries=0)
+def _taken_by(
+    writing: Writing, contents: Contents, sent: Sent, *, split: bool
+) -> Writing:
+    """Return the write after an endpoint has taken its part of the contents."""
+    if contents.patches:
+        left = left_of(contents.patches, sent.endpoint, sent.base, split=split)
+        contents = contents._replace(patches=left)
+    taken = writing.taken | {sent.endpoint}
+    return writing._replace(contents=contents, taken=taken, tries=0)
 
 
 def _look_again(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> None:
     """Read the object and compute the write again, after a conflict or no reply."""
-    writing = writing._replace(looking=True, tries=writing.tries + 1)
+    writing = _reading(writing)._replace(tries=writing.tries + 1)
     if is_worth_logging(writing.tries, first=5):
         _warn_unwritten(context, message)
     if writing.tries <= _QUICK_TRIES:
-        _send_request(context, record, writing)
+        continue_write(context, record, writing)
     else:
         _wait_for_retry(context, record, writing)
+
+
+def _reading(writing: Writing) -> Writing:
+    """The write whose next request reads the object."""
+    if writing.step is not Step.SEND:
+        return writing
+    return writing._replace(step=Step.READ)
 
 
 def _retry_later(
@@ -464,7 +485,8 @@ def _process_missing(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> None:
     """Read live: the object is gone, or its kind no longer has a status subresource."""
-    if writing.looking or writing.endpoint != "status":
+    is_of_status = writing.sent is not None and writing.sent.endpoint == "status"
+    if writing.step is not Step.SEND or not is_of_status:
         _await_end(context, record, writing)
         return
     if writing.tries:
@@ -478,7 +500,7 @@ def _await_end(context: Context, record: ObjectRecord, writing: Writing) -> None
     The object is not reconciled until the watch shows that, too. If it still exists,
     fnop reads it again before the write continues: a request may have succeeded.
     """
-    waiting = writing._replace(looking=True, due=context.now.mono)
+    waiting = _reading(writing)._replace(due=context.now.mono)
     looks = record.expected.looks if record.vanished and record.expected else 0
     _put_writing(context, vanished(context, record, looks=looks), waiting)
     context.due()

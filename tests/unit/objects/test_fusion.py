@@ -12,12 +12,10 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.observation import Seen
 from fnop.core.memory.storage import Place
 from fnop.core.memory.stored_state import Stored
-from fnop.core.state.fusion import (
-    Writing,
-    next_write,
-    was_pruned,
-)
+from fnop.core.state.fusion import next_write, was_pruned
+from fnop.core.state.writing import Contents
 from fnop.core.values.body import Body
+from fnop.core.values.finalizers import Duty
 from fnop.core.values.merge import OperationFailed, applied
 from fnop.effects import Patch
 from tests.property.strategies import json_values
@@ -47,13 +45,13 @@ def body(status: Any = None, **meta: Any) -> Body:
     return Body(found)
 
 
-def writing(*patches: Patch, **options: Any) -> Writing:
+def writing(*patches: Patch, **options: Any) -> Contents:
     authored = tuple((f"h{number}", each) for number, each in enumerate(patches))
-    return Writing(patches=authored, **options)
+    return Contents(patches=authored, **options)
 
 
 def requests(
-    found: Writing,
+    found: Contents,
     on: Body | None = None,
     resource: Resource = STATUSED,
     home: Place = STATUS,
@@ -61,10 +59,13 @@ def requests(
     """All requests of a write, each answered as a server would, undisturbed."""
     at = on or body()
     sent: list[tuple[str, Mapping[str, Any] | None]] = []
+    taken: set[str] = set()
     follows = True
     while True:
         own = (SETTINGS.marker,)
-        step = next_write(found, at, resource, SETTINGS, home, own=own)
+        step = next_write(
+            found, at, resource, SETTINGS, home, own=own, taken=frozenset(taken)
+        )
         if step is None:
             assert not (sent and follows), "another request was announced"
             return sent
@@ -78,7 +79,7 @@ def requests(
         sent.append((endpoint, patch.merge))
         next_version = {"metadata": {"resourceVersion": f"{at.version}+"}}
         at = Body(applied(next_version, applied(patch.merge, at.data)))
-        found = found._replace(sent=found.sent | {endpoint})
+        taken.add(endpoint)
 
 
 def text_in(merge: Mapping[str, Any] | None) -> Any:
@@ -210,14 +211,14 @@ def test_r20_the_request_that_says_done_is_the_last(
 @pytest.mark.parametrize(
     ("finalizer", "before", "after"),
     [
-        ("add", [], [MARKER]),
-        ("add", ["other"], ["other", MARKER]),
-        ("remove", [MARKER], None),
-        ("remove", ["other", MARKER], ["other"]),
+        (Duty.ADD, [], [MARKER]),
+        (Duty.ADD, ["other"], ["other", MARKER]),
+        (Duty.REMOVE, [MARKER], None),
+        (Duty.REMOVE, ["other", MARKER], ["other"]),
     ],
 )
 def test_r20_a_finalizer_is_written_as_a_list_with_the_version(
-    finalizer: str, before: list[str], after: list[str] | None
+    finalizer: Duty, before: list[str], after: list[str] | None
 ) -> None:
     on = body(finalizers=before)
     ((endpoint, merge),) = requests(writing(finalizer=finalizer), on)
@@ -229,10 +230,10 @@ def test_r20_a_finalizer_is_written_as_a_list_with_the_version(
 
 
 @pytest.mark.parametrize(
-    ("finalizer", "there"), [("add", [MARKER]), ("remove", ["other"])]
+    ("finalizer", "there"), [(Duty.ADD, [MARKER]), (Duty.REMOVE, ["other"])]
 )
 def test_r20_a_finalizer_that_is_as_it_shall_be_costs_nothing(
-    finalizer: str, there: list[str]
+    finalizer: Duty, there: list[str]
 ) -> None:
     assert requests(writing(finalizer=finalizer), body(finalizers=there)) == []
 
