@@ -822,6 +822,33 @@ def test_a_state_that_is_refused_everywhere_is_kept_in_memory(
     assert len(diary) == 2
 
 
+def test_a_patch_that_a_rival_makes_impossible_fails_its_author(
+    registry: Registry, diary: Diary
+) -> None:
+    """The status request of the write meets a conflict, and then cannot be made."""
+
+    @fnop.on.create(KIND, registry=registry, id="guilty", retries=2, backoff=5)
+    def guilty(retry: int, **_: Any) -> list[fnop.Effect]:
+        diary.append(("guilty", retry))
+        step = {"op": "remove", "path": "/status/draft"}
+        return [fnop.patch(labels={"seen": "yes"}), fnop.patch(json=[step])]
+
+    story = Story(registry, [example(status={"draft": 1})])
+
+    def rival(story: Story, command: Perform) -> Outcome | None:
+        patch = command.effect
+        if isinstance(patch, Patch) and patch.subresource and not meddled:
+            meddled.append(True)
+            story.edit(KIND, status={"draft": None})
+        return None
+
+    meddled: list[bool] = []
+    story.fate = rival
+    assert story.settle()
+    assert diary == [("guilty", 0), ("guilty", 1)]
+    assert any("guilty" in line for line in story.said_at("error"))
+
+
 # ------------------------------------------- R23: awaited own patch, then the fused one
 
 
