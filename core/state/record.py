@@ -31,6 +31,7 @@ __all__ = [
     "Backoff",
     "Change",
     "Declared",
+    "Deferred",
     "Expectation",
     "ObjectRecord",
     "PendingEvent",
@@ -270,6 +271,17 @@ class Backoff(NamedTuple):
 NO_BACKOFF = Backoff()
 
 
+class Deferred(NamedTuple):
+    """The object is read again before any work on it.
+
+    Meanwhile another operator may have stored another state on it. `unwritten` has the
+    ends of handlers, and their changes, that were not written by then. It is None while
+    a request of a write is under way.
+    """
+
+    unwritten: Work | None = None
+
+
 @quick
 class ObjectRecord(NamedTuple):
     """The record of one object.
@@ -304,11 +316,7 @@ class ObjectRecord(NamedTuple):
     reports: Reports = NO_REPORTS
     # Its deletion has been handled, though others' finalizers still hold the object.
     released: bool = False
-    # It was deferred: meanwhile another operator may have stored another state on it.
-    stale: bool = False
-    # The ends of handlers, and their changes, that were not written by then; None for
-    # an object that was not deferred.
-    unwritten: Work | None = None
+    deferred: Deferred | None = None
     # The last condition that this process has written, or had no place for.
     written_condition: Condition | None = None
     # It was deleted with `--cascade=orphan`: its children are to be released.

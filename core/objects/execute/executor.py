@@ -70,7 +70,7 @@ from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.lifecycle import SUSPENDED, Phase
-from fnop.core.state.record import IDLE, Change, ObjectRecord, PendingEvent
+from fnop.core.state.record import IDLE, Change, Deferred, ObjectRecord, PendingEvent
 
 __all__ = ["serve"]
 
@@ -105,7 +105,7 @@ def serve(context: Context) -> None:
             _drop_work(context)
             return
         record = context.record
-        if record is None or (record.stale and not record.gone):
+        if record is None or (record.deferred and not record.gone):
             return  # it is relisted before any work on it
         action = _decide_action(context, record)
         if isinstance(action, Rest):
@@ -132,7 +132,8 @@ def _drop_work(context: Context) -> None:
     way.
     """
     record = context.record
-    if record is None or (record.stale and record.work is None and not record.gone):
+    is_aside = record and record.deferred and record.work is None
+    if record is None or (is_aside and not record.gone):
         return
     work = record.work or IDLE
     for each in work.invocations:
@@ -151,7 +152,7 @@ def _drop_work(context: Context) -> None:
         context.drop()
     elif work.awaits_write:
         # The answer decides which requests remain.
-        context.put(record._replace(stale=True))
+        context.put(record._replace(deferred=record.deferred or Deferred()))
     else:
         context.put(aside(context, record))
 

@@ -29,7 +29,7 @@ from fnop.core.objects.store.log_reading import read_logs
 from fnop.core.objects.write.expectations import LOOKS_MAX, vanished
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import Phase
-from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
+from fnop.core.state.record import IDLE, Deferred, ObjectRecord, PendingEvent, Work
 from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body, Key, compact, is_behind
@@ -65,19 +65,17 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
             return
         record = _first_sight(context, body, listed=type is None and not stream.lists)
         record = record._replace(work=before, memo=context.memo)
-    elif record.stale and _is_put_aside(record) and type != "DELETED":
+    elif record.deferred and _is_put_aside(record) and type != "DELETED":
         record = _read_again(context, record, body)
     else:
         record = _refreshed(
             context, _without_pause(context, record, body), stream, type, body
         )
     if context.phase is Phase.STANDBY:
-        record = record._replace(stale=True)
-    elif record.stale:
-        work = record.work or record.unwritten or IDLE
-        record = record._replace(
-            stale=False, work=None if work.is_over else work, unwritten=None
-        )
+        record = record._replace(deferred=record.deferred or Deferred())
+    elif record.deferred is not None:
+        work = record.work or record.deferred.unwritten or IDLE
+        record = record._replace(deferred=None, work=None if work.is_over else work)
     record = _note_facts(record, stream, type, body)
     kind = context.kind
     if kind.indexers:
@@ -191,7 +189,7 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
     back.
     """
     fresh = _first_sight(context, record.body, listed=False)
-    unwritten = record.unwritten
+    unwritten = None if record.deferred is None else record.deferred.unwritten
     if unwritten is None:
         unwritten = _unwritten(context, record)
     elif fresh.stored != record.stored:
@@ -200,8 +198,7 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
         memo=record.memo,
         initial=record.initial,
         listing=record.listing,
-        stale=True,
-        unwritten=unwritten,
+        deferred=Deferred(unwritten),
     )
 
 

@@ -155,7 +155,7 @@ def _warn_collisions(context: Context, contents: Contents) -> None:
 
 def continue_write(context: Context, record: ObjectRecord, writing: Writing) -> None:
     """Send the next request of a write, unless another process may lead."""
-    if record.stale:
+    if record.deferred is not None:
         _put_writing(context, record, writing)
         context.due()
         return
