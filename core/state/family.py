@@ -52,32 +52,29 @@ class Family(NamedTuple):
         """
         before = owners_of(was) if was is not None else ()
         after = owners_of(body) if body is not None else ()
+        former = [each for each in before if each not in after]
         children = self.children
-        for each in before if before != after else ():
+        for each in former:
             rest = children.get(each.uid, _NONE)
-            if each not in after and key in rest:
+            if key in rest:
                 rest = rest.delete(key)
-                children = (
-                    children.set(each.uid, rest) if rest else children.delete(each.uid)
-                )
+                kept = children.delete(each.uid)
+                children = kept.set(each.uid, rest) if rest else kept
         for each in after:
             assert body is not None
             found = children.get(each.uid, _NONE)
             children = children.set(each.uid, found.set(key, body.version))
         keys = {found for each in after for found in self._keys(key, each)}
-        lost = {
-            found
-            for each in before
-            if each not in after
-            for found in self._keys(key, each)
-        }
-        unowned = self.unowned
-        bond = "" if after else unowned_bond(body)
-        if body is not None and bond:
-            unowned = unowned.set(key, (bond, body.version))
-        elif unowned and key in unowned:
-            unowned = unowned.delete(key)
+        lost = {found for each in former for found in self._keys(key, each)}
+        unowned = self._unowned_after(key, None if after else body)
         return Family(self.owners, children, unowned), sorted(keys | lost), sorted(lost)
+
+    def _unowned_after(self, key: Key, body: Body | None) -> Map[Key, tuple[str, str]]:
+        """The objects without owner references, after a change of one of them."""
+        bond = unowned_bond(body)
+        if body is not None and bond:
+            return self.unowned.set(key, (bond, body.version))
+        return self.unowned.delete(key) if key in self.unowned else self.unowned
 
     def _keys(self, child: Key, owner: Owner) -> list[Key]:
         """The key of an owner, if its kind owns the child's kind."""

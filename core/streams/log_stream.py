@@ -255,30 +255,42 @@ def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogSt
         return _next_instance(stream)  # kubelet has dropped its log
     if end.reason == "elsewhere":
         return _handle_lost_place(stream, now)
-    is_certain = end.reason == "eof" and end.place is not None
-    if is_certain and stream.phase is LogPhase.LOCATING:
-        # One whole line is enough; with less, another look must show the same.
-        is_whole = end.place is not None and end.place.mark and not end.place.held
-        if is_whole or end.place == stream.until:
+    is_eof = end.reason == "eof"
+    if is_eof and end.place is not None:
+        if stream.phase is LogPhase.LOCATING and _is_located(stream, end.place):
             return _locate_end(stream, now)
-    if is_certain and stream.had_ended and end.place == stream.until:
-        return _finish_stream(stream)
-    is_well = end.reason in ("eof", "silent")
-    was_well = now.mono - stream.opened_at >= _WELL
-    looks_again = is_certain and stream.until is None
-    failures = 0 if was_well else stream.failures
-    failures = failures if is_well and (was_well or looks_again) else failures + 1
+        if stream.had_ended and end.place == stream.until:
+            return _finish_stream(stream)
+    failures = _failures_after(stream, end, now)
     wait = backoff_seconds(failures, jitter) if failures else 0.0
-    if end.reason == "eof" and stream.phase is LogPhase.READING:
-        wait = wait if stream.has_ended else _STATUS_SECONDS
+    if is_eof and stream.phase is LogPhase.READING and not stream.has_ended:
+        wait = _STATUS_SECONDS
     return stream._replace(
         phase=LogPhase.WAITING,
         failures=failures,
-        until=end.place if end.reason == "eof" else None,
+        until=end.place if is_eof else None,
         rest=end.rest,
         due=now.mono + heeding(end.retry_after_seconds, wait),
         refusal=end.message if end.status in (401, 403) else None,
     )
+
+
+def _is_located(stream: LogStream, place: LogPlace) -> bool:
+    """Whether the end of the log is known.
+
+    One whole line is enough; with less, another look must show the same.
+    """
+    return bool(place.mark and not place.held) or place == stream.until
+
+
+def _failures_after(stream: LogStream, end: StreamEnded, now: Now) -> int:
+    """The number of failures in a row, after this end."""
+    was_well = now.mono - stream.opened_at >= _WELL
+    is_certain = end.reason == "eof" and end.place is not None
+    looks_again = is_certain and stream.until is None
+    failures = 0 if was_well else stream.failures
+    is_well = end.reason in ("eof", "silent") and (was_well or looks_again)
+    return failures if is_well else failures + 1
 
 
 def _finish_stream(stream: LogStream) -> LogStream:

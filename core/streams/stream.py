@@ -238,38 +238,40 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     410 means that the version is too old to resume from. After an undecodable line the
     stream relists, since the same line would come again.
     """
-    watched = (
-        now.mono - stream.opened_at if stream.phase is StreamPhase.WATCHING else 0.0
-    )
-    instant = (
-        stream.phase is StreamPhase.WATCHING
-        and end.reason == "eof"
-        and watched < _INSTANT
-    )
+    is_watching = stream.phase is StreamPhase.WATCHING
+    watched = now.mono - stream.opened_at if is_watching else 0.0
+    was_well = watched >= _WELL
+    instant = is_watching and end.reason == "eof" and watched < _INSTANT
     instant_ends = stream.instant_ends + 1 if instant and not stream.heard else 0
-    before = 0 if watched >= _WELL else stream.failures
     failed = instant or end.reason not in ("eof", "silent")
-    failures = before + 1 if failed else 0
+    failures = (0 if was_well else stream.failures) + 1 if failed else 0
     expired = end.status == 410
     # An expired version is not a server failure: relist at once, but not in a loop.
-    at_once = not failed or (expired and (watched >= _WELL or not stream.expired))
-    relist = not stream.is_asking and (
+    at_once = not failed or (expired and (was_well or not stream.expired))
+    wait = 0.0 if at_once else backoff_seconds(failures, jitter)
+    ended = stream._replace(
+        phase=StreamPhase.WAITING,
+        failures=failures,
+        expired=expired or (stream.expired and not was_well),
+        instant_ends=instant_ends % _INSTANT_ENDS_MAX,
+        due=now.mono + heeding(end.retry_after_seconds, wait),
+        refusal=end.message if end.status in (401, 403) else None,
+    )
+    if _must_relist(stream, end, failures, instant_ends):
+        before = stream.version or stream.before
+        return ended._replace(version=None, before=before, doubted=False)
+    return ended._replace(before=None, doubted=stream.doubted or _was_away(end))
+
+
+def _must_relist(
+    stream: Stream, end: StreamEnded, failures: int, instant_ends: int
+) -> bool:
+    """Whether the stream lists again instead of resuming from its version."""
+    return not stream.is_asking and (
         stream.phase is StreamPhase.LISTING
         or end.reason == "undecodable"
         or instant_ends >= _INSTANT_ENDS_MAX
         or (end.reason == "refused" and _blames_version(end.status, failures))
-    )
-    wait = 0.0 if at_once else backoff_seconds(failures, jitter)
-    return stream._replace(
-        phase=StreamPhase.WAITING,
-        version=None if relist else stream.version,
-        before=stream.version or stream.before if relist else None,
-        doubted=not relist and (stream.doubted or _was_away(end)),
-        failures=failures,
-        expired=expired or (stream.expired and watched < _WELL),
-        instant_ends=0 if instant_ends >= _INSTANT_ENDS_MAX else instant_ends,
-        due=now.mono + heeding(end.retry_after_seconds, wait),
-        refusal=end.message if end.status in (401, 403) else None,
     )
 
 

@@ -22,7 +22,6 @@ from fnop.core.handlers.declare.roles import (
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.pushdown import needs_metadata_alone, selectors_of
 from fnop.core.memory.observation import Observation
-from fnop.core.values.diff import Path
 from fnop.core.values.entries import is_of_entries
 from fnop.core.values.evolve import replace
 
@@ -123,6 +122,27 @@ class Kind:
         )
 
 
+def _observation_of(
+    changes: tuple[Handler, ...], resource: Resource, settings: Settings
+) -> Observation:
+    """The parts of an object that its handlers of changes compare."""
+    observers = [
+        each
+        for each in changes
+        if each.rule.compares or (each.rule.has_past and each.observes_old)
+    ]
+    scopes = sorted({each.scope for each in observers})
+    return Observation(
+        tuple(scopes),
+        tuple(sorted({each.field for each in observers if each.observes_old})),
+        settings.ignored,
+        settings.places.paths,
+        settings.hidden,
+        resource.key,
+        has_entries=any(map(is_of_entries, scopes)),
+    )
+
+
 def kind_of(
     resource: Resource,
     handlers: Iterable[Handler],
@@ -133,35 +153,22 @@ def kind_of(
 ) -> Kind:
     """The part of a program for one resource."""
     handlers = tuple(handlers)
-    changes = tuple(each for each in handlers if each.role in CHANGES)
-    observers = [
-        each
-        for each in changes
-        if each.rule.compares or (each.rule.has_past and each.observes_old)
-    ]
-    scopes: list[Path] = []
-    for each in observers:
-        if each.scope not in scopes:
-            scopes.append(each.scope)
+
+    def of(roles: frozenset[Role]) -> tuple[Handler, ...]:
+        return tuple(each for each in handlers if each.role in roles)
+
+    changes = of(CHANGES)
     return Kind(
         resource,
         changes,
-        tuple(each for each in handlers if each.role in EVENTS),
-        Observation(
-            tuple(sorted(scopes)),
-            tuple(sorted({each.field for each in observers if each.observes_old})),
-            settings.ignored,
-            settings.places.paths,
-            settings.hidden,
-            resource.key,
-            has_entries=any(map(is_of_entries, scopes)),
-        ),
+        of(EVENTS),
+        _observation_of(changes, resource, settings),
         tuple(each for each in changes if each.holds),
         any(each.rule.remembers for each in changes),
-        tuple(each for each in handlers if each.role in BACKGROUND),
-        tuple(each for each in handlers if each.role in INDICES),
-        tuple(each for each in handlers if each.role in RECONCILERS),
-        tuple(each for each in handlers if each.role in LOGS),
+        of(BACKGROUND),
+        of(INDICES),
+        of(RECONCILERS),
+        of(LOGS),
         owned_by,
         # fnop must see children, whatever the handlers of their own kind select.
         selectors_of(

@@ -117,11 +117,9 @@ def handle(
     ready: list[Candidate] = []
     for handler in change.selected:
         progress = all_progress[handler.id]
-        if handler.id in running or progress.is_finished:
-            continue
-        if progress.delegated and has_delegated(record, work, change, handler):
-            continue  # its own part is done, but not its sub-handlers
-        if progress.is_halted:
+        if handler.id in running or not _is_waiting(
+            record, work, change, handler, progress
+        ):
             continue
         moment = _begins_at(at, record, progress)
         if moment > at.now.mono:
@@ -129,18 +127,42 @@ def handle(
         else:
             ready.append(_candidate_of(at, record, handler, progress))
     if ready and not at.stopping and _may_begin(at, record, work):
-        selected = {each.id: each for each in change.selected}
         for first in at.settings.lifecycle(tuple(ready)):
-            handler = selected[first.handler.id]
-            if any(author == handler.id for author, _ in work.patches):
-                # It is called for the object as its previous attempt has changed it.
-                return Write(Contents(work.patches))
-            fresh = _fresh_view(at, record, change, handler)
-            progress = first.progress._replace(aim=fresh.aims[handler.id])
-            return StartAttempt(handler, fresh, progress)
+            return _begin(at, record, work, change, first)
     if any(not each.waits for each in work.running):
         return Rest(deadline)
     return record_progress(at, record, work, change, all_progress, due)
+
+
+def _is_waiting(
+    record: ObjectRecord,
+    work: Work,
+    change: Change,
+    handler: Handler,
+    progress: Progress,
+) -> bool:
+    """Whether a handler waits for its next attempt."""
+    if progress.is_finished or progress.is_halted:
+        return False
+    # The own part of the handler may be done, but not its sub-handlers.
+    return not (progress.delegated and has_delegated(record, work, change, handler))
+
+
+def _begin(
+    at: Circumstances,
+    record: ObjectRecord,
+    work: Work,
+    change: Change,
+    first: Candidate,
+) -> Write | StartAttempt:
+    """Start the attempt that is first, after its previous changes are written."""
+    (handler,) = (e for e in change.selected if e.id == first.handler.id)
+    if any(author == handler.id for author, _ in work.patches):
+        # It is called for the object as its previous attempt has changed it.
+        return Write(Contents(work.patches))
+    fresh = _fresh_view(at, record, change, handler)
+    progress = first.progress._replace(aim=fresh.aims[handler.id])
+    return StartAttempt(handler, fresh, progress)
 
 
 def _next_deadline(

@@ -84,9 +84,7 @@ def read_logs(
     for key, stream in known.items():
         if key.uid != pod.uid:
             _leave_stream(context, stream)
-        elif key in wanted:
-            continue
-        elif key.way not in ways or key.container in present:
+        elif key not in wanted and (key.way not in ways or key.container in present):
             _close_stream(context, stream)
     is_new = former is None and type is None and not is_listed
     begun_before = _begun_containers(pod if former is None else former)
@@ -100,11 +98,15 @@ def read_logs(
             begin = _begin_of_log(context, found.handlers[0], pod)
         if begin is not None:
             ids = tuple(handler.id for handler in found.handlers)
-            fresh = begun(key, pod, ids, found.container, begin)
-            if fresh.phase is LogPhase.FINISHED:
-                context.read(context.logs.put(fresh))
-            else:
-                _wait_for_log(context, fresh._replace(due=context.now.mono))
+            _begin_stream(context, begun(key, pod, ids, found.container, begin))
+
+
+def _begin_stream(context: Context, stream: LogStream) -> None:
+    """Keep a new stream; it is opened now, if anything of its log is wanted."""
+    if stream.phase is LogPhase.FINISHED:
+        context.read(context.logs.put(stream))
+    else:
+        _wait_for_log(context, stream._replace(due=context.now.mono))
 
 
 def _begun_containers(former: Body) -> frozenset[str]:

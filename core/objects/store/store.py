@@ -54,15 +54,14 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         return
     record = was = context.record
     tell_seen(context, type, was and was.body, body)
+    is_another = record is not None and _is_of_another(record, type, body)
+    if type == "DELETED" and (record is None or is_another):
+        return  # it was never known, or has been replaced already
     before: Work | None = None
-    if record is not None and _is_of_another(record, type, body):
-        if type == "DELETED":
-            return  # the object has been replaced already
+    if record is not None and is_another:
         before = _drop_replaced(context, record)
         record = was = None
     if record is None:
-        if type == "DELETED":
-            return
         record = _first_sight(context, body, listed=type is None and not stream.lists)
         record = record._replace(work=before, memo=context.memo)
     elif record.deferred and _is_put_aside(record) and type != "DELETED":
@@ -71,12 +70,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         record = _refreshed(
             context, _without_pause(context, record, body), stream, type, body
         )
-    if context.phase is Phase.STANDBY:
-        record = record._replace(deferred=record.deferred or Deferred())
-    elif record.deferred is not None:
-        work = record.work or record.deferred.unwritten or IDLE
-        record = record._replace(deferred=None, work=None if work.is_over else work)
-    record = _note_facts(record, stream, type, body)
+    record = _note_facts(_deferred(context, record), stream, type, body)
     kind = context.kind
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
@@ -87,6 +81,16 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         record = record._replace(changed=context.now.mono)
     context.put(record)
     _make_due(context, record)
+
+
+def _deferred(context: Context, record: ObjectRecord) -> ObjectRecord:
+    """Return the record, deferred while another replica leads, and taken up after."""
+    if context.phase is Phase.STANDBY:
+        return record._replace(deferred=record.deferred or Deferred())
+    if record.deferred is None:
+        return record
+    work = record.work or record.deferred.unwritten or IDLE
+    return record._replace(deferred=None, work=None if work.is_over else work)
 
 
 def _is_of_another(record: ObjectRecord, type: str | None, body: Body) -> bool:

@@ -282,14 +282,10 @@ def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> No
         tell_unconditioned(context)
     if contents.condition is not None:
         record = record._replace(written_condition=contents.condition)
-    work, expected, ends = record.work or IDLE, record.expected, contents.ends
-    work = work._replace(
-        writing=None,
-        change=None if ends else work.change,
-        progress={} if ends else work.progress,
-        results={} if ends else work.results,
-        declared={} if ends else work.declared,
-    )
+    expected, ends = record.expected, contents.ends
+    work = (record.work or IDLE)._replace(writing=None)
+    if ends:
+        work = work._replace(change=None, progress={}, results={}, declared={})
     work = log_successes(context, work, ends=ends)
     if contents.finalizer is Duty.ADD and expected is not None:
         expected = expected._replace(passes=True)
@@ -301,12 +297,20 @@ def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> No
         expected=expected,
         work=None if work.is_over else work,
     )
-    if contents.finalizer is not None and not record.body.is_deleting:
-        kept = contended(context, kept, f"the finalizer {context.settings.marker}")
-    if contents.restores and contents.after is not None:
-        kept = contended(context, kept, "its state on the object")
-    context.put(kept)
+    context.put(_count_contention(context, kept, contents))
     context.due()
+
+
+def _count_contention(
+    context: Context, record: ObjectRecord, contents: Contents
+) -> ObjectRecord:
+    """Count a write of what other clients may undo each time."""
+    if contents.finalizer is not None and not record.body.is_deleting:
+        finalizer = f"the finalizer {context.settings.marker}"
+        record = contended(context, record, finalizer)
+    if contents.restores and contents.after is not None:
+        record = contended(context, record, "its state on the object")
+    return record
 
 
 def answer_write(context: Context, number: int, outcome: Outcome) -> None:
