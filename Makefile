@@ -135,6 +135,12 @@ bench-logs: .venv/ready ## logs of 100 pods with 200 lines/s each, while the API
 styles: .venv/ready ## lines of three operators by levels and by causes
 	$(BIN)/python -m bench.styles
 
+##@ release
+
+changelog: .venv/ready ## move the files of changes/ into CHANGELOG.md (VERSION=0.2.0)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	$(BIN)/towncrier build --yes --version $(VERSION)
+
 ##@ record again
 
 transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
@@ -143,4 +149,4 @@ transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_
 replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
 	$(BIN)/python -m tests.replays.record $(NAMES)
 
-.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn reconciler-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-large bench-logs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn reconciler-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-large bench-logs bench-mutants bench-recordings changelog check-sweep check-twice
