@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fnop.core.children.applying import as_known, settled
+from fnop.core.children.applying import settled
 from fnop.core.children.conditions import is_told, tell, told_by_all
+from fnop.core.children.drift import as_known
 from fnop.core.children.findings import Conversation, Told, Unkept
 from fnop.core.children.marks import outside
 from fnop.core.children.owned import AsDesired, Checked, Owned, names_its_owner

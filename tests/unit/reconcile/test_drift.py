@@ -9,7 +9,8 @@ import yaml
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.children.applying import _unkept
+from fnop.core.children.applying import _note_unkept
+from fnop.core.children.drift import Drift
 from fnop.core.children.findings import Told
 from fnop.core.children.marks import ChildSet
 from fnop.core.children.planning import Keeper, Planned
@@ -105,7 +106,7 @@ def test_an_empty_mapping_beside_keys_of_others_is_no_reason_to_warn(
     meta = {**manifest["metadata"], "resourceVersion": "2", "managedFields": []}
     after = {**manifest, "metadata": meta, "data": {"theirs": "1"}}
     found = Told({})
-    _unkept(planned, manifest, after, keeper, found)
+    _note_unkept(planned, Drift(manifest), after, keeper, found)
     assert [each.fields for each in found.unkept] == told
     assert (key in found.checked) is bool(told), "nothing is lost of an empty mapping"
 
