@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Never, TypeAlias
 
 from fnop.effects.effects import Witness, check_manifest
 from fnop.effects.manifests import Manifest, manifest_of
@@ -244,15 +244,15 @@ def condition(
 
 def desired(
     children: Wanted | Iterable[Wanted] | Unchanged = (),
-    *,
+    *others: Never,
     conditions: StatusCondition | Iterable[StatusCondition] = (),
     status: Mapping[str, Any] | Model | None = None,
     again: float | None = None,
 ) -> Desired:
     """The objects that should exist: return it from a `@fnop.reconcile` handler.
 
-    `children` are manifests, or `fnop.child(...)`; None among them is skipped. Existing
-    children that are as desired are not touched. Owned children that are not named any
+    `children` are manifests, or `fnop.child(...)`; None among them is skipped. Several
+    are one list; `others` are refused. Existing children that are as desired are not touched. Owned children that are not named any
     longer are deleted. With `fnop.UNCHANGED` all children stay as they are, for example
     while an object is paused, or its spec makes no sense.
 
@@ -267,6 +267,8 @@ def desired(
     >>> len(desired([secret, None], conditions=condition("Ready", True)).children)
     1
     """
+    if others:
+        raise TypeError("give several children as one list: fnop.desired([one, other])")
     unchanged = isinstance(children, Unchanged)
     found = () if isinstance(children, Unchanged) else _children_of(children)
     several = (conditions,) if isinstance(conditions, StatusCondition) else conditions

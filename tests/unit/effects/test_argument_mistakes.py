@@ -30,6 +30,7 @@ from tests.simulations import Scenario, example
         (lambda: target("pods", "x"), "fnop.target('pods', name='x')"),
         (lambda: call(called, 1), "give the int by its name, as in fnop.call("),
         (lambda: remember({"a": 1}), "give the dict by its name, as in"),
+        (lambda: desired(pod(), pod()), "one list: fnop.desired([one, other])"),
         (lambda: log("info", "text", 5), "fnop.log('info', 'text', size=...)"),
     ],
 )
@@ -55,6 +56,7 @@ target: Any = fnop.target
 call: Any = fnop.call
 remember: Any = fnop.remember
 log: Any = fnop.log
+desired: Any = fnop.desired
 HANDLED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": "u"}}
 ADOPTED = "fnop.adopt makes the handled object the owner: leave the owner out; "
 
