@@ -252,9 +252,10 @@ def desired(
     """The objects that should exist: return it from a `@fnop.reconcile` handler.
 
     `children` are manifests, or `fnop.child(...)`; None among them is skipped. Several
-    are one list; `others` are refused. Existing children that are as desired are not touched. Owned children that are not named any
-    longer are deleted. With `fnop.UNCHANGED` all children stay as they are, for example
-    while an object is paused, or its spec makes no sense.
+    are one list; `others` are refused. Existing children that are as desired are not
+    touched. Owned children that are not named any longer are deleted. With
+    `fnop.UNCHANGED` all children stay as they are, for example while an object is
+    paused, or its spec makes no sense.
 
     `conditions` are merged into the object's by their type, and `status` into its
     status. `status` is a mapping, or an object of your own class, such as a dataclass.

@@ -228,3 +228,6 @@ if not TYPE_CHECKING:  # a type checker reads the names itself
             hint = f"; did you mean fnop.{near}?" if near else ""
             raise AttributeError(f"module 'fnop' has no attribute {name!r}{hint}")
         return getattr(import_module(_OUTER[name]), name)
+
+    def __dir__() -> Any:
+        return sorted({*globals(), *_OUTER})
