@@ -163,13 +163,7 @@ class Keeper(NamedTuple):
         if problem := self._reason_of_foreign(stored):
             return Move(self, problem=problem, agrees=False) if webhooks else Move(self)
         if self.written is None:
-            may_return = _listed_processes(stored) or self._is_waiting(
-                now, RETURN_SECONDS
-            )
-            if may_return and _are_of_other_kinds(webhooks, stored):
-                return self._doubt_others(stored, now, is_asked=bool(webhooks))
-            # The list may name killed processes: living ones will return.
-            return self._write_webhooks(webhooks, stored, ())
+            return self._write_first(webhooks, stored, now)
         listed = _listed_processes(stored)
         newest = max(listed, default="")
         if self.process >= newest:
@@ -189,6 +183,14 @@ class Keeper(NamedTuple):
             doubted=now, silent="" if answers else newest
         )
         return overruled._replace(keeper=keeper, effect=patch)
+
+    def _write_first(self, webhooks: Webhooks, stored: Manifest, now: float) -> Move:
+        """Write the configuration of a process that has not written any yet."""
+        may_return = _listed_processes(stored) or self._is_waiting(now, RETURN_SECONDS)
+        if may_return and _are_of_other_kinds(webhooks, stored):
+            return self._doubt_others(stored, now, is_asked=bool(webhooks))
+        # The list may name killed processes: living ones will return.
+        return self._write_webhooks(webhooks, stored, ())
 
     def _doubt_others(self, stored: Manifest, now: float, *, is_asked: bool) -> Move:
         """The move if processes of another operator may maintain the configuration.

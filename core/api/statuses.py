@@ -261,6 +261,11 @@ def _can_hold_field(name: str, schema: Schema, type: str) -> bool:
     allowed = schema.get("enum")
     if allowed is not None and not (words and {*words} <= {*allowed}):
         return False
+    return _can_hold_text(name, schema, words)
+
+
+def _can_hold_text(name: str, schema: Schema, words: tuple[str, ...]) -> bool:
+    """Whether a text field accepts these words; if there are none, what is usual."""
     longest = max(map(len, words)) if words else _LONGEST[name]
     examples = words or _EXAMPLES.get(name, ())
     return (

@@ -346,12 +346,17 @@ def folded(
         return None
     ours: list[dict[str, Any]] = [dict(each) for each in applied]
     if merged:
-        tree: Mapping[str, Any] = {}
-        for each in (*applied, *merged):
-            tree = _unite_trees(tree, each.get("fieldsV1") or {})
-        words = {"manager": manager, "operation": "Apply", "fieldsV1": tree}
-        ours = [{**(applied or merged)[0], **words}]
+        ours = [_one_entry((*applied, *merged), manager)]
     return [*ours, *(dict(each) for each in others if each.get("fieldsV1"))]
+
+
+def _one_entry(entries: Sequence[Mapping[str, Any]], manager: str) -> dict[str, Any]:
+    """Merge managed fields into one entry of the manager, as if it had applied all."""
+    tree: Mapping[str, Any] = {}
+    for each in entries:
+        tree = _unite_trees(tree, each.get("fieldsV1") or {})
+    words = {"manager": manager, "operation": "Apply", "fieldsV1": tree}
+    return {**entries[0], **words}
 
 
 _Entry: TypeAlias = Mapping[str, Any]

@@ -26,6 +26,7 @@ from fnop.core.api.discovery import SCHEMAS, VERSION, Discovery
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import Role
+from fnop.core.operator.activities import begin_change
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.survey import looking_by
 from fnop.core.state.turn import Turn
@@ -186,7 +187,7 @@ def _tell(
         return
     turn.say("info", told_of(change))
     for each in handlers:
-        turn.begin_change(each, change)
+        begin_change(turn, each, change)
 
 
 def _is_about(handler: Handler, change: ClusterChange) -> bool:

@@ -28,6 +28,7 @@ from fnop.core.objects.store.log_reading import go_on
 from fnop.core.objects.write.expectations import answer_expectation
 from fnop.core.objects.write.write import answer_write
 from fnop.core.operator.absent_namespaces import on_namespace
+from fnop.core.operator.activities import begin_activity, take_activity
 from fnop.core.operator.coordination import (
     advance_election,
     advance_peering,
@@ -91,6 +92,7 @@ from fnop.core.state.requests import (
 from fnop.core.state.turn import NEW, State, Turn
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
+from fnop.core.values.table import NOTHING
 from fnop.effects.outcomes import Outcome, Refused
 
 __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
@@ -246,7 +248,7 @@ def _on_started(turn: Turn, seed: str) -> None:
     turn.objects.indices = empty_indices(turn.program)
     begin(turn)
     turn.lifecycle = advance(turn.lifecycle, turn.now, Milestone.BEGUN)
-    turn.begin_activity(Role.STARTUP)
+    begin_activity(turn, Role.STARTUP)
 
 
 def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
@@ -298,7 +300,7 @@ def _on_stop(turn: Turn, reason: str) -> None:
     turn.close_streams()
     turn.survey = turn.survey._replace(discovery=None, due=None)
     for key in turn.lifecycle.activities:
-        turn.activity_due(key)
+        turn.lifecycle = turn.lifecycle.with_activity_due(key, turn.now.mono)
     for key, record in turn.objects.all():
         if record.work is not None:
             _hurry_write(turn, key, record, record.work)
@@ -339,13 +341,13 @@ def _work(turn: Turn) -> None:
 
 def _take_due(turn: Turn) -> Key | None:
     """The next key; activities come before all objects."""
-    return turn.take_activity() or turn.objects.take_due()
+    return take_activity(turn) or turn.objects.take_due()
 
 
 def _next_due(turn: Turn) -> float | None:
     """The monotonic time when an object, or an activity, is due next."""
     due = turn.objects.queue.next_due()
-    for _, activity in turn.served_activities():
+    for _, activity in turn.lifecycle.served_activities:
         due = earlier(due, activity.due)
     return due
 
@@ -370,7 +372,7 @@ def _advance_phase(turn: Turn) -> None:
         turn.lifecycle = advance(turn.lifecycle, turn.now, event)
         _enter_phase(turn)
     match turn.lifecycle.phase:
-        case Phase.STARTING if turn.activity(ACTIVITY) is None:
+        case Phase.STARTING if ACTIVITY not in turn.lifecycle.activities:
             turn.end(1, "a startup handler failed; its error is above")
         case Phase.STOPPING if _is_due(turn.lifecycle.tell_at, turn):
             turn.lifecycle = turn.lifecycle._replace(tell_at=None)
@@ -387,11 +389,11 @@ def _advance_phase(turn: Turn) -> None:
 def _reached_milestone(turn: Turn) -> Milestone | None:
     """The event that ends the present phase, if it has occurred."""
     match turn.lifecycle.phase:
-        case Phase.STARTING if turn.activity(ACTIVITY) is None:
+        case Phase.STARTING if ACTIVITY not in turn.lifecycle.activities:
             return None if turn.lifecycle.exit_status else Milestone.STARTED
         case Phase.STOPPING if _is_quiet(turn):
             return Milestone.QUIET
-        case Phase.CLEANING if turn.activity(ACTIVITY) is None:
+        case Phase.CLEANING if ACTIVITY not in turn.lifecycle.activities:
             return Milestone.CLEANED
         case _:
             return None
@@ -405,11 +407,10 @@ def _enter_phase(turn: Turn) -> None:
         case Phase.CLEANING:
             to_clean = _has_begun(turn)
             turn.objects.drop_all()
-            for key in turn.lifecycle.activities:
-                turn.end_activity(key)
+            turn.lifecycle = turn.lifecycle._replace(activities=NOTHING)
             turn.live.clear()
             if to_clean:
-                turn.begin_activity(Role.CLEANUP)
+                begin_activity(turn, Role.CLEANUP)
         case Phase.LEAVING:
             leave(turn)
         case _:
@@ -418,7 +419,7 @@ def _enter_phase(turn: Turn) -> None:
 
 def _has_begun(turn: Turn) -> bool:
     """Whether there is anything to clean up: startup is over, or a part of it is."""
-    startup = turn.activity(ACTIVITY)
+    startup = turn.lifecycle.activities.get(ACTIVITY)
     if startup is None:
         return bool(turn.counters.seed)
     work = startup.record.work or IDLE

@@ -212,6 +212,14 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     if end.status == 404:
         # A collection without objects is empty; here the kind or its version is gone.
         look_in(turn, _seconds_to_look_for_kind(turn, after.failures))
+    _report_end(turn, stream, after, end)
+    served = turn.streams.each(StreamPurpose.OBJECTS)
+    if served and not turn.lifecycle.ready and all(each.refusal for each in served):
+        turn.end(1, f"nothing can be served: {end.message}")
+
+
+def _report_end(turn: Turn, stream: Stream, after: Stream, end: StreamEnded) -> None:
+    """Report the end of a stream, if it is new that it fails or is refused."""
     if stream.purpose is StreamPurpose.PEERS:
         refused(turn, stream, end.status, end.message or end.reason)
     elif after.refusal and not stream.refusal:
@@ -219,9 +227,6 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
         text = f"the stream of {stream.resource.plural} broke: {end.reason}"
         turn.say("warning", f"{text} {end.message}".rstrip())
-    served = turn.streams.each(StreamPurpose.OBJECTS)
-    if served and not turn.lifecycle.ready and all(each.refusal for each in served):
-        turn.end(1, f"nothing can be served: {end.message}")
 
 
 def _drop_selectors(turn: Turn, stream: Stream, message: str) -> bool:

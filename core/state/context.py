@@ -17,7 +17,7 @@ from fnop.core.handlers.program.program import Kind
 from fnop.core.handlers.run.invocation import LiveCache
 from fnop.core.memory.progress import Failure, Judgement, Progress
 from fnop.core.seam.commands import Command, Say, Subject
-from fnop.core.state.activity import is_activity
+from fnop.core.state.activity import Activity, is_activity
 from fnop.core.state.address import Address
 from fnop.core.state.lifecycle import Phase, failed
 from fnop.core.state.notes import Notes
@@ -26,7 +26,7 @@ from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Ticket
 from fnop.core.state.turn import About, Turn
 from fnop.core.streams.log_streams import LogStreams
-from fnop.core.streams.stream import StreamPurpose
+from fnop.core.streams.streams import OpenStreams
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
@@ -59,14 +59,14 @@ class Context:
     def record(self) -> ObjectRecord | None:
         """The present record of the object, or of the activity."""
         if self.is_activity:
-            activity = self._turn.activity(self.key)
+            activity = self._turn.lifecycle.activities.get(self.key)
             return activity and activity.record
         return self._turn.objects.get(self.key)
 
     @property
     def change(self) -> ClusterChange | None:
         """The change of the cluster that an activity is about."""
-        activity = self._turn.activity(self.key) if self.is_activity else None
+        activity = self._turn.lifecycle.activities.get(self.key)
         return activity and activity.change
 
     @property
@@ -90,14 +90,18 @@ class Context:
     def put(self, record: ObjectRecord) -> None:
         """Store the record of the object, or of the activity."""
         if self.is_activity:
-            self._turn.go_on_with(self.key, record)
+            life = self._turn.lifecycle
+            activity = life.activities.get(self.key) or Activity(record)
+            activity = activity._replace(record=record)
+            self._turn.lifecycle = life.with_activity(self.key, activity)
         else:
             self._turn.objects.put(self.key, record)
 
     def drop(self) -> None:
         """Forget the object, or end the activity."""
         if self.is_activity:
-            self._turn.end_activity(self.key)
+            life = self._turn.lifecycle
+            self._turn.lifecycle = life.without_activity(self.key)
         else:
             self._turn.drop(self.key)
 
@@ -112,7 +116,8 @@ class Context:
     def due(self, at: float | None = None) -> None:
         """Reconcile the object at this time (monotonic); without a time, at once."""
         if self.is_activity:
-            self._turn.activity_due(self.key, at)
+            life, at = self._turn.lifecycle, self.now.mono if at is None else at
+            self._turn.lifecycle = life.with_activity_due(self.key, at)
         else:
             self._turn.objects.due(self.key, at)
 
@@ -143,12 +148,6 @@ class Context:
         self._turn.logs = logs
 
     @property
-    def log_until(self) -> float | None:
-        """The end of the wait for the object's open logs (monotonic)."""
-        found = self._turn.logs.of_pod(self.key)
-        return max((each.due for each in found if each.is_open), default=None)
-
-    @property
     def catalogue(self) -> Catalogue:
         """The kinds that the API server serves."""
         return self._turn.survey.catalogue
@@ -173,29 +172,10 @@ class Context:
         record = self._turn.objects.get(key)
         return None if record is None or record.gone else record.body
 
-    def unseen(self, key: Key) -> str:
-        """The reason why no stream would show this object; "" if one would."""
-        purpose = StreamPurpose.OBJECTS.value
-        for place in ("", key.namespace):
-            found = self._turn.streams.followed.get((key.resource, place, purpose))
-            if found is None:
-                continue
-            if not found.refusal:
-                return ""
-            told = f"cannot be seen: may not follow {found.label}: {found.refusal}"
-            return f"{told}; grant the verbs list and watch to this operator"
-        return (
-            f"is in the namespace {key.namespace}, which is not served: name it "
-            "with -n, too, or run with -A"
-        )
-
-    def is_blind(self, resource: str) -> bool:
-        """Whether the API server refuses to show objects of a kind, by its key."""
-        return any(
-            each.refusal
-            for each in self._turn.streams.each(StreamPurpose.OBJECTS)
-            if each.resource.key == resource
-        )
+    @property
+    def streams(self) -> OpenStreams:
+        """All lists and watches."""
+        return self._turn.streams
 
     @property
     def live(self) -> LiveCache:

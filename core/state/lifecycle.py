@@ -137,6 +137,30 @@ class Lifecycle(NamedTuple):
     # The memo of activities, which each object's memo starts with.
     memo: ReadOnlyDict = ReadOnlyDict()
 
+    def with_activity(self, key: Key, activity: Activity) -> Lifecycle:
+        """Return the lifecycle with this state of an activity."""
+        return self._replace(activities=self.activities.set(key, activity))
+
+    def without_activity(self, key: Key) -> Lifecycle:
+        """Return the lifecycle after the end of an activity."""
+        return self._replace(activities=self.activities.discard(key))
+
+    def with_activity_due(self, key: Key, at: float) -> Lifecycle:
+        """Return the lifecycle with an activity that continues at `at` (monotonic)."""
+        activity = self.activities.get(key)
+        return self if activity is None else self.with_activity(key, activity.at(at))
+
+    @property
+    def served_activities(self) -> tuple[tuple[Key, Activity], ...]:
+        """The activities that continue in the present phase.
+
+        An activity about the cluster waits while another replica leads.
+        """
+        found = tuple(self.activities.items())
+        if found and self.phase in SUSPENDED:
+            return tuple(each for each in found if each[1].change is None)
+        return found
+
 
 def advance(life: Lifecycle, now: Now, event: Milestone) -> Lifecycle:
     """Return the lifecycle after an event, unchanged if the phase does not expect it.

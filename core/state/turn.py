@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from fnop.core.api.cluster_changes import ClusterChange
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.handlers.declare.roles import Family, Role
+from fnop.core.handlers.declare.roles import Family
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Kind, Program
 from fnop.core.handlers.run.invocation import LiveCache
@@ -27,16 +26,10 @@ from fnop.core.seam.commands import (
     Say,
     Subject,
 )
-from fnop.core.state.activity import (
-    ACTIVITY,
-    Activity,
-    activity_of,
-    is_activity,
-    key_of_change,
-)
+from fnop.core.state.activity import is_activity
 from fnop.core.state.address import Address
 from fnop.core.state.coordination import Coordination
-from fnop.core.state.lifecycle import SUSPENDED, Lifecycle, Phase, ended
+from fnop.core.state.lifecycle import Lifecycle, Phase, ended
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Objects, OpenObjects
 from fnop.core.state.record import ObjectRecord
@@ -380,61 +373,6 @@ class Turn:
             self.emit(CloseStream(number))
         self.streams.drop_all()
         self.logs = LogStreams()
-
-    def begin_activity(self, role: Role) -> None:
-        """Begin startup or cleanup, if there are handlers for it."""
-        handlers = self.program.activity(role)
-        if handlers:
-            begun = activity_of(handlers, self.lifecycle.memo, self.now.mono)
-            self._put_activity(ACTIVITY, begun)
-
-    def begin_change(self, handler: Handler, change: ClusterChange) -> None:
-        """Start a handler's work on a change of the cluster."""
-        memo, now = self.lifecycle.memo, self.now.mono
-        begun = activity_of((handler,), memo, now, change)
-        self._put_activity(key_of_change(self.next_serial()), begun)
-
-    def _put_activity(self, key: Key, activity: Activity) -> None:
-        activities = self.lifecycle.activities.set(key, activity)
-        self.lifecycle = self.lifecycle._replace(activities=activities)
-
-    def activity(self, key: Key) -> Activity | None:
-        """The activity of a key; None if it has ended."""
-        return self.lifecycle.activities.get(key)
-
-    def go_on_with(self, key: Key, record: ObjectRecord) -> None:
-        """Store the record of an activity."""
-        activity = self.activity(key) or Activity(record)
-        self._put_activity(key, activity._replace(record=record))
-
-    def activity_due(self, key: Key, at: float | None = None) -> None:
-        """Continue an activity at this time (monotonic); without a time, at once."""
-        activity = self.activity(key)
-        if activity is not None:
-            self._put_activity(key, activity.at(self.now.mono if at is None else at))
-
-    def take_activity(self) -> Key | None:
-        """Take an activity that is due now; afterwards it is not due."""
-        for key, activity in self.served_activities():
-            if activity.due is not None and activity.due <= self.now.mono:
-                self._put_activity(key, activity._replace(due=None))
-                return key
-        return None
-
-    def served_activities(self) -> tuple[tuple[Key, Activity], ...]:
-        """The activities that continue in the present phase of the operator's life.
-
-        An activity about the cluster waits while another replica leads.
-        """
-        found = tuple(self.lifecycle.activities.items())
-        if found and self.lifecycle.phase in SUSPENDED:
-            return tuple(each for each in found if each[1].change is None)
-        return found
-
-    def end_activity(self, key: Key) -> None:
-        """End an activity."""
-        activities = self.lifecycle.activities.discard(key)
-        self.lifecycle = self.lifecycle._replace(activities=activities)
 
     def configure(self, settings: Settings) -> None:
         """Apply the settings that a startup handler has changed."""

@@ -70,6 +70,115 @@ class _Since:
         self.second, self.first, self.seen = second, first, 0
 
 
+class _Position:
+    """A reader's place in the log, from the times of the lines.
+
+    Lines up to the mark `after` come a second time. If the first line is not the one of
+    that mark, the log `is_elsewhere`.
+    """
+
+    __slots__ = (
+        "_after",
+        "_earlier",
+        "_last",
+        "_later",
+        "_not_before",
+        "_to_skip",
+        "is_elsewhere",
+    )
+
+    def __init__(self, after: LogMark | None, not_before: int | None) -> None:
+        self._not_before = not_before
+        # The log's previous place, as long as lines come a second time.
+        self._after = after
+        self._to_skip = 0 if after is None else after.seen
+        self.is_elsewhere = False
+        self._earlier: _Since | None = None
+        self._later: _Since | None = None
+        self._last = 0
+
+    @property
+    def mark(self) -> LogMark | None:
+        """The place after the last line."""
+        if self._after is not None or self._earlier is None:
+            return self._after
+        since = self._earlier
+        return LogMark(since.second, since.seen, since.first, self._last)
+
+    @property
+    def missing(self) -> int:
+        """The number of lines that still come a second time."""
+        return 0 if self._after is None else self._to_skip or 0
+
+    def passes(self, time: int) -> bool:
+        """Count a line of this time; return whether it was not seen before."""
+        after = self._after
+        if after is not None and time < after.second * NANOS:
+            return False
+        begins = self._earlier is None
+        self._count_line(time)
+        if after is None:
+            return self._not_before is None or time >= self._not_before
+        if self._to_skip is None:
+            if time <= after.last:
+                return False
+            self._after = None
+            return True
+        if begins and time != after.first:
+            self.is_elsewhere = True
+            return False
+        self._to_skip -= 1
+        if self._to_skip <= 0:
+            self._after = None
+        return False
+
+    def _count_line(self, time: int) -> None:
+        second = time // NANOS
+        later, earlier = self._later, self._earlier
+        self._last = max(self._last, time)
+        if later is None or earlier is None or second > later.second:
+            is_next = later is not None and second == later.second + 1
+            earlier = later if is_next else _Since(second - 1, time)
+            assert earlier is not None
+            later = self._later = _Since(second, time)
+            self._earlier = earlier
+        if second >= later.second:
+            later.seen += 1
+        if second >= earlier.second:
+            earlier.seen += 1
+
+
+class _Sifter:
+    """Gives lines to the handlers that want them, within their rates."""
+
+    __slots__ = ("_allowances", "_sieves", "dropped")
+
+    def __init__(self, sieves: tuple[Sieve, ...]) -> None:
+        self._sieves = sieves
+        self._allowances = {
+            each.handler: Allowance(each.rate, max(1.0, each.rate), max(1.0, each.rate))
+            for each in sieves
+            if each.rate is not None
+        }
+        # The number of lines beyond a rate, by handler.
+        self.dropped: dict[str, int] = {}
+
+    def sift(self, time: int, text: str, now: float, found: list[LogLine]) -> None:
+        """Add the line to those `found`, once for each handler that gets it."""
+        for handler, regex, rate in self._sieves:
+            if regex is not None and regex.search(text) is None:
+                continue
+            if rate is not None:
+                allowance, wait = drawn(self._allowances[handler], now)
+                if wait > 0:
+                    allowance = put_back(allowance)
+                    self.dropped[handler] = self.dropped.get(handler, 0) + 1
+                self._allowances[handler] = allowance
+                if wait > 0:
+                    continue
+            found.append(LogLine(handler, time, text))
+
+
 class LogReader:
     """Reads one stream.
 
@@ -90,29 +199,17 @@ class LogReader:
         after: LogMark | None = None,
         not_before: int | None = None,
     ) -> None:
-        self._sieves, self._limit, self._multiline = sieves, limit, multiline
-        self._not_before = not_before
+        self._limit, self._multiline = limit, multiline
+        self._sifter = _Sifter(sieves)
+        self._position = _Position(after, not_before)
         # Complete lines, and the beginning of the next one.
         self._lines: deque[bytes] = deque()
         self._rest = b""
-        # The log's previous place, as long as lines come a second time.
-        self._after = after
-        self._to_skip = 0 if after is None else after.seen
-        self.is_elsewhere = False
-        self._earlier: _Since | None = None
-        self._later: _Since | None = None
-        self._last = 0
         # The event of several lines that is not yet complete.
         self._event: list[str] = []
         self._event_bytes = self._event_time = 0
         self._before_event: LogMark | None = after
-        self._allowances = {
-            each.handler: Allowance(each.rate, max(1.0, each.rate), max(1.0, each.rate))
-            for each in sieves
-            if each.rate is not None
-        }
         self._second_text, self._second = b"", 0
-        self._dropped: dict[str, int] = {}
         self._cut = 0
         self._remark = ""
 
@@ -121,13 +218,12 @@ class LogReader:
         """The place after the last line that is not held back."""
         if self._event:
             return self._before_event
-        return self._log_mark()
+        return self._position.mark
 
-    def _log_mark(self) -> LogMark | None:
-        if self._after is not None or self._earlier is None:
-            return self._after
-        since = self._earlier
-        return LogMark(since.second, since.seen, since.first, self._last)
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the log does not begin at the mark that it was to continue after."""
+        return self._position.is_elsewhere
 
     def feed(self, data: bytes) -> None:
         """Take bytes in."""
@@ -165,16 +261,17 @@ class LogReader:
             return None
         if rests and not self._lines and len(found) < BATCH_LINES:
             self._emit_event(found, now)
-        if not (found or self._dropped or self._cut or self._remark):
+        dropped = self._sifter.dropped
+        if not (found or dropped or self._cut or self._remark):
             return None
         told = Batch(
             tuple(found),
             self.mark,
-            tuple(sorted(self._dropped.items())),
+            tuple(sorted(dropped.items())),
             self._cut,
             self._remark,
         )
-        self._dropped, self._cut, self._remark = {}, 0, ""
+        self._sifter.dropped, self._cut, self._remark = {}, 0, ""
         return told
 
     @property
@@ -182,8 +279,8 @@ class LogReader:
         """The log's present place; None if unknown."""
         if self.is_elsewhere or self._lines:
             return None
-        missing = 0 if self._after is None else self._to_skip or 0
-        return LogPlace(self._log_mark(), len(self._rest), missing)
+        position = self._position
+        return LogPlace(position.mark, len(self._rest), position.missing)
 
     @property
     def remark(self) -> str:
@@ -210,14 +307,14 @@ class LogReader:
             text = line.decode(errors="replace").strip()
             self._remark = self._remark or text[:500]
             return
-        place = self._log_mark() if self._multiline else None
-        if not self._is_new(time):
+        place = self._position.mark if self._multiline else None
+        if not self._position.passes(time):
             return
         if len(content) > self._limit:
             content, self._cut = content[: self._limit], self._cut + 1
         text = content.decode(errors="replace").removesuffix("\r")
         if not self._multiline:
-            self._sift_event(time, text, now, found)
+            self._sifter.sift(time, text, now, found)
             return
         is_full = (
             len(self._event) >= EVENT_LINES
@@ -247,23 +344,7 @@ class LogReader:
         if self._event:
             text = "\n".join(self._event)
             self._event = []
-            self._sift_event(self._event_time, text, now, found)
-
-    def _sift_event(
-        self, time: int, text: str, now: float, found: list[LogLine]
-    ) -> None:
-        for handler, regex, rate in self._sieves:
-            if regex is not None and regex.search(text) is None:
-                continue
-            if rate is not None:
-                allowance, wait = drawn(self._allowances[handler], now)
-                if wait > 0:
-                    allowance = put_back(allowance)
-                    self._dropped[handler] = self._dropped.get(handler, 0) + 1
-                self._allowances[handler] = allowance
-                if wait > 0:
-                    continue
-            found.append(LogLine(handler, time, text))
+            self._sifter.sift(self._event_time, text, now, found)
 
     def _time_of(self, stamp: bytes) -> int | None:
         """The time of a line; None without one."""
@@ -279,40 +360,3 @@ class LogReader:
         if not 20 <= len(stamp) <= 35:
             return None
         return nanoseconds_of(stamp.decode(errors="replace"))
-
-    def _is_new(self, time: int) -> bool:
-        """Count a line; return whether it was not seen before."""
-        after = self._after
-        if after is not None and time < after.second * NANOS:
-            return False
-        begins = self._earlier is None
-        self._count_line(time)
-        if after is None:
-            return self._not_before is None or time >= self._not_before
-        if self._to_skip is None:
-            if time <= after.last:
-                return False
-            self._after = None
-            return True
-        if begins and time != after.first:
-            self.is_elsewhere = True
-            return False
-        self._to_skip -= 1
-        if self._to_skip <= 0:
-            self._after = None
-        return False
-
-    def _count_line(self, time: int) -> None:
-        second = time // NANOS
-        later, earlier = self._later, self._earlier
-        self._last = max(self._last, time)
-        if later is None or earlier is None or second > later.second:
-            is_next = later is not None and second == later.second + 1
-            earlier = later if is_next else _Since(second - 1, time)
-            assert earlier is not None
-            later = self._later = _Since(second, time)
-            self._earlier = earlier
-        if second >= later.second:
-            later.seen += 1
-        if second >= earlier.second:
-            earlier.seen += 1

@@ -38,6 +38,12 @@ class LogStreams(NamedTuple):
         """The streams of a pod, also of an earlier pod with the same name."""
         return tuple(self.read[each] for each in self.pods.get(pod, ()))
 
+    def open_until(self, pod: Key) -> float | None:
+        """The end of the wait for a pod's open logs (monotonic)."""
+        return max(
+            (each.due for each in self.of_pod(pod) if each.is_open), default=None
+        )
+
     @property
     def are_at_rest(self) -> bool:
         """Whether each stream is open, or finished, or waits for a slot."""

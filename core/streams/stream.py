@@ -244,22 +244,23 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     instant = is_watching and end.reason == "eof" and watched < _INSTANT
     instant_ends = stream.instant_ends + 1 if instant and not stream.heard else 0
     failed = instant or end.reason not in ("eof", "silent")
-    failures = (0 if was_well else stream.failures) + 1 if failed else 0
-    expired = end.status == 410
+    before = 0 if was_well else stream.failures
+    failures = before + 1 if failed else 0
+    expired, was_expired = end.status == 410, stream.expired and not was_well
     # An expired version is not a server failure: relist at once, but not in a loop.
-    at_once = not failed or (expired and (was_well or not stream.expired))
+    at_once = not failed or (expired and not was_expired)
     wait = 0.0 if at_once else backoff_seconds(failures, jitter)
     ended = stream._replace(
         phase=StreamPhase.WAITING,
         failures=failures,
-        expired=expired or (stream.expired and not was_well),
+        expired=expired or was_expired,
         instant_ends=instant_ends % _INSTANT_ENDS_MAX,
         due=now.mono + heeding(end.retry_after_seconds, wait),
         refusal=end.message if end.status in (401, 403) else None,
     )
     if _must_relist(stream, end, failures, instant_ends):
-        before = stream.version or stream.before
-        return ended._replace(version=None, before=before, doubted=False)
+        last = stream.version or stream.before
+        return ended._replace(version=None, before=last, doubted=False)
     return ended._replace(before=None, doubted=stream.doubted or _was_away(end))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fnop.core.streams.stream import Stream, StreamKey, StreamPhase, StreamPurpose
+from fnop.core.values.body import Key
 from fnop.core.values.evolve import quick
 from fnop.core.values.table import Table
 
@@ -54,6 +55,30 @@ class OpenStreams:
     def each(self, purpose: StreamPurpose) -> tuple[Stream, ...]:
         """All streams with this purpose."""
         return tuple(one for one in self.followed.values() if one.purpose is purpose)
+
+    def unseen(self, key: Key) -> str:
+        """The reason why no stream would show this object; "" if one would."""
+        purpose = StreamPurpose.OBJECTS.value
+        for place in ("", key.namespace):
+            found = self.followed.get((key.resource, place, purpose))
+            if found is None:
+                continue
+            if not found.refusal:
+                return ""
+            told = f"cannot be seen: may not follow {found.label}: {found.refusal}"
+            return f"{told}; grant the verbs list and watch to this operator"
+        return (
+            f"is in the namespace {key.namespace}, which is not served: name it "
+            "with -n, too, or run with -A"
+        )
+
+    def is_blind(self, resource: str) -> bool:
+        """Whether the API server refuses to show objects of a kind, by its key."""
+        return any(
+            each.refusal
+            for each in self.each(StreamPurpose.OBJECTS)
+            if each.resource.key == resource
+        )
 
     def waiting(self) -> tuple[Stream, ...]:
         """All streams that wait to be opened at their due time."""

@@ -314,20 +314,8 @@ def _filters_of(
         field = parse_field(options.get("field"))
     except ValueError as problem:
         raise RegistrationError(f"{label}: {problem}") from None
-    if field[:2] in _RESTLESS and ROLES[role].compares:
-        raise RegistrationError(
-            f"{label}: field={options['field']!r} changes with each write, also with "
-            "those of this operator, which would call the handler again and again; "
-            "name what it depends on, such as 'spec' or 'metadata.labels'"
-        )
-    sides = [name for name in ("old", "new") if options.get(name) is not None]
-    if not field and (sides or options.get("value") is not None):
-        raise RegistrationError(f"{label}: value=, old= and new= need field=")
-    if sides and options.get("value") is not None:
-        raise RegistrationError(f"{label}: use either value= or old=/new=, not both")
+    _check_filters(options, label, role, field)
     when = options.get("when")
-    if when is not None and not callable(when):
-        raise RegistrationError(f"{label}: when= takes a function, not {shown(when)}")
     asking = _Asking(label, role, indices)
     fields = _fields(options.get("fields"), asking)
     found = Filters(
@@ -348,6 +336,26 @@ def _filters_of(
         asks_reason=any(each.asks_for(("reason",)) for each in callbacks),
         asks_indices=any(each.asks_for(indices) for each in callbacks),
     )
+
+
+def _check_filters(
+    options: Mapping[str, Any], label: str, role: Role, field: Path
+) -> None:
+    """Raise `RegistrationError` if the filters exclude each other, or cannot work."""
+    if field[:2] in _RESTLESS and ROLES[role].compares:
+        raise RegistrationError(
+            f"{label}: field={options['field']!r} changes with each write, also with "
+            "those of this operator, which would call the handler again and again; "
+            "name what it depends on, such as 'spec' or 'metadata.labels'"
+        )
+    sides = [name for name in ("old", "new") if options.get(name) is not None]
+    if not field and (sides or options.get("value") is not None):
+        raise RegistrationError(f"{label}: value=, old= and new= need field=")
+    if sides and options.get("value") is not None:
+        raise RegistrationError(f"{label}: use either value= or old=/new=, not both")
+    when = options.get("when")
+    if when is not None and not callable(when):
+        raise RegistrationError(f"{label}: when= takes a function, not {shown(when)}")
 
 
 def _selector_of(

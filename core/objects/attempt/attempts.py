@@ -39,7 +39,7 @@ from fnop.core.state.invocation import (
     Pause,
     Performance,
 )
-from fnop.core.state.record import IDLE, Declared, ObjectRecord
+from fnop.core.state.record import IDLE, Declared, ObjectRecord, Work
 from fnop.core.state.requests import ForEffect
 from fnop.core.values.backoff import is_worth_logging
 from fnop.core.values.body import Body, Key
@@ -427,28 +427,21 @@ def answer_effect(
         None,
     )
     if invocation is None or invocation.in_flight is None:
-        outstanding = work.outstanding - {number}
-        until = work.outstanding_until if outstanding else 0.0
-        left = work._replace(outstanding=outstanding, outstanding_until=until)
-        keep(context, record._replace(work=left), ends=False)
-        context.due()
+        _drop_outstanding(context, record, work, number)
         return
     if invocation.in_flight.id != number:
         return
     outcome = _without_secrets(invocation.in_flight, outcome)
     tell_answered(context, invocation, invocation.in_flight, outcome)
     own = own_answer(context.key, record, invocation, outcome)
-    if own is not None and own.uid != record.body.uid:
+    if own is None:
+        _learn_of_another(context, invocation, invocation.in_flight, outcome)
+    elif own.uid != record.body.uid:
         record = vanished(context, record)
         outcome = Missing("the object has been deleted, and made anew")
-    elif own is not None:
+    else:
         record = after_awaited_change(context, record, invocation, own)
         record = shown(context, record, own)
-    elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
-        pace_another(context, invocation, invocation.in_flight, outcome.object)
-        if isinstance(invocation.in_flight.effect, Apply):
-            key = invocation.in_flight.requests[0].address.key
-            learn(context.of(key), Body(outcome.object))
     found = (
         outcome
         if _gives_up(invocation, outcome)
@@ -462,6 +455,28 @@ def answer_effect(
     else:
         store(context, record, send(context, invocation, found))
     context.due()
+
+
+def _drop_outstanding(
+    context: Context, record: ObjectRecord, work: Work, number: int
+) -> None:
+    """Note the answer to an effect whose invocation has ended meanwhile."""
+    outstanding = work.outstanding - {number}
+    until = work.outstanding_until if outstanding else 0.0
+    left = work._replace(outstanding=outstanding, outstanding_until=until)
+    keep(context, record._replace(work=left), ends=False)
+    context.due()
+
+
+def _learn_of_another(
+    context: Context, invocation: Invocation, in_flight: InFlight, outcome: Outcome
+) -> None:
+    """Note what an answer shows of another object."""
+    if isinstance(outcome, Applied) and isinstance(outcome.object, dict):
+        pace_another(context, invocation, in_flight, outcome.object)
+        if isinstance(in_flight.effect, Apply):
+            key = in_flight.requests[0].address.key
+            learn(context.of(key), Body(outcome.object))
 
 
 def _without_secrets(in_flight: InFlight, outcome: Outcome) -> Outcome:

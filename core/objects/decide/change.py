@@ -5,6 +5,7 @@ Sub-handlers are added to the change as they are declared.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.handlers.declare.handler import Handler
@@ -108,12 +109,30 @@ def handle(
     ends, deadline = _next_deadline(at, record, work, change)
     if ends is not None:
         return ends
-    running = {each.handler.id for each in work.running}
     all_progress = {
         each.id: current_progress(record, work, change, each)
         for each in change.selected
     }
-    due = deadline
+    ready, due = _find_candidates(at, record, work, change, all_progress)
+    if ready and not at.stopping and _may_begin(at, record, work):
+        for first in at.settings.lifecycle(ready):
+            return _begin(at, record, work, change, first)
+    if any(not each.waits for each in work.running):
+        return Rest(deadline)
+    due = earlier(deadline, due)
+    return record_progress(at, record, work, change, all_progress, due)
+
+
+def _find_candidates(
+    at: Circumstances,
+    record: ObjectRecord,
+    work: Work,
+    change: Change,
+    all_progress: Mapping[str, Progress],
+) -> tuple[tuple[Candidate, ...], float | None]:
+    """The handlers that may begin now, and when the next one may (monotonic)."""
+    running = {each.handler.id for each in work.running}
+    due: float | None = None
     ready: list[Candidate] = []
     for handler in change.selected:
         progress = all_progress[handler.id]
@@ -126,12 +145,7 @@ def handle(
             due = earlier(due, moment)
         else:
             ready.append(_candidate_of(at, record, handler, progress))
-    if ready and not at.stopping and _may_begin(at, record, work):
-        for first in at.settings.lifecycle(tuple(ready)):
-            return _begin(at, record, work, change, first)
-    if any(not each.waits for each in work.running):
-        return Rest(deadline)
-    return record_progress(at, record, work, change, all_progress, due)
+    return tuple(ready), due
 
 
 def _is_waiting(

@@ -61,8 +61,9 @@ from fnop.core.state.writing import Contents
 from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
 from fnop.core.values.finalizers import Duty
+from fnop.core.values.now import Now
 
-__all__ = ["Decision", "next_action"]
+__all__ = ["Decision", "continue_or_expire", "next_action"]
 
 
 class Decision(NamedTuple):
@@ -125,7 +126,7 @@ def _woken(at: Circumstances, work: Work) -> _Woken | None:
         _Woken(each.due, action)
         for each in work.background_runs
         if each.due is not None and each.due <= at.now.mono
-        if (action := _continue_or_expire(at, each)) is not None
+        if (action := continue_or_expire(each, at.now)) is not None
     ]
     return min(found, key=lambda each: each.since, default=None)
 
@@ -170,21 +171,21 @@ def _continue_work(
         if is_free and pending_event.is_due(at.now.mono):
             return HandleEvent(pending_event)
     for each in (*work.running, *work.event_runs, *work.reconciler_runs):
-        action = _continue_or_expire(at, each)
+        action = continue_or_expire(each, at.now)
         if action is not None:
             return action
     return None
 
 
-def _continue_or_expire(
-    at: Circumstances, each: Invocation
-) -> Continue | Expire | None:
+def continue_or_expire(each: Invocation, now: Now) -> Continue | Expire | None:
     """The next action of a conversation whose time has come."""
-    if each.wake is not None and each.wake <= at.now.mono:
+    if each.wake is not None and each.wake <= now.mono:
         return Continue(each)
-    if each.in_flight and is_due(each.in_flight.due, at):
+    due = each.in_flight.due if each.in_flight else None
+    if due is not None and due <= now.mono:
         return Continue(each)
-    return Expire(each) if is_due(each.deadline, at) else None
+    is_late = each.deadline is not None and each.deadline <= now.mono
+    return Expire(each) if is_late else None
 
 
 def _is_let_go(at: Circumstances, record: ObjectRecord, invocation: Invocation) -> bool:

@@ -283,6 +283,26 @@ def _partial(
     can contain that.
     """
     stored = record.stored
+    kept = _progress_to_keep(at, stored, change, all_progress, marking=marking)
+    creating = stored.creating or (
+        change.reason is Reason.CREATE
+        and any(each.has_succeeded for each in kept.values())
+    )
+    seen = stored.seen
+    if creating and not stored.creating:
+        seen = change.seen
+    return Stored(seen, creating, kept, stored.results)
+
+
+def _progress_to_keep(
+    at: Circumstances,
+    stored: Stored,
+    change: Change,
+    all_progress: Mapping[str, Progress],
+    *,
+    marking: bool,
+) -> dict[str, Progress]:
+    """The progress that a restart would need, of the change and of earlier ones."""
     # A deletion ends with one more write, for the finalizer. If the process is killed
     # before it, the successes stay on the object.
     more = len(all_progress) > 1 or change.reason is Reason.DELETE
@@ -298,14 +318,7 @@ def _partial(
         elif each.acted and not each.is_finished:
             mark = mark_of(each) if marking else stored.progress.get(name)
             kept |= {} if mark is None else {name: mark}
-    creating = stored.creating or (
-        change.reason is Reason.CREATE
-        and any(each.has_succeeded for each in kept.values())
-    )
-    seen = stored.seen
-    if creating and not stored.creating:
-        seen = change.seen
-    return Stored(seen, creating, kept, stored.results)
+    return kept
 
 
 def _matters(handler: Handler, progress: Progress, now: Now, *, more: bool) -> bool:
@@ -352,6 +365,13 @@ def upkeep(
         return Rest()
     if not may_save(at, record):
         return Rest(record.backoff.unsaved_until)
+    return _complete_stored_state(at, record, seen)
+
+
+def _complete_stored_state(
+    at: Circumstances, record: ObjectRecord, seen: Seen
+) -> Action:
+    """The action that makes the stored state as a new handling would leave it."""
     was = record.stored.seen
     assert was is not None, "a NOOP has been seen before"
     places = at.settings.places

@@ -49,7 +49,7 @@ from fnop.core.objects.decide.background import (
     UnscheduleRun,
 )
 from fnop.core.objects.decide.mapping_retries import first_event_due
-from fnop.core.objects.decide.next_action import next_action
+from fnop.core.objects.decide.next_action import continue_or_expire, next_action
 from fnop.core.objects.decide.reconcilers import (
     CallReconciler,
     LeaveReconciler,
@@ -179,7 +179,8 @@ def _decide_action(context: Context, record: ObjectRecord) -> Action:
     stopping = context.phase is not Phase.SERVING
     seed, indices = context.seed, context.indices
     settings, now = context.settings, context.now
-    family = context.children, context.bodies, context.is_blind, context.log_until
+    log_until = context.logs.open_until(context.key)
+    family = context.children, context.bodies, context.streams.is_blind, log_until
     at = Circumstances(kind, settings, now, seed, stopping, indices, [], *family)
     try:
         found = next_action(at, record)
@@ -212,14 +213,9 @@ def _activity_action(context: Context, record: ObjectRecord) -> Action:
     """The next action of startup or cleanup: one handler after the other."""
     work = record.work or IDLE
     for each in work.running:
-        if each.ready or (each.wake is not None and each.wake <= context.now.mono):
+        if each.ready:
             return Continue(each)
-        due = each.in_flight.due if each.in_flight else None
-        if due is not None and due <= context.now.mono:
-            return Continue(each)
-        if each.deadline is not None and each.deadline <= context.now.mono:
-            return Expire(each)
-        return Rest(each.due)
+        return continue_or_expire(each, context.now) or Rest(each.due)
     assert work.change is not None
     for handler in work.change.selected:
         progress = work.progress.get(handler.id) or Progress(handler.role.value)

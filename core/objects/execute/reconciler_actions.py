@@ -187,7 +187,7 @@ def _keeping_for_call(
         bodies = outside(bodies, keeper.set)
     state = record.reconcilers.get(handler.id) or ReconcilerState()
     known = state.checked, state.answer
-    sight = context.unseen, lambda: any(map(context.is_blind, mine))
+    sight = context.streams.unseen, lambda: any(map(context.streams.is_blind, mine))
     owned = Owned(handler.owned, bodies, context.bodies, *known, *sight)
     if purpose is not Purpose.KEEP:
         return Keeping(owned, keeper, Beside(handler.id))

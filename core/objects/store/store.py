@@ -64,12 +64,8 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     if record is None:
         record = _first_sight(context, body, listed=type is None and not stream.lists)
         record = record._replace(work=before, memo=context.memo)
-    elif record.deferred and _is_put_aside(record) and type != "DELETED":
-        record = _read_again(context, record, body)
     else:
-        record = _refreshed(
-            context, _without_pause(context, record, body), stream, type, body
-        )
+        record = _next_version(context, record, stream, type, body)
     record = _note_facts(_deferred(context, record), stream, type, body)
     kind = context.kind
     if kind.indexers:
@@ -333,6 +329,16 @@ def _record_of_predecessor(
             return ObjectRecord(body, stored or UNSTORED, initial=listed)
 
 
+def _next_version(
+    context: Context, record: ObjectRecord, stream: Stream, type: str | None, body: Body
+) -> ObjectRecord:
+    """Return the record of a known object after another version of it."""
+    if record.deferred and _is_put_aside(record) and type != "DELETED":
+        return _read_again(context, record, body)
+    record = _without_pause(context, record, body)
+    return _refreshed(context, record, stream, type, body)
+
+
 def _refreshed(
     context: Context, record: ObjectRecord, stream: Stream, type: str | None, body: Body
 ) -> ObjectRecord:
@@ -352,16 +358,23 @@ def _refreshed(
     if record.work is None and record.expected is None:
         return record._replace(body=body, shown=(body.version,))
     versions = (*record.shown[-_SHOWN_MAX:], body.version)
+    if _meets_expectation(record, stream, type, body):
+        return record._replace(body=body, vanished=False, expected=None, shown=versions)
+    return record._replace(shown=versions)
+
+
+def _meets_expectation(
+    record: ObjectRecord, stream: Stream, type: str | None, body: Body
+) -> bool:
+    """Whether a version shows the own write that is awaited, if any is."""
     expected = record.expected
-    if (
+    return (
         expected is None
         or record.vanished  # it still exists, or exists again: take the watch's version
         or body.version == expected.version
         or is_behind(expected.version, body.version)  # a listing skips versions
         or (type is None and stream.begun > expected.step)
-    ):
-        return record._replace(body=body, vanished=False, expected=None, shown=versions)
-    return record._replace(shown=versions)
+    )
 
 
 def _with_live_read(context: Context, record: ObjectRecord) -> ObjectRecord:

@@ -234,22 +234,26 @@ def authors_of(
     counts for all its own changes.
     """
     fields = changed_fields(kind, before, after) if kind.changes else ()
-    event_handlers = {each.id for each in kind.event_handlers}
-    reconcilers = {each.id for each in kind.reconcilers}
     found: dict[str, tuple[str, ...]] = {}
     for name in dict.fromkeys(name for name, _ in patches):
         own = [patch for author, patch in patches if author == name]
         made = after if len(own) == len(patches) else _made_by_all(own, before, after)
-        if name in event_handlers:
-            part = _touched(kind, before, made)
-        elif name in reconcilers:  # it is called for any change except in the status
-            touched = _touched(kind, before, made)
-            part = tuple(each for each in touched if not each.startswith("/status"))
-        else:
-            part = changed_fields(kind, before, made) if kind.changes else ()
-        if part:
+        if part := _calling_fields(kind, name, before, made):
             found[name] = part
     return found or ({name: fields for name, _ in patches} if fields else {})
+
+
+def _calling_fields(
+    kind: Kind, author: str, before: Body, made: Body
+) -> tuple[str, ...]:
+    """The fields of an author's own changes that lead to calls, as JSON pointers."""
+    if any(each.id == author for each in kind.event_handlers):
+        return _touched(kind, before, made)
+    if any(each.id == author for each in kind.reconcilers):
+        # It is called for any change except in the status.
+        touched = _touched(kind, before, made)
+        return tuple(each for each in touched if not each.startswith("/status"))
+    return changed_fields(kind, before, made) if kind.changes else ()
 
 
 def _made_by_all(

@@ -388,6 +388,13 @@ def _has_landed(sent: Sent, body: Body) -> bool:
     return shows(base.data, made, body.data)
 
 
+def _note_lost_condition(context: Context, contents: Contents, body: Body) -> None:
+    """Note a kind whose status has no place for the condition that was written."""
+    if contents.condition is None or condition_by(body, context.settings.marker):
+        return
+    context.note(context.notes.conditionless(context.key.resource))
+
+
 def _verify_part(
     context: Context, record: ObjectRecord, writing: Writing, sent: Sent, body: Body
 ) -> None:
@@ -400,12 +407,8 @@ def _verify_part(
     contents, place = writing.contents, home_of(context, body)
     lost_state, lost = was_pruned(contents, body, place)
     of_status = sent.endpoint == "status" or not resource.has_status
-    if (
-        of_status
-        and contents.condition is not None
-        and not condition_by(body, context.settings.marker)
-    ):
-        context.note(context.notes.conditionless(context.key.resource))
+    if of_status:
+        _note_lost_condition(context, contents, body)
     carried_state = place.in_status == of_status or not resource.has_status
     moves = lost_state and carried_state and falls_back(context, place, _NOT_KEPT)
     if of_status and lost:

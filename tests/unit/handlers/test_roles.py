@@ -30,6 +30,7 @@ from fnop.core.handlers.declare.roles import (
     kwargs_of,
     roles_of,
 )
+from fnop.core.objects.attempt.ending import ENDINGS
 from fnop.core.values.cause import HANDLED
 from fnop.core.values.errors import RegistrationError
 from tests.simulations import ROOT
@@ -178,3 +179,9 @@ def test_elsewhere_no_role_is_compared_with() -> None:
     # Of a function with no decorator.
     allowed = {("adapters/testing/planning.py", "CREATE")}
     assert {each for each in others if each[1] not in _BY_NAME} == allowed
+
+
+def test_every_family_with_attempts_has_an_ending() -> None:
+    """Handlers of the other families are called without an invocation."""
+    without = {Family.INDEX, Family.OUTSIDE, Family.ADMISSION}
+    assert ENDINGS.keys() == set(Family) - without

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import fnop
+from fnop.core.handlers.declare import roles
 from fnop.core.handlers.declare.registry import Registry
-from fnop.core.objects.attempt import attempts, ending
+from fnop.core.objects.attempt import attempts
+from fnop.core.objects.attempt.ending import ENDINGS
 from fnop.core.objects.execute import executor
 from tests.simulations import Scenario, example
 
@@ -26,7 +28,7 @@ class Family(NamedTuple):
     """A handler that notes its calls, and the part of fnop that ends them."""
 
     declare: Callable[[Registry, Callable[[], None]], None]
-    end: tuple[Any, str]
+    end: tuple[Any, Any]
 
 
 def event(registry: Registry, note: Callable[[], None]) -> None:
@@ -78,17 +80,26 @@ def level(registry: Registry, note: Callable[[], None]) -> None:
 
 
 FAMILIES = {
-    "event": Family(event, (ending, "_event_handled")),
-    "mapping": Family(mapping, (ending, "_mapped")),
-    "timer": Family(timer, (ending, "_run_ended")),
-    "daemon": Family(daemon, (ending, "_run_ended")),
-    "change": Family(change, (ending, "_judged")),
-    "level": Family(level, (ending, "reconciler_ended")),
+    "event": Family(event, (ENDINGS, roles.Family.EVENT)),
+    "mapping": Family(mapping, (ENDINGS, roles.Family.EVENT)),
+    "timer": Family(timer, (ENDINGS, roles.Family.BACKGROUND)),
+    "daemon": Family(daemon, (ENDINGS, roles.Family.BACKGROUND)),
+    "change": Family(change, (ENDINGS, roles.Family.CHANGE)),
+    "level": Family(level, (ENDINGS, roles.Family.RECONCILER)),
     # At the place that takes in the answer to its effect.
     "answer": Family(level, (attempts, "own_answer")),
 }
 # Those that are called for a state or a time, and not for one watch event.
 AGAIN = sorted({*FAMILIES} - {"event", "mapping"})
+
+
+def break_part(
+    patch: pytest.MonkeyPatch, part: tuple[Any, Any], broken: Callable[..., Any]
+) -> None:
+    """Replace an entry of a table, or a name of a module."""
+    owner, name = part
+    replace = patch.setitem if isinstance(owner, dict) else patch.setattr
+    replace(owner, name, broken)
 
 
 class Broken:
@@ -102,7 +113,7 @@ class Broken:
         self.run = Scenario(registry)
         makes_child = family.declare is level
         self.run.apply(example() if makes_child else CHILD).wait(1)
-        self._patch.setattr(*family.end, self._raise)
+        break_part(self._patch, family.end, self._raise)
         if makes_child:
             self.run.edit(KIND, spec={"size": 1})
         else:
@@ -206,10 +217,12 @@ def test_other_objects_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("role", [fnop.on.startup, fnop.on.cleanup])
 @pytest.mark.parametrize(
-    "part", [(ending, "_judged"), (executor, "_start_attempt")], ids=["end", "begin"]
+    "part",
+    [(ENDINGS, roles.Family.ACTIVITY), (executor, "_start_attempt")],
+    ids=["end", "begin"],
 )
 def test_an_activity_is_not_repeated_and_the_operator_ends(
-    role: Any, part: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+    role: Any, part: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
     registry = Registry()
@@ -223,7 +236,7 @@ def test_an_activity_is_not_repeated_and_the_operator_ends(
         raise KeyError("a mistake of fnop")
 
     run = Scenario(registry)
-    monkeypatch.setattr(*part, broken)
+    break_part(monkeypatch, part, broken)
     run.wait(5)
     run.stop()
     run.wait(100)

@@ -1,0 +1,36 @@
+"""The end of a run of a daemon or timer: whether, and when, the next one begins."""
+
+from __future__ import annotations
+
+from fnop.core.objects.attempt.judging import judgement_of, log_end
+from fnop.core.objects.decide.background import rested, with_run_state
+from fnop.core.seam.commands import Say
+from fnop.core.state.context import Context
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.record import ObjectRecord, RunState
+from fnop.core.values.evolve import replace
+
+__all__ = ["run_ended"]
+
+
+def run_ended(
+    context: Context, record: ObjectRecord, invocation: Invocation, *, unwritten: bool
+) -> tuple[ObjectRecord, Say | None]:
+    """Return the record after a run of a daemon or timer, and the log line to hold."""
+    handler = invocation.handler
+    run_state = record.background.get(handler.id) or RunState(None)
+    judgement = judgement_of(context, invocation, run_state.progress)
+    is_routine = judgement.progress.has_succeeded and not handler.rule.lasts
+    if is_routine:
+        judgement = replace(judgement, level="debug")
+    said = log_end(context, invocation, judgement, unwritten=unwritten)
+    if invocation.stopped:
+        # It begins again if the object matches again.
+        return with_run_state(record, handler, None), said
+    if judgement.progress.finished == "failure":
+        context.failed()
+    after = rested(handler, run_state, judgement.progress, context.now)
+    failure, body = invocation.failure, invocation.situation.body
+    if after.over and failure is not None and failure.misfit and body is not None:
+        after = after._replace(unfit_in=body.version)
+    return with_run_state(record, handler, after), said
