@@ -102,6 +102,7 @@ from fnop.core.handlers.declare.writers import (
     DaemonStoppingReason as DaemonStoppingReason,
     Stopped as Stopped,
 )
+from fnop.core.kubernetes.quantities import quantity as quantity
 from fnop.core.memory.storage import (
     AnnotationStorage as AnnotationStorage,
     AutoStorage as AutoStorage,
@@ -132,7 +133,6 @@ from fnop.core.values.errors import (
     RegistrationError as RegistrationError,
     TemporaryError as TemporaryError,
 )
-from fnop.core.values.quantities import quantity as quantity
 from fnop.effects.builders import (
     adopt as adopt,
     again as again,

@@ -50,6 +50,7 @@ def imports(source: Path) -> Iterator[tuple[int, str]]:
 # Packages with wings: each wing may import those before it, and itself.
 WINGS = {
     "core": (
+        "kubernetes",
         "values",
         "api",
         "seam",

@@ -23,7 +23,7 @@ from hypothesis.errors import HypothesisException
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fnop.adapters.common.manifests import read_manifests
-from fnop.core.values.quantities import PATTERN
+from fnop.core.kubernetes.quantities import PATTERN
 from fnop.interpreters.cluster.schema.cel import compile_laws
 from fnop.interpreters.cluster.schema.regex import in_python
 from fnop.interpreters.cluster.schema.rules import format_of

@@ -21,11 +21,10 @@ from fnop.core.handlers.declare.forms import Form
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.declare.webhook import OPERATIONS, Webhook
+from fnop.core.kubernetes.label_selectors import matches, requirements
 from fnop.core.values.body import Body
 from fnop.core.values.cel import SIZE_MAX, is_name, is_sayable, literal
 from fnop.core.values.diff import Path
-from fnop.core.values.label_selectors import requirements
-from fnop.core.values.manifest_selectors import matches
 from fnop.core.values.patterns import is_pattern
 from fnop.effects.values import digest
 

@@ -20,8 +20,8 @@ from typing import (
     Unpack,
 )
 
+from fnop.core.kubernetes.quantities import PATTERN
 from fnop.core.values.errors import RegistrationError, hint_of
-from fnop.core.values.quantities import PATTERN
 
 __all__ = [
     "OPTIONS",

@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeAlias
 
 from fnop.core.api.resources import Resource
 from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
+from fnop.core.kubernetes.names import SUBDOMAIN
 from fnop.core.memory.observation import ANNOTATIONS, is_state
 from fnop.core.memory.seals import Seal
 from fnop.core.values.body import Body
@@ -46,8 +47,6 @@ __all__ = [
 PREFIX = "fnop.dev"
 # Kubernetes: the prefix of an annotation is a DNS subdomain of up to 253 characters.
 _PREFIX_LENGTH_MAX = 253
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _RESERVED = re.compile(r"(.*\.)?(kubernetes|k8s)\.io")
 
 
@@ -85,7 +84,7 @@ class AnnotationStorage:
 
     def __post_init__(self) -> None:
         prefix = self.prefix
-        if not _SUBDOMAIN.fullmatch(prefix):
+        if not SUBDOMAIN.fullmatch(prefix):
             raise ValueError(
                 f"the prefix {prefix!r} must be a domain in lower case, such as "
                 "'example.com'; the name behind it is the operator's"

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from fnop.core.kubernetes.label_selectors import OPERATORS
 from fnop.core.values.errors import joined, nearest
 from fnop.effects.names import is_label_name, is_label_value
 from fnop.effects.values import freeze_json, shown
 
-__all__ = ["matches", "selector_of"]
+__all__ = ["selector_of"]
 
 FIELDS = ("matchLabels", "matchExpressions")
 OF_EXPRESSIONS = ("key", "operator", "values")
 WITH_VALUES, WITHOUT = ("In", "NotIn"), ("Exists", "DoesNotExist")
-OPERATORS = (*WITH_VALUES, *WITHOUT)
 
 
 def selector_of(given: Any, where: str) -> Mapping[str, Any]:
@@ -55,34 +55,6 @@ def selector_of(given: Any, where: str) -> Mapping[str, Any]:
         selector["matchExpressions"] = expressions
     frozen: Mapping[str, Any] = freeze_json(selector or {"matchLabels": {}}, where)
     return frozen
-
-
-def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether labels match a selector (Kubernetes: metav1.LabelSelector).
-
-    >>> matches({"matchLabels": {"app": "web"}}, {"app": "web", "tier": "1"})
-    True
-    >>> wanted = {"key": "tier", "operator": "NotIn", "values": ["prod"]}
-    >>> matches({"matchExpressions": [wanted]}, {})
-    True
-    """
-    equal = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in equal.items()):
-        return False
-    return all(_is_met(each, labels) for each in selector.get("matchExpressions") or ())
-
-
-def _is_met(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key = expression["key"]
-    match expression["operator"]:
-        case "In":
-            return labels.get(key) in expression["values"]
-        case "NotIn":
-            return labels.get(key) not in expression["values"]
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
 
 
 def _is_mistyped(found: Mapping[str, Any]) -> bool:

@@ -31,7 +31,7 @@ from typing import (
     get_type_hints,
 )
 
-from fnop.core.values.durations import duration
+from fnop.core.kubernetes.durations import duration
 from fnop.core.values.errors import PermanentError, joined, text_of
 from fnop.effects.hints import UNIONS, admits_none, named, unwrapped
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, read_only, shown

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
+from fnop.core.kubernetes.label_selectors import matches
 from fnop.interpreters.cluster.kinds.kinds import Registry
 from fnop.interpreters.cluster.storage.selections import (
     labelled,
@@ -14,7 +15,6 @@ from fnop.interpreters.cluster.storage.selections import (
     selector_of,
 )
 from fnop.interpreters.cluster.storage.store import Cluster, bare, put, remove, shelf
-from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Resource
 from tests.thorough import examples
 

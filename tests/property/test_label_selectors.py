@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import example, given, settings, strategies as st
 
 from fnop.core.handlers.declare.settings import Settings
+from fnop.core.kubernetes.label_selectors import OPERATORS, matches
 from fnop.core.values import label_selectors
 from fnop.interpreters.cluster.requests.selectors import label_clauses
 from fnop.interpreters.cluster.validation.selector_rules import matches_unchecked
-from fnop.interpreters.cluster.values.label_selector import OPERATORS, matches
 from tests.thorough import examples
 
 # What the server's lexer knows, and a bit more, in any order.

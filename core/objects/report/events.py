@@ -13,6 +13,7 @@ from typing import Any
 
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.settings import Settings
+from fnop.core.kubernetes.names import SUBDOMAIN
 from fnop.core.seam.commands import Subject
 from fnop.core.seam.inputs import WriteDenied
 from fnop.core.state.address import Address
@@ -50,9 +51,6 @@ _NOWHERE = (
 )
 
 _NAME_LENGTH_MAX = 200
-_SUBDOMAIN = re.compile(
-    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-)
 
 
 def report_event(
@@ -239,7 +237,7 @@ def _subdomain_of(name: str) -> str:
     ('db.example', 'system-node')
     """
     name = name[:_NAME_LENGTH_MAX]
-    if _SUBDOMAIN.fullmatch(name):
+    if SUBDOMAIN.fullmatch(name):
         return name
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "object"
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
+from fnop.core.kubernetes.label_selectors import matches
 from fnop.interpreters.cluster.requests.request import Attributes, Call, attributes_of
 from fnop.interpreters.cluster.storage.store import Cluster, lookup, shelf
-from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 from fnop.interpreters.cluster.values.status import Refusal, failure, quoted
 from fnop.interpreters.runtime.protocol import APPLY_PATCH, ApiRequest, User

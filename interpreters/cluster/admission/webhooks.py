@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
+from fnop.core.kubernetes.label_selectors import matches
 from fnop.interpreters.cluster.admission.questions import Configuration
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.cluster.storage.store import Cluster, lookup, shelf
-from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 from fnop.interpreters.cluster.values.status import not_found
 from fnop.interpreters.runtime.protocol import User

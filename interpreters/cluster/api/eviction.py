@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fnop.core.kubernetes.label_selectors import matches
 from fnop.interpreters.cluster.admission.webhooks import Form
 from fnop.interpreters.cluster.api.admitting import reviewed
 from fnop.interpreters.cluster.api.create import Answer
@@ -14,7 +15,6 @@ from fnop.interpreters.cluster.api.delete import Options, deleted
 from fnop.interpreters.cluster.requests.request import Call
 from fnop.interpreters.cluster.storage.commit import stored
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, lookup, shelf
-from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Object, timestamp
 from fnop.interpreters.cluster.values.status import (
     Refusal,

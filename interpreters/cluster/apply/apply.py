@@ -453,5 +453,5 @@ def null_faults(schema: Schema, value: Any, place: Place = None) -> Iterator[Fau
                 continue
             if item is not None:
                 yield from null_faults(below, item, (place, name))
-            elif not below.nullable and below.default is NOTHING:
+            elif not below.expected.nullable and below.default is NOTHING:
                 yield from below.faults(None, (place, name))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.cluster.controllers.deployments import hash_of, resolved
+from fnop.interpreters.cluster.controllers.deployment_state import resolved
+from fnop.interpreters.cluster.controllers.deployments import hash_of
 from fnop.interpreters.cluster.controllers.replicasets import (
     available_at,
     is_active,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.cluster.controllers.deployments import resolved
+from fnop.interpreters.cluster.controllers.deployment_state import resolved
 from fnop.interpreters.cluster.controllers.turns import (
     Desk,
     Turn,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from fnop.core.kubernetes.label_selectors import matches
 from fnop.interpreters.cluster.admission.questions import allowed
 from fnop.interpreters.cluster.api.server import answer
 from fnop.interpreters.cluster.apply.managed import Writer, tracked
@@ -13,7 +14,6 @@ from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.storage.commit import stored
 from fnop.interpreters.cluster.storage.selections import labelled
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, lookup, shelf
-from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource, same
 from fnop.interpreters.runtime.protocol import JSON, MERGE_PATCH, ApiRequest
 

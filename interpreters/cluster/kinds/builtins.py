@@ -8,12 +8,12 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
+from fnop.core.kubernetes.quantities import amount
 from fnop.interpreters.cluster.kinds.crds import CRDS, crd_defaults
 from fnop.interpreters.cluster.kinds.defaults import SCHEMAS
 from fnop.interpreters.cluster.kinds.gotypes import zero_status
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.values.objects import Object, Resource
-from fnop.interpreters.cluster.values.quantities import amount
 
 __all__ = ["allocated", "born", "defaulted", "fresh_status", "kept"]
 

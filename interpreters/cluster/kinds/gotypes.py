@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from fnop.core.kubernetes.quantities import canonical
 from fnop.interpreters.cluster.kinds import types
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.values.golang import go_name
-from fnop.interpreters.cluster.values.quantities import canonical
 
 __all__ = ["Misfit", "read_as", "read_owners", "unknown_in", "zero_status"]
 

@@ -19,105 +19,10 @@ from fnop.interpreters.cluster.values.objects import Object
 __all__ = ["CELLS", "COLUMNS", "conditions_of"]
 
 NONE, UNSET = "<none>", "<unset>"
+Cell = Callable[[Object, float], Any]
+Cells = Callable[[Object, float], list[Any]]
 
-# --------------------------------------------------------------------- columns
-
-# One row per resource. A star marks columns that only `kubectl get -o wide` shows.
-# Types other than string follow a colon.
-CONTAINERS = "*Containers|*Images"
-WORKLOAD = f"{CONTAINERS}|*Selector"
-COLUMNS: dict[tuple[str, str], str] = {
-    ("", "configmaps"): "Name|Data|Age",
-    ("", "endpoints"): "Name|Endpoints|Age",
-    ("", "events"): "Last Seen|Type|Reason|Object|*Subobject|*Source|Message|"
-    "*First Seen|*Count|*Name",
-    ("", "limitranges"): "Name|Created At:date",
-    ("", "namespaces"): "Name|Status|Age",
-    ("", "nodes"): "Name|Status|Roles|Age|Version|*Internal-IP|*External-IP|"
-    "*OS-Image|*Kernel-Version|*Container-Runtime",
-    ("", "persistentvolumeclaims"): "Name|Status|Volume|Capacity|Access Modes|"
-    "StorageClass|VolumeAttributesClass|Age|*VolumeMode",
-    ("", "persistentvolumes"): "Name|Capacity|Access Modes|Reclaim Policy|Status|"
-    "Claim|StorageClass|VolumeAttributesClass|Reason|Age|*VolumeMode",
-    ("", "pods"): "Name|Ready|Status|Restarts|Age|*IP|*Node|*Nominated Node|"
-    "*Readiness Gates",
-    ("", "podtemplates"): "Name|Containers|Images|Pod Labels",
-    ("", "replicationcontrollers"): "Name|Desired:integer|Current:integer|"
-    f"Ready:integer|Age|{WORKLOAD}",
-    ("", "resourcequotas"): "Name|Request|Limit|Age",
-    ("", "secrets"): "Name|Type|Data|Age",
-    ("", "serviceaccounts"): "Name|Secrets|Age",
-    ("", "services"): "Name|Type|Cluster-IP|External-IP|Port(s)|Age|*Selector",
-    ("apps", "controllerrevisions"): "Name|Controller|Revision|Age",
-    ("apps", "daemonsets"): "Name|Desired:integer|Current:integer|Ready:integer|"
-    f"Up-to-date:integer|Available:integer|Node Selector|Age|{WORKLOAD}",
-    ("apps", "deployments"): f"Name|Ready|Up-to-date|Available|Age|{WORKLOAD}",
-    ("apps", "replicasets"): "Name|Desired:integer|Current:integer|Ready:integer|"
-    f"Age|{WORKLOAD}",
-    ("apps", "statefulsets"): f"Name|Ready|Age|{CONTAINERS}",
-    ("autoscaling", "horizontalpodautoscalers"): "Name|Reference|Targets|MinPods|"
-    "MaxPods|Replicas|Age",
-    ("batch", "cronjobs"): "Name|Schedule|Timezone|Suspend:boolean|Active:integer|"
-    f"Last Schedule|Age|{WORKLOAD}",
-    ("batch", "jobs"): f"Name|Status|Completions|Duration|Age|{WORKLOAD}",
-    ("certificates.k8s.io", "certificatesigningrequests"): "Name|Age|SignerName|"
-    "Requestor|RequestedDuration|Condition",
-    ("apiregistration.k8s.io", "apiservices"): "Name|Service|Available|Age",
-    ("node.k8s.io", "runtimeclasses"): "Name|Handler|Age",
-    ("storage.k8s.io", "csidrivers"): "Name|AttachRequired:boolean|"
-    "PodInfoOnMount:boolean|StorageCapacity:boolean|TokenRequests|"
-    "RequiresRepublish:boolean|Modes|Age",
-    ("storage.k8s.io", "csinodes"): "Name|Drivers:integer|Age",
-    ("storage.k8s.io", "csistoragecapacities"): "Name|StorageClassName|Capacity",
-    ("storage.k8s.io", "volumeattachments"): "Name|Attacher|PV|Node|"
-    "Attached:boolean|Age",
-    ("networking.k8s.io", "ingressclasses"): "Name|Controller|Parameters|Age",
-    ("networking.k8s.io", "ingresses"): "Name|Class|Hosts|Address|Ports|Age",
-    ("networking.k8s.io", "networkpolicies"): "Name|Pod-Selector|Age",
-    ("policy", "poddisruptionbudgets"): "Name|Min Available|Max Unavailable|"
-    "Allowed Disruptions:integer|Age",
-    ("rbac.authorization.k8s.io", "clusterrolebindings"): "Name|Role|Age|*Users|"
-    "*Groups|*ServiceAccounts",
-    ("rbac.authorization.k8s.io", "clusterroles"): "Name|Created At:date",
-    ("rbac.authorization.k8s.io", "rolebindings"): "Name|Role|Age|*Users|*Groups|"
-    "*ServiceAccounts",
-    ("rbac.authorization.k8s.io", "roles"): "Name|Created At:date",
-    ("storage.k8s.io", "storageclasses"): "Name|Provisioner|ReclaimPolicy|"
-    "VolumeBindingMode|AllowVolumeExpansion|Age",
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): "Name|"
-    "Webhooks:integer|Age",
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): "Name|"
-    "Webhooks:integer|Age",
-    ("apiextensions.k8s.io", "customresourcedefinitions"): "Name|Created At:date",
-    ("scheduling.k8s.io", "priorityclasses"): "Name|Value:integer|"
-    "Global-Default:boolean|Age|*PreemptionPolicy",
-    ("coordination.k8s.io", "leases"): "Name|Holder|Age",
-    ("discovery.k8s.io", "endpointslices"): "Name|AddressType|Ports|Endpoints|Age",
-}
-COLUMNS["events.k8s.io", "events"] = COLUMNS["", "events"]
-
-# The phases of pods that are done, and the condition's message.
-DONE = {
-    "Succeeded": "The pod has completed successfully.",
-    "Failed": "The pod failed.",
-}
-
-
-def conditions_of(kind: Kind | None, obj: Object) -> list[dict[str, str]]:
-    """The conditions of a row: whether a pod is done."""
-    if kind is None or kind.resource != ("", "pods"):
-        return []
-    phase = _value_at(obj, "status", "phase")
-    if phase not in DONE:
-        return []
-    return [
-        {
-            "type": "Completed",
-            "status": "True",
-            "reason": phase,
-            "message": DONE[phase],
-        }
-    ]
+# ----------------------------------------------------------------------- parts
 
 
 def _value_at(value: Any, *path: str) -> Any:
@@ -177,7 +82,7 @@ def _selector(selector: Any) -> str:
 
 
 def _containers(template: Any) -> list[Any]:
-    """The names and the images of a pod template's containers."""
+    """The cells with names and images of a pod template's containers."""
     containers = _list(template, "spec", "containers")
     return [
         ",".join(_text(each, "name") for each in containers),
@@ -185,40 +90,35 @@ def _containers(template: Any) -> list[Any]:
     ]
 
 
-def _workload(obj: Object) -> list[Any]:
-    spec = obj.get("spec")
-    return [
-        *_containers(_value_at(spec, "template")),
-        _selector(_value_at(spec, "selector")),
-    ]
+CELL_FUNCTIONS: dict[str, Cell] = {}
+
+
+def _named(cell: Cell) -> Cell:
+    """Give a cell, or a list of adjacent ones, a name for the tables."""
+    CELL_FUNCTIONS[cell.__name__.strip("_")] = cell
+    return cell
 
 
 # ------------------------------------------------------------------------ pods
 
 
+@_named
 def _pod(obj: Object, now: float) -> list[Any]:
     ready, total, reason, restarts, last = _pod_state(obj)
-    spec, status = obj.get("spec"), obj.get("status")
-    count = str(restarts)
-    if restarts and last:
-        count = f"{restarts} ({age(last, now)} ago)"
-    addresses = _list(status, "podIPs")
+    since = f" ({age(last, now)} ago)" if restarts and last else ""
+    return [f"{ready}/{total}", reason, f"{restarts}{since}"]
+
+
+@_named
+def _pod_address(obj: Object, now: float) -> str:
+    addresses = _list(obj, "status", "podIPs")
     address = _text(addresses[0] if addresses else None, "ip")
-    return [
-        _name(obj),
-        f"{ready}/{total}",
-        reason,
-        count,
-        created(obj, now),
-        address or _text(status, "podIP", default=NONE),
-        _text(spec, "nodeName", default=NONE),
-        _text(status, "nominatedNodeName", default=NONE),
-        _readiness_gates(spec, status),
-    ]
+    return address or _text(obj, "status", "podIP", default=NONE)
 
 
-def _readiness_gates(spec: Any, status: Any) -> str:
-    gates = _list(spec, "readinessGates")
+@_named
+def _readiness_gates(obj: Object, now: float) -> str:
+    status, gates = obj.get("status"), _list(obj, "spec", "readinessGates")
     if not gates:
         return NONE
     true = {
@@ -338,94 +238,61 @@ def _main_containers(status: Any, reason: str) -> tuple[int, str, int, str]:
     return ready, reason, restarts, last
 
 
+# The phases of pods that are done, and the condition's message.
+DONE = {
+    "Succeeded": "The pod has completed successfully.",
+    "Failed": "The pod failed.",
+}
+
+
+def conditions_of(kind: Kind | None, obj: Object) -> list[dict[str, str]]:
+    """The conditions of a row: whether a pod is done."""
+    if kind is None or kind.resource != ("", "pods"):
+        return []
+    phase = _value_at(obj, "status", "phase")
+    if phase not in DONE:
+        return []
+    return [
+        {
+            "type": "Completed",
+            "status": "True",
+            "reason": phase,
+            "message": DONE[phase],
+        }
+    ]
+
+
 # ------------------------------------------------------------------- workloads
 
 
-def _deployment(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
-    return [
-        _name(obj),
-        f"{_number(status, 'readyReplicas')}/{_number(spec, 'replicas')}",
-        _number(status, "updatedReplicas"),
-        _number(status, "availableReplicas"),
-        created(obj, now),
-        *_workload(obj),
-    ]
+@_named
+def _ready(obj: Object, now: float) -> str:
+    ready = _number(obj, "status", "readyReplicas")
+    return f"{ready}/{_number(obj, 'spec', 'replicas')}"
 
 
-def _replicas(obj: Object) -> list[Any]:
-    status = obj.get("status")
-    return [
-        _name(obj),
-        _number(obj, "spec", "replicas"),
-        _number(status, "replicas"),
-        _number(status, "readyReplicas"),
-    ]
-
-
-def _replica_set(obj: Object, now: float) -> list[Any]:
-    return [*_replicas(obj), created(obj, now), *_workload(obj)]
-
-
-def _replication_controller(obj: Object, now: float) -> list[Any]:
-    return [
-        *_replicas(obj),
-        created(obj, now),
-        *_containers(_value_at(obj, "spec", "template")),
-        _labels(_value_at(obj, "spec", "selector")),
-    ]
-
-
-def _stateful_set(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
-    return [
-        _name(obj),
-        f"{_number(status, 'readyReplicas')}/{_number(spec, 'replicas')}",
-        created(obj, now),
-        *_containers(_value_at(spec, "template")),
-    ]
-
-
-def _daemon_set(obj: Object, now: float) -> list[Any]:
-    status = obj.get("status")
-    counted = (
-        "desiredNumberScheduled",
-        "currentNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
+@_named
+def _completions(obj: Object, now: float) -> str:
+    wanted, parallel = (
+        _value_at(obj, "spec", name) for name in ("completions", "parallelism")
     )
-    return [
-        _name(obj),
-        *(_number(status, name) for name in counted),
-        _labels(_value_at(obj, "spec", "template", "spec", "nodeSelector")),
-        created(obj, now),
-        *_workload(obj),
-    ]
-
-
-def _job(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
-    succeeded, wanted = _number(status, "succeeded"), _value_at(spec, "completions")
     if wanted is None:
-        parallel = _number(spec, "parallelism")
-        of = f"1 of {parallel}" if parallel > 1 else "1"
-    else:
-        of = str(wanted)
-    start, end = _text(status, "startTime"), _text(status, "completionTime")
-    begun = seconds_of(start) if start else None
-    ended = (seconds_of(end) if end else None) or now
-    return [
-        _name(obj),
-        _job_status(obj, status),
-        f"{succeeded}/{of}",
-        "" if begun is None else human_duration(ended - begun),
-        created(obj, now),
-        *_workload(obj),
-    ]
+        wanted = f"1 of {parallel}" if (parallel or 0) > 1 else "1"
+    return f"{_number(obj, 'status', 'succeeded')}/{wanted}"
 
 
-def _job_status(obj: Object, status: Any) -> str:
+@_named
+def _job_duration(obj: Object, now: float) -> str:
+    start, end = (
+        seconds_of(text) if (text := _text(obj, "status", name)) else None
+        for name in ("startTime", "completionTime")
+    )
+    return "" if start is None else human_duration((end or now) - start)
+
+
+@_named
+def _job_status(obj: Object, now: float) -> str:
+    status = obj.get("status")
     for name in ("Complete", "Failed"):
         if _is_condition(status, name):
             return name
@@ -437,44 +304,17 @@ def _job_status(obj: Object, status: Any) -> str:
     return "Running"
 
 
-def _cron_job(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
-    last = _text(status, "lastScheduleTime")
-    job = _value_at(spec, "jobTemplate", "spec")
-    return [
-        _name(obj),
-        _text(spec, "schedule"),
-        _text(spec, "timeZone", default=NONE),
-        _flag(_value_at(spec, "suspend")),
-        len(_list(status, "active")),
-        age(last, now) if last else NONE,
-        created(obj, now),
-        *_containers(_value_at(job, "template")),
-        _selector(_value_at(job, "selector")),
-    ]
+@_named
+def _last_schedule(obj: Object, now: float) -> str:
+    last = _text(obj, "status", "lastScheduleTime")
+    return age(last, now) if last else NONE
 
 
-def _flag(value: Any) -> str:
-    return UNSET if value is None else "True" if value else "False"
-
-
-def _autoscaler(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
-    target = _value_at(spec, "scaleTargetRef")
-    minimum = _value_at(spec, "minReplicas")
-    return [
-        _name(obj),
-        f"{_text(target, 'kind')}/{_text(target, 'name')}",
-        _targets(_list(spec, "metrics"), _list(status, "currentMetrics")),
-        UNSET if minimum is None else str(minimum),
-        _number(spec, "maxReplicas"),
-        _number(status, "currentReplicas"),
-        created(obj, now),
-    ]
-
-
-def _targets(wanted: list[Any], found: list[Any]) -> str:
+@_named
+def _targets(obj: Object, now: float) -> str:
     """The metrics of an autoscaler: current values and targets."""
+    wanted = _list(obj, "spec", "metrics")
+    found = _list(obj, "status", "currentMetrics")
     if not wanted:
         return NONE
     texts = []
@@ -505,19 +345,15 @@ def _targets(wanted: list[Any], found: list[Any]) -> str:
 # -------------------------------------------------------------------- networks
 
 
-def _service(obj: Object, now: float) -> list[Any]:
-    spec = obj.get("spec")
-    addresses = _list(spec, "clusterIPs")
-    address = addresses[0] if addresses else _text(spec, "clusterIP")
-    return [
-        _name(obj),
-        _text(spec, "type"),
-        address or NONE,
-        _external(obj, spec),
-        ",".join(map(_port, _list(spec, "ports"))) or NONE,
-        created(obj, now),
-        _labels(_value_at(spec, "selector")),
-    ]
+@_named
+def _cluster_address(obj: Object, now: float) -> str:
+    addresses = _list(obj, "spec", "clusterIPs")
+    return (addresses[0] if addresses else _text(obj, "spec", "clusterIP")) or NONE
+
+
+@_named
+def _ports(obj: Object, now: float) -> str:
+    return ",".join(map(_port, _list(obj, "spec", "ports"))) or NONE
 
 
 def _port(port: Any) -> str:
@@ -526,60 +362,59 @@ def _port(port: Any) -> str:
     return f"{text}:{node}/{protocol}" if node else f"{text}/{protocol}"
 
 
-def _external(obj: Object, spec: Any) -> str:
+@_named
+def _external(obj: Object, now: float) -> str:
+    spec = obj.get("spec")
     own = list(map(str, _list(spec, "externalIPs")))
     match _text(spec, "type"):
         case "ClusterIP" | "NodePort":
             return ",".join(own) or NONE
         case "LoadBalancer":
-            return ",".join(filter(None, [_balancer(obj), *own])) or "<pending>"
+            return ",".join(filter(None, [_balancer(obj, now), *own])) or "<pending>"
         case "ExternalName":
             return _text(spec, "externalName")
         case _:
             return UNKNOWN
 
 
-def _balancer(obj: Object) -> str:
+@_named
+def _balancer(obj: Object, now: float) -> str:
     points = _list(obj, "status", "loadBalancer", "ingress")
     found = {_text(each, "ip") or _text(each, "hostname") for each in points}
     return ",".join(sorted(found - {""}))
 
 
-def _ingress(obj: Object, now: float) -> list[Any]:
-    spec = obj.get("spec")
-    rules = _list(spec, "rules")
+@_named
+def _hosts(obj: Object, now: float) -> str:
+    rules = _list(obj, "spec", "rules")
     hosts = [host for each in rules[:3] if (host := _text(each, "host"))]
     more = f" + {len(rules) - 3} more..." if len(rules) > 3 and hosts else ""
-    return [
-        _name(obj),
-        _text(spec, "ingressClassName", default=NONE),
-        ",".join(hosts) + more if hosts else "*",
-        _balancer(obj),
-        "80, 443" if _list(spec, "tls") else "80",
-        created(obj, now),
-    ]
+    return ",".join(hosts) + more if hosts else "*"
 
 
-def _ingress_class(obj: Object, now: float) -> list[Any]:
-    spec = obj.get("spec")
-    target = _value_at(spec, "parameters")
-    text = NONE
-    if target is not None:
-        group = _text(target, "apiGroup")
-        kind = _text(target, "kind")
-        text = f"{kind}.{group}" if group else kind
-        text = f"{text}/{_text(target, 'name')}"
-    return [_name(obj), _text(spec, "controller"), text, created(obj, now)]
+@_named
+def _ingress_ports(obj: Object, now: float) -> str:
+    return "80, 443" if _list(obj, "spec", "tls") else "80"
 
 
-def _endpoints(obj: Object, now: float) -> list[Any]:
+@_named
+def _parameters(obj: Object, now: float) -> str:
+    target = _value_at(obj, "spec", "parameters")
+    if target is None:
+        return NONE
+    group, kind = _text(target, "apiGroup"), _text(target, "kind")
+    return f"{kind}.{group}/{_text(target, 'name')}" if group else _reference(target)
+
+
+@_named
+def _endpoints(obj: Object, now: float) -> str:
     found = [
         f"{_in_brackets(_text(address, 'ip'))}:{_number(port, 'port')}"
         for subset in _list(obj, "subsets")
         for port in _list(subset, "ports") or [None]
         for address in _list(subset, "addresses")
     ]
-    return [_name(obj), _first_three(found), created(obj, now)]
+    return _first_three(found)
 
 
 def _in_brackets(address: str) -> str:
@@ -594,6 +429,7 @@ def _first_three(texts: list[str]) -> str:
     return ",".join(texts[:3]) + more
 
 
+@_named
 def _endpoint_slice(obj: Object, now: float) -> list[Any]:
     ports = [
         str(_number(each, "port")) if _value_at(each, "port") is not None else "*"
@@ -605,13 +441,7 @@ def _endpoint_slice(obj: Object, now: float) -> list[Any]:
         for address in _list(each, "addresses")
     ]
     missing = UNSET if not (ports and addresses) else NONE
-    return [
-        _name(obj),
-        _text(obj, "addressType"),
-        _first_three(ports) if ports else missing,
-        _first_three(addresses) if addresses else missing,
-        created(obj, now),
-    ]
+    return [_first_three(found) if found else missing for found in (ports, addresses)]
 
 
 # --------------------------------------------------------------------- storage
@@ -628,7 +458,8 @@ def _modes(modes: list[Any]) -> str:
     return ",".join(text for mode, text in MODES.items() if mode in modes)
 
 
-def _phase(obj: Object) -> str:
+@_named
+def _phase(obj: Object, now: float) -> str:
     if _value_at(obj, "metadata", "deletionTimestamp"):
         return "Terminating"
     return _text(obj, "status", "phase")
@@ -637,110 +468,86 @@ def _phase(obj: Object) -> str:
 CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
-def _class(obj: Object) -> str:
+@_named
+def _class(obj: Object, now: float) -> str:
     old = _text(obj, "metadata", "annotations", CLASS)
     return old or _text(obj, "spec", "storageClassName")
 
 
-def _claim(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
-    volume, capacity, modes = _text(spec, "volumeName"), "", ""
-    if volume:
-        capacity = _text(status, "capacity", "storage", default="0")
-        modes = _modes(_list(status, "accessModes"))
-    return [
-        _name(obj),
-        _phase(obj),
-        volume,
-        capacity,
-        modes,
-        _class(obj),
-        _text(spec, "volumeAttributesClassName", default=UNSET),
-        created(obj, now),
-        _text(spec, "volumeMode", default=UNSET),
-    ]
+@_named
+def _bound(obj: Object, now: float) -> list[Any]:
+    """Capacity and access modes of the volume of a claim."""
+    if not _text(obj, "spec", "volumeName"):
+        return ["", ""]
+    capacity = _text(obj, "status", "capacity", "storage", default="0")
+    return [capacity, _modes(_list(obj, "status", "accessModes"))]
 
 
-def _volume(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
-    claim = _value_at(spec, "claimRef")
-    owner = f"{_text(claim, 'namespace')}/{_text(claim, 'name')}" if claim else ""
-    return [
-        _name(obj),
-        _text(spec, "capacity", "storage", default="0"),
-        _modes(_list(spec, "accessModes")),
-        _text(spec, "persistentVolumeReclaimPolicy"),
-        _phase(obj),
-        owner,
-        _class(obj),
-        _text(spec, "volumeAttributesClassName", default=UNSET),
-        _text(status, "reason"),
-        created(obj, now),
-        _text(spec, "volumeMode", default=UNSET),
-    ]
+@_named
+def _owner(obj: Object, now: float) -> str:
+    claim = _value_at(obj, "spec", "claimRef")
+    return f"{_text(claim, 'namespace')}/{_text(claim, 'name')}" if claim else ""
 
 
-def _storage_class(obj: Object, now: float) -> list[Any]:
+@_named
+def _class_name(obj: Object, now: float) -> str:
     annotations = _value_at(obj, "metadata", "annotations")
     is_default = any(
         _text(annotations, f"storageclass{beta}.kubernetes.io/is-default-class")
         == "true"
         for beta in ("", ".beta")
     )
-    return [
-        f"{_name(obj)} (default)" if is_default else _name(obj),
-        _text(obj, "provisioner"),
-        _text(obj, "reclaimPolicy", default="Delete"),
-        _text(obj, "volumeBindingMode", default=UNSET),
-        _value_at(obj, "allowVolumeExpansion") is True,
-        created(obj, now),
-    ]
+    return f"{_name(obj)} (default)" if is_default else _name(obj)
+
+
+@_named
+def _attach_required(obj: Object, now: float) -> bool:
+    return _value_at(obj, "spec", "attachRequired") is not False
+
+
+@_named
+def _audiences(obj: Object, now: float) -> str:
+    tokens = _list(obj, "spec", "tokenRequests")
+    return ",".join(_text(each, "audience") for each in tokens) or UNSET
 
 
 # ---------------------------------------------------------------------- others
 
 
-def _node(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
+@_named
+def _node_state(obj: Object, now: float) -> str:
     ready = [
         "Ready" if _text(each, "status") == "True" else "NotReady"
-        for each in _list(status, "conditions")
+        for each in _list(obj, "status", "conditions")
         if _text(each, "type") == "Ready"
     ]
     states = ready[-1:] or ["Unknown"]
-    if _value_at(spec, "unschedulable") is True:
+    if _value_at(obj, "spec", "unschedulable") is True:
         states = [*states, "SchedulingDisabled"]
-    info = _value_at(status, "nodeInfo")
-    return [
-        _name(obj),
-        ",".join(states),
-        ",".join(_roles(obj)) or NONE,
-        created(obj, now),
-        _text(info, "kubeletVersion"),
-        _address(status, "InternalIP"),
-        _address(status, "ExternalIP"),
-        _text(info, "osImage", default=UNKNOWN),
-        _text(info, "kernelVersion", default=UNKNOWN),
-        _text(info, "containerRuntimeVersion", default=UNKNOWN),
-    ]
+    return ",".join(states)
 
 
 ROLE = "node-role.kubernetes.io/"
 
 
-def _roles(obj: Object) -> list[str]:
+@_named
+def _roles(obj: Object, now: float) -> str:
     labels = _value_at(obj, "metadata", "labels") or {}
     found = {key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)}
-    return sorted((found | {labels.get("kubernetes.io/role", "")}) - {""})
+    found.add(labels.get("kubernetes.io/role", ""))
+    return ",".join(sorted(found - {""})) or NONE
 
 
-def _address(status: Any, kind: str) -> str:
-    for each in _list(status, "addresses"):
-        if _text(each, "type") == kind:
-            return _text(each, "address")
-    return NONE
+@_named
+def _addresses(obj: Object, now: float) -> list[Any]:
+    """The internal and the external address of a node."""
+    found: dict[str, str] = {}
+    for each in _list(obj, "status", "addresses"):
+        found.setdefault(_text(each, "type"), _text(each, "address"))
+    return [found.get(kind, NONE) for kind in ("InternalIP", "ExternalIP")]
 
 
+@_named
 def _event(obj: Object, now: float) -> list[Any]:
     # In both views of an event, core/v1 and events.k8s.io/v1.
     target = _value_at(obj, "involvedObject") or _value_at(obj, "regarding")
@@ -765,7 +572,6 @@ def _event(obj: Object, now: float) -> list[Any]:
         (_text(obj, "message") or _text(obj, "note")).strip(),
         begun,
         count,
-        _name(obj),
     ]
 
 
@@ -779,6 +585,7 @@ def _source(obj: Object, source: Any) -> str:
     return ", ".join(filter(None, (component, host)))
 
 
+@_named
 def _quota(obj: Object, now: float) -> list[Any]:
     hard = _value_at(obj, "status", "hard") or {}
     used = _value_at(obj, "status", "used") or {}
@@ -786,10 +593,11 @@ def _quota(obj: Object, now: float) -> list[Any]:
     for name in sorted(hard):
         text = f"{name}: {used.get(name, '0')}/{hard[name]}"
         groups[name.startswith("limits")].append(text)
-    return [_name(obj), *map(", ".join, groups), created(obj, now)]
+    return [*map(", ".join, groups)]
 
 
-def _controller_revision(obj: Object, now: float) -> list[Any]:
+@_named
+def _controller(obj: Object, now: float) -> str:
     controller = NONE
     for each in _list(obj, "metadata", "ownerReferences"):
         if _value_at(each, "controller") is True:
@@ -797,58 +605,40 @@ def _controller_revision(obj: Object, now: float) -> list[Any]:
             kind = _text(each, "kind").lower()
             controller = f"{kind}.{group}" if group else kind
             controller = f"{controller}/{_text(each, 'name')}"
-    revision = _number(obj, "revision")
-    return [_name(obj), controller, revision, created(obj, now)]
+    return controller
 
 
-def _binding_cells(obj: Object, now: float) -> list[Any]:
+@_named
+def _subjects(obj: Object, now: float) -> list[Any]:
     subjects: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
     for each in _list(obj, "subjects"):
         kind, name = _text(each, "kind"), _text(each, "name")
         if kind == "ServiceAccount":
             name = f"{_text(each, 'namespace')}/{name}"
         subjects.setdefault(kind, []).append(name)
-    role = _value_at(obj, "roleRef")
-    return [
-        _name(obj),
-        f"{_text(role, 'kind')}/{_text(role, 'name')}",
-        created(obj, now),
-        *(", ".join(subjects[kind]) for kind in ("User", "Group", "ServiceAccount")),
-    ]
+    return [", ".join(subjects[kind]) for kind in ("User", "Group", "ServiceAccount")]
 
 
-def _budget(obj: Object, now: float) -> list[Any]:
-    spec = obj.get("spec")
-    limits = (_value_at(spec, name) for name in ("minAvailable", "maxUnavailable"))
-    return [
-        _name(obj),
-        *("N/A" if limit is None else str(limit) for limit in limits),
-        _number(obj, "status", "disruptionsAllowed"),
-        created(obj, now),
-    ]
+@_named
+def _requested(obj: Object, now: float) -> str:
+    seconds = _value_at(obj, "spec", "expirationSeconds")
+    return NONE if seconds is None else human_duration(seconds)
 
 
-def _signing_request(obj: Object, now: float) -> list[Any]:
-    spec, status = obj.get("spec"), obj.get("status")
-    seconds = _value_at(spec, "expirationSeconds")
-    names = {_text(each, "type") for each in _list(status, "conditions")}
+@_named
+def _signing_state(obj: Object, now: float) -> str:
+    names = {_text(each, "type") for each in _list(obj, "status", "conditions")}
     state = "Denied" if "Denied" in names else "Pending"
     if state != "Denied" and "Approved" in names:
         state = "Approved"
     if "Failed" in names:
         state += ",Failed"
-    if _text(status, "certificate"):
+    if _text(obj, "status", "certificate"):
         state += ",Issued"
-    return [
-        _name(obj),
-        created(obj, now),
-        _text(spec, "signerName", default=NONE),
-        _text(spec, "username"),
-        NONE if seconds is None else human_duration(seconds),
-        state,
-    ]
+    return state
 
 
+@_named
 def _api_service(obj: Object, now: float) -> list[Any]:
     service = _value_at(obj, "spec", "service")
     where = "Local"
@@ -860,57 +650,146 @@ def _api_service(obj: Object, now: float) -> list[Any]:
             state = _text(each, "status")
             if state != "True":
                 state += f" ({_text(each, 'reason')})"
-    return [_name(obj), where, state, created(obj, now)]
+    return [where, state]
 
 
-def _driver(obj: Object, now: float) -> list[Any]:
-    spec = obj.get("spec")
-    audiences = [_text(each, "audience") for each in _list(spec, "tokenRequests")]
-    modes = [str(each) for each in _value_at(spec, "volumeLifecycleModes") or ()]
-    return [
-        _name(obj),
-        _value_at(spec, "attachRequired") is not False,
-        _value_at(spec, "podInfoOnMount") is True,
-        _value_at(spec, "storageCapacity") is True,
-        ",".join(audiences) or UNSET,
-        _value_at(spec, "requiresRepublish") is True,
-        ",".join(modes) or NONE,
-        created(obj, now),
-    ]
+# --------------------------------------------------------------------- tables
+
+# One row per resource. A column is "title:type = source"; types other than string are
+# written out. A star marks columns that only `kubectl get -o wide` shows. A source is
+#
+# - a path, for a text there; "path or x" is x if there is none;
+# - a word of `FORMS` and a path;
+# - a cell's function, after @. It may return the cells of the next columns as well,
+#   which have no source then.
+CONTAINERS = "*Containers = containers spec.template|*Images"
+WORKLOAD = f"{CONTAINERS}|*Selector = selector spec.selector"
+REPLICAS = (
+    "Name|Desired:integer = number spec.replicas|"
+    "Current:integer = number status.replicas|"
+    "Ready:integer = number status.readyReplicas|Age"
+)
+VOLUME_CLASS = (
+    "StorageClass = @class|"
+    f"VolumeAttributesClass = spec.volumeAttributesClassName or {UNSET}"
+)
+VOLUME_MODE = f"*VolumeMode = spec.volumeMode or {UNSET}"
+EVENT = (
+    "Last Seen = @event|Type|Reason|Object|*Subobject|*Source|Message|*First Seen|"
+    "*Count|*Name"
+)
+BINDING = (
+    "Name|Role = reference roleRef|Age|*Users = @subjects|*Groups|*ServiceAccounts"
+)
+CREATED = "Name|Created At:date"
+HOOKS = "Name|Webhooks:integer = count webhooks|Age"
+RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+TABLES: dict[tuple[str, str], str] = {
+    ("", "configmaps"): "Name|Data = count data binaryData|Age",
+    ("", "endpoints"): "Name|Endpoints = @endpoints|Age",
+    ("", "events"): EVENT,
+    ("events.k8s.io", "events"): EVENT,
+    ("", "limitranges"): CREATED,
+    ("", "namespaces"): "Name|Status = status.phase|Age",
+    ("", "nodes"): "Name|Status = @node_state|Roles = @roles|Age|"
+    "Version = status.nodeInfo.kubeletVersion|*Internal-IP = @addresses|*External-IP|"
+    f"*OS-Image = status.nodeInfo.osImage or {UNKNOWN}|"
+    f"*Kernel-Version = status.nodeInfo.kernelVersion or {UNKNOWN}|"
+    f"*Container-Runtime = status.nodeInfo.containerRuntimeVersion or {UNKNOWN}",
+    ("", "persistentvolumeclaims"): "Name|Status = @phase|Volume = spec.volumeName|"
+    f"Capacity = @bound|Access Modes|{VOLUME_CLASS}|Age|{VOLUME_MODE}",
+    ("", "persistentvolumes"): "Name|Capacity = spec.capacity.storage or 0|"
+    "Access Modes = modes spec.accessModes|"
+    "Reclaim Policy = spec.persistentVolumeReclaimPolicy|Status = @phase|"
+    f"Claim = @owner|{VOLUME_CLASS}|Reason = status.reason|Age|{VOLUME_MODE}",
+    ("", "pods"): "Name|Ready = @pod|Status|Restarts|Age|*IP = @pod_address|"
+    f"*Node = spec.nodeName or {NONE}|"
+    f"*Nominated Node = status.nominatedNodeName or {NONE}|"
+    "*Readiness Gates = @readiness_gates",
+    ("", "podtemplates"): "Name|Containers = containers template|Images|"
+    "Pod Labels = labels template.metadata.labels",
+    ("", "replicationcontrollers"): f"{REPLICAS}|{CONTAINERS}|"
+    "*Selector = labels spec.selector",
+    ("", "resourcequotas"): "Name|Request = @quota|Limit|Age",
+    ("", "secrets"): "Name|Type = type|Data = count data|Age",
+    ("", "serviceaccounts"): "Name|Secrets = count secrets|Age",
+    ("", "services"): "Name|Type = spec.type|Cluster-IP = @cluster_address|"
+    "External-IP = @external|Port(s) = @ports|Age|*Selector = labels spec.selector",
+    ("apps", "controllerrevisions"): "Name|Controller = @controller|"
+    "Revision = number revision|Age",
+    ("apps", "daemonsets"): "Name|"
+    "Desired:integer = number status.desiredNumberScheduled|"
+    "Current:integer = number status.currentNumberScheduled|"
+    "Ready:integer = number status.numberReady|"
+    "Up-to-date:integer = number status.updatedNumberScheduled|"
+    "Available:integer = number status.numberAvailable|"
+    f"Node Selector = labels spec.template.spec.nodeSelector|Age|{WORKLOAD}",
+    ("apps", "deployments"): "Name|Ready = @ready|"
+    "Up-to-date = number status.updatedReplicas|"
+    f"Available = number status.availableReplicas|Age|{WORKLOAD}",
+    ("apps", "replicasets"): f"{REPLICAS}|{WORKLOAD}",
+    ("apps", "statefulsets"): f"Name|Ready = @ready|Age|{CONTAINERS}",
+    ("autoscaling", "horizontalpodautoscalers"): "Name|"
+    "Reference = reference spec.scaleTargetRef|Targets = @targets|"
+    f"MinPods = shown spec.minReplicas or {UNSET}|MaxPods = number spec.maxReplicas|"
+    "Replicas = number status.currentReplicas|Age",
+    ("batch", "cronjobs"): "Name|Schedule = spec.schedule|"
+    f"Timezone = spec.timeZone or {NONE}|Suspend:boolean = flag spec.suspend|"
+    "Active:integer = count status.active|Last Schedule = @last_schedule|Age|"
+    "*Containers = containers spec.jobTemplate.spec.template|*Images|"
+    "*Selector = selector spec.jobTemplate.spec.selector",
+    ("batch", "jobs"): "Name|Status = @job_status|Completions = @completions|"
+    f"Duration = @job_duration|Age|{WORKLOAD}",
+    ("certificates.k8s.io", "certificatesigningrequests"): "Name|Age|"
+    f"SignerName = spec.signerName or {NONE}|Requestor = spec.username|"
+    "RequestedDuration = @requested|Condition = @signing_state",
+    ("apiregistration.k8s.io", "apiservices"): "Name|Service = @api_service|"
+    "Available|Age",
+    ("node.k8s.io", "runtimeclasses"): "Name|Handler = handler|Age",
+    ("storage.k8s.io", "csidrivers"): "Name|AttachRequired:boolean = @attach_required|"
+    "PodInfoOnMount:boolean = true spec.podInfoOnMount|"
+    "StorageCapacity:boolean = true spec.storageCapacity|TokenRequests = @audiences|"
+    "RequiresRepublish:boolean = true spec.requiresRepublish|"
+    f"Modes = listed spec.volumeLifecycleModes or {NONE}|Age",
+    ("storage.k8s.io", "csinodes"): "Name|Drivers:integer = count spec.drivers|Age",
+    ("storage.k8s.io", "csistoragecapacities"): "Name|"
+    f"StorageClassName = storageClassName|Capacity = capacity or {UNSET}",
+    ("storage.k8s.io", "volumeattachments"): "Name|Attacher = spec.attacher|"
+    "PV = spec.source.persistentVolumeName|Node = spec.nodeName|"
+    "Attached:boolean = true status.attached|Age",
+    ("networking.k8s.io", "ingressclasses"): "Name|Controller = spec.controller|"
+    "Parameters = @parameters|Age",
+    ("networking.k8s.io", "ingresses"): "Name|"
+    f"Class = spec.ingressClassName or {NONE}|Hosts = @hosts|Address = @balancer|"
+    "Ports = @ingress_ports|Age",
+    ("networking.k8s.io", "networkpolicies"): "Name|"
+    "Pod-Selector = selector spec.podSelector|Age",
+    ("policy", "poddisruptionbudgets"): "Name|"
+    "Min Available = shown spec.minAvailable or N/A|"
+    "Max Unavailable = shown spec.maxUnavailable or N/A|"
+    "Allowed Disruptions:integer = number status.disruptionsAllowed|Age",
+    (RBAC, "clusterrolebindings"): BINDING,
+    (RBAC, "clusterroles"): CREATED,
+    (RBAC, "rolebindings"): BINDING,
+    (RBAC, "roles"): CREATED,
+    ("storage.k8s.io", "storageclasses"): "Name = @class_name|"
+    "Provisioner = provisioner|ReclaimPolicy = reclaimPolicy or Delete|"
+    f"VolumeBindingMode = volumeBindingMode or {UNSET}|"
+    "AllowVolumeExpansion = true allowVolumeExpansion|Age",
+    (ADMISSION, "mutatingwebhookconfigurations"): HOOKS,
+    (ADMISSION, "validatingwebhookconfigurations"): HOOKS,
+    ("apiextensions.k8s.io", "customresourcedefinitions"): CREATED,
+    ("scheduling.k8s.io", "priorityclasses"): "Name|Value:integer = number value|"
+    "Global-Default:boolean = true globalDefault|Age|"
+    "*PreemptionPolicy = preemptionPolicy",
+    ("coordination.k8s.io", "leases"): "Name|Holder = spec.holderIdentity|Age",
+    ("discovery.k8s.io", "endpointslices"): "Name|AddressType = addressType|"
+    "Ports = @endpoint_slice|Endpoints|Age",
+}
 
 
-def _storage_capacity(obj: Object, now: float) -> list[Any]:
-    capacity = _text(obj, "capacity", default=UNSET)
-    return [_name(obj), _text(obj, "storageClassName"), capacity]
-
-
-def _attachment(obj: Object, now: float) -> list[Any]:
-    spec = obj.get("spec")
-    return [
-        _name(obj),
-        _text(spec, "attacher"),
-        _text(_value_at(spec, "source"), "persistentVolumeName"),
-        _text(spec, "nodeName"),
-        _value_at(obj, "status", "attached") is True,
-        created(obj, now),
-    ]
-
-
-Cells = Callable[[Object, float], list[Any]]
-
-
-def _cells_of(*parts: Callable[[Object], Any]) -> Cells:
-    """A row of name, some cells, and age."""
-
-    def cells(obj: Object, now: float) -> list[Any]:
-        return [_name(obj), *(part(obj) for part in parts), created(obj, now)]
-
-    return cells
-
-
-def _name_and_time(obj: Object, now: float) -> list[Any]:
-    created = _text(obj, "metadata", "creationTimestamp")
-    return [_name(obj), _utc(created)]
+def _reference(target: Any) -> str:
+    return f"{_text(target, 'kind')}/{_text(target, 'name')}"
 
 
 def _utc(moment: str) -> str:
@@ -920,78 +799,65 @@ def _utc(moment: str) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _count(*names: str) -> Callable[[Object], int]:
-    return lambda obj: sum(len(obj.get(name) or ()) for name in names)
-
-
-def _template(obj: Object, now: float) -> list[Any]:
-    template = _value_at(obj, "template")
-    labels = _labels(_value_at(template, "metadata", "labels"))
-    return [_name(obj), *_containers(template), labels]
-
-
-def _priority_class(obj: Object, now: float) -> list[Any]:
-    return [
-        _name(obj),
-        _number(obj, "value"),
-        _value_at(obj, "globalDefault") is True,
-        created(obj, now),
-        _text(obj, "preemptionPolicy"),
-    ]
-
-
-RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
-CELLS: dict[tuple[str, str], Cells] = {
-    ("", "configmaps"): _cells_of(_count("data", "binaryData")),
-    ("", "endpoints"): _endpoints,
-    ("", "events"): _event,
-    ("events.k8s.io", "events"): _event,
-    ("", "limitranges"): _name_and_time,
-    ("", "namespaces"): _cells_of(lambda obj: _text(obj, "status", "phase")),
-    ("", "nodes"): _node,
-    ("", "persistentvolumeclaims"): _claim,
-    ("", "persistentvolumes"): _volume,
-    ("", "pods"): _pod,
-    ("", "podtemplates"): _template,
-    ("", "replicationcontrollers"): _replication_controller,
-    ("", "resourcequotas"): _quota,
-    ("", "secrets"): _cells_of(lambda obj: _text(obj, "type"), _count("data")),
-    ("", "serviceaccounts"): _cells_of(_count("secrets")),
-    ("", "services"): _service,
-    ("apps", "controllerrevisions"): _controller_revision,
-    ("apps", "daemonsets"): _daemon_set,
-    ("apps", "deployments"): _deployment,
-    ("apps", "replicasets"): _replica_set,
-    ("apps", "statefulsets"): _stateful_set,
-    ("autoscaling", "horizontalpodautoscalers"): _autoscaler,
-    ("batch", "cronjobs"): _cron_job,
-    ("batch", "jobs"): _job,
-    ("certificates.k8s.io", "certificatesigningrequests"): _signing_request,
-    ("apiregistration.k8s.io", "apiservices"): _api_service,
-    ("node.k8s.io", "runtimeclasses"): _cells_of(lambda obj: _text(obj, "handler")),
-    ("storage.k8s.io", "csidrivers"): _driver,
-    ("storage.k8s.io", "csinodes"): _cells_of(
-        lambda obj: len(_list(obj.get("spec"), "drivers"))
-    ),
-    ("storage.k8s.io", "csistoragecapacities"): _storage_capacity,
-    ("storage.k8s.io", "volumeattachments"): _attachment,
-    ("networking.k8s.io", "ingressclasses"): _ingress_class,
-    ("networking.k8s.io", "ingresses"): _ingress,
-    ("networking.k8s.io", "networkpolicies"): _cells_of(
-        lambda obj: _selector(_value_at(obj, "spec", "podSelector"))
-    ),
-    ("policy", "poddisruptionbudgets"): _budget,
-    (RBAC, "clusterrolebindings"): _binding_cells,
-    (RBAC, "clusterroles"): _name_and_time,
-    (RBAC, "rolebindings"): _binding_cells,
-    (RBAC, "roles"): _name_and_time,
-    ("storage.k8s.io", "storageclasses"): _storage_class,
-    (ADMISSION, "mutatingwebhookconfigurations"): _cells_of(_count("webhooks")),
-    (ADMISSION, "validatingwebhookconfigurations"): _cells_of(_count("webhooks")),
-    ("apiextensions.k8s.io", "customresourcedefinitions"): _name_and_time,
-    ("scheduling.k8s.io", "priorityclasses"): _priority_class,
-    ("coordination.k8s.io", "leases"): _cells_of(
-        lambda obj: _text(obj, "spec", "holderIdentity")
-    ),
-    ("discovery.k8s.io", "endpointslices"): _endpoint_slice,
+# Cells of the values at a path, None if there is none.
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "containers": _containers,
+    "flag": lambda value: UNSET if value is None else "True" if value else "False",
+    "labels": _labels,
+    "listed": lambda values: ",".join(map(str, values or ())),
+    "modes": lambda values: _modes(values or []),
+    "number": lambda value: value if isinstance(value, int) else 0,
+    "reference": _reference,
+    "selector": _selector,
+    "shown": lambda value: "" if value is None else str(value),
+    "text": lambda value: value if isinstance(value, str) else "",
+    "true": lambda value: value is True,
 }
+# The sources of columns that most tables have.
+USUAL: dict[str, Cell] = {
+    "Name": lambda obj, now: _name(obj),
+    "Age": created,
+    "Created At": lambda obj, now: _utc(_text(obj, "metadata", "creationTimestamp")),
+}
+
+
+def _cell_of(source: str) -> Cell:
+    if source.startswith("@"):
+        return CELL_FUNCTIONS[source[1:]]
+    text, _, default = source.partition(" or ")
+    *words, last = text.split(" ")
+    if words[:1] == ["count"]:
+        paths = [path.split(".") for path in (*words[1:], last)]
+        return lambda obj, now: sum(len(_value_at(obj, *path) or ()) for path in paths)
+    form, path = FORMS[words[0] if words else "text"], last.split(".")
+    if not default:
+        return lambda obj, now: form(_value_at(obj, *path))
+    return lambda obj, now: form(_value_at(obj, *path)) or default
+
+
+def _cells_of(table: str) -> Cells:
+    """The function that makes the cells of an object."""
+    cells = []
+    for column in table.split("|"):
+        title, _, source = column.partition(" = ")
+        name = title.removeprefix("*").partition(":")[0]
+        if source:
+            cells.append(_cell_of(source))
+        elif name in USUAL:
+            cells.append(USUAL[name])
+
+    def row(obj: Object, now: float) -> list[Any]:
+        found: list[Any] = []
+        for cell in cells:
+            value = cell(obj, now)
+            found += value if isinstance(value, list) else (value,)
+        return found
+
+    return row
+
+
+COLUMNS = {
+    resource: "|".join(column.partition(" = ")[0] for column in table.split("|"))
+    for resource, table in TABLES.items()
+}
+CELLS = {resource: _cells_of(table) for resource, table in TABLES.items()}

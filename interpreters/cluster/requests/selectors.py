@@ -3,56 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from fnop.core.kubernetes.label_selectors import (
+    Parser,
+    Requirement,
+    Unreadable,
+    whole_number,
+)
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.values.metadata import key_faults, value_faults
 from fnop.interpreters.cluster.values.status import bad_request, quoted
 
 __all__ = ["Selection", "field_selection", "label_selection", "selection_of"]
-
-# Comparable integers: 64 bits, as strconv.ParseInt reads them.
-INTEGER = re.compile(r"[+-]?[0-9]+")
-
-
-def _integer(text: Any) -> int | None:
-    if not isinstance(text, str) or not INTEGER.fullmatch(text):
-        return None
-    number = int(text) if len(text) < 32 else 2**64
-    return number if -(2**63) <= number < 2**63 else None
-
-
-class Requirement(NamedTuple):
-    """One clause of a label selector."""
-
-    key: str
-    operator: str  # in, notin, exists, absent, gt, lt
-    values: frozenset[str]
-
-    def holds(self, labels: Mapping[str, Any]) -> bool:
-        """Whether labels satisfy this clause."""
-        value = labels.get(self.key)
-        match self.operator:
-            case "in":
-                return value is not None and value in self.values
-            case "notin":
-                # An absent label is not in any set, so it satisfies `notin` and `!=`.
-                return value is None or value not in self.values
-            case "exists":
-                return value is not None
-            case "absent":
-                return value is None
-            case _:
-                return self._compares(value)
-
-    def _compares(self, value: Any) -> bool:
-        (bound,) = self.values
-        number, limit = _integer(value), _integer(bound)
-        if number is None or limit is None:
-            return False
-        return number > limit if self.operator == "gt" else number < limit
 
 
 class FieldTest(NamedTuple):
@@ -99,166 +64,24 @@ def _text(value: Any) -> str:
 
 # ---------------------------------------------------------------------- labels
 
-# labels.Lexer: special symbols, the longest first, and words between them.
-TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^=!(),<> \t\r\n]+))")
-BLANK = re.compile(r"[ \t\r\n]*")
-OPERATORS = {
-    "in": "in",
-    "=": "in",
-    "==": "in",
-    "notin": "notin",
-    "!=": "notin",
-    ">": "gt",
-    "<": "lt",
-}
 
-
-class Token(NamedTuple):
-    """A symbol, a word, or (with neither) the end of the string."""
-
-    text: str
-    word: bool = False
-
-    @property
-    def is_end(self) -> bool:
-        return not self.text
-
-
-def _tokens(selector: str) -> Iterator[Token]:
-    position = 0
-    while match := TOKEN.match(selector, position):
-        yield Token(match[1]) if match[1] else Token(match[2], word=True)
-        position = match.end()
-    yield Token("")
-
-
-class Unreadable(Exception):
-    """A selector cannot be parsed; the message says why."""
-
-
-class Parser:
-    """labels.Parser: one token of look-ahead; `in` and `notin` are also words."""
-
-    def __init__(self, selector: str) -> None:
-        self.tokens = list(_tokens(selector))
-        self.position = 0
-
-    @property
-    def next(self) -> Token:
-        return self.tokens[self.position]
-
-    def take(self) -> Token:
-        token = self.next
-        if not token.is_end:
-            self.position += 1
-        return token
-
-    def clauses(self) -> Iterator[Requirement]:
-        while not self.next.is_end:
-            if not (self.next.word or self.next.text == "!"):
-                raise Unreadable(
-                    f"found '{self.next.text}', "
-                    "expected: !, identifier, or 'end of string'"
-                )
-            try:
-                yield self.clause()
-            except Unreadable as problem:
-                raise Unreadable(f"unable to parse requirement: {problem}") from None
-            end = self.take()
-            if end.is_end:
-                return
-            if end.text != ",":
-                raise Unreadable(
-                    f"found '{end.text}', expected: ',' or 'end of string'"
-                )
-            if not (self.next.word or self.next.text == "!"):
-                raise Unreadable(
-                    f"found '{self.next.text}', expected: identifier after ','"
-                )
-
-    def clause(self) -> Requirement:
-        token = self.take()
-        is_absent = token.text == "!"
-        if is_absent:
-            token = self.take()
-        if not token.word:
-            raise Unreadable(f"found '{token.text}', expected: identifier")
-        key = token.text
-        _check_key(key)
-        if is_absent:
-            return Requirement(key, "absent", frozenset())
-        if self.next.is_end or self.next.text == ",":
-            return Requirement(key, "exists", frozenset())
-        symbol = self.take().text
-        if symbol not in OPERATORS:
-            raise Unreadable(
-                f"found '{symbol}', expected: in, notin, =, ==, !=, gt, lt"
-            )
-        values = self.values() if symbol in ("in", "notin") else self.value()
-        operator = OPERATORS[symbol]
-        _check_values(key, operator, values)
-        return Requirement(key, operator, values)
-
-    def value(self) -> frozenset[str]:
-        if self.next.is_end or self.next.text == ",":
-            return frozenset([""])
-        token = self.take()
-        if not token.word:
-            raise Unreadable(f"found '{token.text}', expected: identifier")
-        return frozenset([token.text])
-
-    def values(self) -> frozenset[str]:
-        opening = self.take()
-        if opening.text != "(":
-            raise Unreadable(f"found '{opening.text}' expected: '('")
-        if self.next.text == ")":
-            self.take()
-            return frozenset([""])
-        if not (self.next.word or self.next.text == ","):
-            raise Unreadable(
-                f"found '{self.next.text}', expected: ',', ')' or identifier"
-            )
-        return frozenset(self.members())
-
-    def members(self) -> Iterator[str]:
-        """The values in the brackets; two adjacent commas enclose an empty value."""
-        expected = True
-        while True:
-            token = self.take()
-            if token.word:
-                yield token.text
-                if self.next.text not in (",", ")"):
-                    raise Unreadable(f"found '{self.next.text}', expected: ',' or ')'")
-                expected = False
-            elif token.text == ",":
-                if expected or self.next.text == ")":
-                    yield ""
-                expected = True
-            elif token.text == ")":
-                return
-            else:
-                raise Unreadable(f"found '{token.text}', expected: ',', or identifier")
-
-
-def _check_key(key: str) -> None:
-    if faults := key_faults(key):
-        raise Unreadable(f"<nil>: Invalid value: {quoted(key)}: {'; '.join(faults)}")
-
-
-def _check_values(key: str, operator: str, values: frozenset[str]) -> None:
-    problems = []
-    for index, value in enumerate(sorted(values)):
-        if operator in ("gt", "lt") and _integer(value) is None:
-            problems.append(
-                f"values[{index}]: Invalid value: {quoted(value)}: "
-                "for 'Gt', 'Lt' operators, the value must be an integer"
-            )
-    for index, value in enumerate(sorted(values)):
-        if faults := value_faults(value):
-            problems.append(
-                f"values[{index}][{key}]: Invalid value: {quoted(value)}: "
-                f"{'; '.join(faults)}"
-            )
+def _check_clause(clause: Requirement) -> None:
+    """Refuse labels that cannot exist: first the key, then the values."""
+    key, operator, values = clause.key, clause.operator, sorted({*clause.values})
+    if not operator and (faults := key_faults(key)):
+        why = f"<nil>: Invalid value: {quoted(key)}: {'; '.join(faults)}"
+        raise Unreadable(why)
+    problems = [
+        f"values[{index}]: Invalid value: {quoted(value)}: "
+        "for 'Gt', 'Lt' operators, the value must be an integer"
+        for index, value in enumerate(values)
+        if operator in ("Gt", "Lt") and whole_number(value) is None
+    ]
+    problems += [
+        f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(faults)}"
+        for index, value in enumerate(values)
+        if (faults := value_faults(value))
+    ]
     if problems:
         text = ", ".join(problems)
         raise Unreadable(text if len(problems) == 1 else f"[{text}]")
@@ -269,12 +92,12 @@ def label_clauses(selector: str) -> tuple[Requirement, ...] | str:
     """Parse a label selector; return a text if it is malformed.
 
     >>> [clause.operator for clause in label_clauses("a=1,b notin (x,y),!c")]
-    ['in', 'notin', 'absent']
+    ['In', 'NotIn', 'DoesNotExist']
     >>> label_clauses("a in")
     "unable to parse requirement: found '' expected: '('"
     """
     try:
-        return tuple(Parser(selector).clauses())
+        return tuple(Parser(selector, _check_clause).clauses())
     except Unreadable as problem:
         return str(problem)
 

@@ -23,8 +23,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, urlsplit
 
+from fnop.core.kubernetes.quantities import amount
 from fnop.interpreters.cluster.schema.regex import compiled
-from fnop.interpreters.cluster.values.quantities import amount
 
 __all__ = ["FUNCTIONS", "Function"]
 

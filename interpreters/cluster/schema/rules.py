@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from fnop.core.kubernetes.durations import duration
 from fnop.interpreters.cluster.schema.regex import BadPattern, compiled
 from fnop.interpreters.cluster.values.golang import go_json
 from fnop.interpreters.cluster.values.objects import same
@@ -372,22 +373,11 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    """Whether strfmt reads a text as a duration: as in Go, or by any known unit."""
-    if OF_GO.fullmatch(text):
-        return True
-    found = PART.findall(text)
-    numbers = (number.lstrip("0") or "0" for number, _ in found)
-    if any(len(each) > 19 or int(each) >= 2**63 for each in numbers):
+    try:
+        duration(text)
+    except ValueError:
         return False
-    return any(
-        unit.lower() in UNITS or unit.lower().startswith(WORDS) for _, unit in found
-    )
-
-
-OF_GO = re.compile(r"[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)")
-PART = re.compile(r"([0-9]+)[ \t\n\f\r]*([A-Za-zµ]+)")
-UNITS = frozenset(("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"))
-WORDS = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
+    return True
 
 
 def _like(pattern: str, flags: int = 0) -> Callable[[str], bool]:

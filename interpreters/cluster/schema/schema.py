@@ -43,12 +43,45 @@ TYPE_META = frozenset(("apiVersion", "kind", "metadata"))
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedType:
+    """The JSON types that a schema allows."""
+
+    names: tuple[str, ...]  # empty: any type
+    classes: frozenset[type]  # the same as Python types
+    nullable: bool
+    format: str  # for integers: int32 or int64
+
+    @property
+    def is_no_number(self) -> bool:
+        """Whether numbers are refused."""
+        return bool(self.classes) and not self.classes & NUMBERS
+
+    def faults(self, value: Any, place: Place) -> Iterator[Fault]:
+        """Report that a value has none of the types (typeValidator in kube-openapi)."""
+        is_number = "integer" in self.names or "number" in self.names
+        if self.format and not is_number and isinstance(value, str | list):
+            return  # formats are checked elsewhere
+        got, field, wanted = type_name(value), place_text(place), ",".join(self.names)
+        if self.format and not isinstance(value, str | list | None):
+            size = SIZED.get(type(value), "")
+            # A number of another size is named by its size.
+            got, wanted = (got, wanted) if size == self.format else (size, self.format)
+        message = (
+            f'Invalid value: "{got}": {field} in body must be of type {wanted}: "{got}"'
+        )
+        yield Fault(field, "FieldValueTypeInvalid", message)
+        if isinstance(value, float) and self.names == ("integer",):
+            size = f"with format {self.format}" if self.format else "(default format)"
+            yield _fault_without_field(
+                f"Checked value must be of type integer {size} in {field}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """One compiled node of a structural schema."""
 
-    types: tuple[str, ...]  # empty: any type
-    classes: frozenset[type]  # the same as Python types
-    nullable: bool
+    expected: ExpectedType
     properties: dict[str, Schema]
     additional: Schema | None
     items: Schema | None
@@ -67,18 +100,11 @@ class Schema:
     default: Any
     required: tuple[str, ...]
     rules: tuple[Rule, ...]
-    # allOf, anyOf, oneOf, not: they only check values, and never fill them in.
-    all_of: tuple[Schema, ...]
-    any_of: tuple[Schema, ...]
-    one_of: tuple[Schema, ...]
-    none_of: Schema | None
-    # For integers: int32 or int64.
-    format: str = ""
+    combined: Combination | None
     # Objects and lists that are one value: their parts are not compared with the old.
     atomic: bool = False
-    # The fields that identify a list's items; whether they must be unique.
-    keys: tuple[str, ...] = ()
-    unique: bool = False
+    # Of a set or a map, which are lists: how its items are identified.
+    identity: Identity | None = None
     # Whether such lists occur here or below.
     has_sets: bool = False
     # Whether embedded objects occur here or below.
@@ -88,9 +114,9 @@ class Schema:
 
     def reach(self, value: Any) -> int:
         """The number of validators that check a value and its parts."""
-        count = 1 + bool(self.types or self.format)
+        count = 1 + bool(self.expected.names or self.expected.format)
         if type(value) is str:
-            return count + bool(self.format)
+            return count + bool(self.expected.format)
         if type(value) is list and self.items is not None:
             return count + sum(map(self.items.reach, value))
         if type(value) is not dict:
@@ -111,7 +137,7 @@ class Schema:
         kind = type(value)
         if kind is str:
             return value
-        if kind is float and self.classes and not self.classes & NUMBERS:
+        if kind is float and self.expected.is_no_number:
             return value  # its type will be refused
         if self.opaque:
             return plain(value)
@@ -152,7 +178,7 @@ class Schema:
                     new = plain(item)
                 else:
                     new = NOTHING  # pruned
-            elif item is None and not child.nullable:
+            elif item is None and not child.expected.nullable:
                 new = child.default  # a null that is not allowed counts as missing
             else:
                 new = child.filled(item, before)
@@ -197,21 +223,21 @@ class Schema:
         """
         if old is not NOTHING and same(value, old):
             return
-        is_null = value is None
+        is_null, kind = value is None, self.expected
         if (
-            (self.classes or self.format)
-            and type(value) not in self.classes
-            and not (is_null and self.nullable)
+            (kind.classes or kind.format)
+            and type(value) not in kind.classes
+            and not (is_null and kind.nullable)
         ):
-            yield from _wrong_type(value, self.types, self.format, place)
+            yield from kind.faults(value, place)
         if is_null:
             # A null is only checked for its type, and for membership in an enumeration.
             yield from (f for f in map(lambda r: r(value, place), self.rules) if f)
             return
         if self.shallow:
             return
-        if self.all_of or self.any_of or self.one_of or self.none_of:
-            yield from self._combined_faults(value, place)
+        if self.combined is not None:
+            yield from self.combined.faults(value, place)
         if type(value) is list and self.items is not None:
             yield from self._item_faults(value, place, old)
         for rule in self.rules:
@@ -244,56 +270,13 @@ class Schema:
 
     def _item_faults(self, value: list[Any], place: Place, old: Any) -> Iterator[Fault]:
         assert self.items is not None  # checked by the caller
-        before = self._items_by_key(old)
+        identity = self.identity
+        before = {} if identity is None else identity.items_by_key(old)
         for index, item in enumerate(value):
-            earlier = before.get(self._identity(item), NOTHING) if before else NOTHING
+            earlier = NOTHING
+            if before and identity is not None:
+                earlier = before.get(identity.of(item), NOTHING)
             yield from self.items.faults(item, (place, index), earlier)
-
-    def _identity(self, item: Any) -> bytes:
-        """The identity of a list's item: some of its fields, or all of it."""
-        if self.keys and type(item) is dict:
-            item = {key: item[key] for key in self.keys if key in item}
-        return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
-
-    def _items_by_key(self, old: Any) -> dict[bytes, Any]:
-        """The items of an old list that can be distinguished: only maps can."""
-        if not self.keys or type(old) is not list:
-            return {}
-        return {self._identity(item): item for item in old}
-
-    def _combined_faults(self, value: Any, place: Place) -> Iterator[Fault]:
-        field = place_text(place)
-        if self.any_of:
-            found = [_verdict(part, value, place) for part in self.any_of]
-            if all(faults for faults, _ in found):
-                yield _fault_without_field(
-                    f'"{field}" must validate at least one schema (anyOf)'
-                )
-                yield from _nearest(found)
-        if self.one_of:
-            found = [_verdict(part, value, place) for part in self.one_of]
-            count = sum(not faults for faults, _ in found)
-            if count != 1:
-                words = f"{count} valid alternatives" if count else "none valid"
-                yield _fault_without_field(
-                    f'"{field}" must validate one and only one schema (oneOf). '
-                    f"Found {words}"
-                )
-                yield from () if count else _nearest(found)
-        parts = [list(part.faults(value, place)) for part in self.all_of]
-        if any(parts):
-            for faults in parts:
-                yield from faults
-            rest = ". None validated" if all(parts) else ""
-            yield _fault_without_field(
-                f'"{field}" must validate all the schemas (allOf){rest}'
-            )
-        if self.none_of is not None:
-            faults, _ = _verdict(self.none_of, value, place)
-            if not faults:
-                yield _fault_without_field(
-                    f'"{field}" must not validate the schema (not)'
-                )
 
     # ------------------------------------------------------------ embedded objects
 
@@ -328,12 +311,87 @@ class Schema:
                     part = name if name in self.properties else [name]
                     yield from child.duplicates(item, (place, part), before.get(name))
         elif type(value) is list and self.items is not None:
-            if self.unique:
-                yield from self._duplicate_faults(value, place)
+            if self.identity is not None:
+                yield from self.identity.duplicates(value, place)
             for index, item in enumerate(value):
                 yield from self.items.duplicates(item, (place, index))
 
-    def _duplicate_faults(self, value: list[Any], place: Place) -> Iterator[Fault]:
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """The parts allOf, anyOf, oneOf and not of a schema.
+
+    They only check values, and never fill them in.
+    """
+
+    all_of: tuple[Schema, ...]
+    any_of: tuple[Schema, ...]
+    one_of: tuple[Schema, ...]
+    none_of: Schema | None
+
+    def faults(self, value: Any, place: Place) -> Iterator[Fault]:
+        """Yield the faults of a value by these parts."""
+        field = place_text(place)
+        if self.any_of:
+            found = [_verdict(part, value, place) for part in self.any_of]
+            if all(faults for faults, _ in found):
+                yield _fault_without_field(
+                    f'"{field}" must validate at least one schema (anyOf)'
+                )
+                yield from _nearest(found)
+        if self.one_of:
+            yield from self._one_of_faults(value, place)
+        yield from self._all_of_faults(value, place)
+        if self.none_of is not None and not _verdict(self.none_of, value, place)[0]:
+            yield _fault_without_field(f'"{field}" must not validate the schema (not)')
+
+    def _one_of_faults(self, value: Any, place: Place) -> Iterator[Fault]:
+        found = [_verdict(part, value, place) for part in self.one_of]
+        count = sum(not faults for faults, _ in found)
+        if count == 1:
+            return
+        words = f"{count} valid alternatives" if count else "none valid"
+        yield _fault_without_field(
+            f'"{place_text(place)}" must validate one and only one schema (oneOf). '
+            f"Found {words}"
+        )
+        yield from () if count else _nearest(found)
+
+    def _all_of_faults(self, value: Any, place: Place) -> Iterator[Fault]:
+        parts = [list(part.faults(value, place)) for part in self.all_of]
+        if any(parts):
+            for faults in parts:
+                yield from faults
+            rest = ". None validated" if all(parts) else ""
+            yield _fault_without_field(
+                f'"{place_text(place)}" must validate all the schemas (allOf){rest}'
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The identity of the items of a set, or of a map, which has `keys`."""
+
+    keys: tuple[str, ...]
+    # The items of a set or a map must be unique.
+    unique: bool
+
+    def of(self, item: Any) -> bytes:
+        """The identity of an item: some of its fields, or all of it."""
+        if self.keys and type(item) is dict:
+            item = {key: item[key] for key in self.keys if key in item}
+        return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+
+    def items_by_key(self, old: Any) -> dict[bytes, Any]:
+        """The items of an old list that can be distinguished: only maps can."""
+        if not self.keys or type(old) is not list:
+            return {}
+        return {self.of(item): item for item in old}
+
+    def duplicates(self, value: list[Any], place: Place) -> Iterator[Fault]:
+        """Yield the items that occur twice."""
+        if not self.unique:
+            return
         if self.keys:
             strange = (i for i, x in enumerate(value) if type(x) not in OBJECTS)
             if (at := next(strange, None)) is not None:
@@ -346,7 +404,7 @@ class Schema:
                 return
         seen: dict[bytes, int] = {}
         for index, item in enumerate(value):
-            shown = self._identity(item)
+            shown = self.of(item)
             seen[shown] = count = seen.get(shown, 0) + 1
             if count == 2:
                 yield Fault(
@@ -543,29 +601,6 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _wrong_type(
-    value: Any, types: tuple[str, ...], form: str, place: Place
-) -> Iterator[Fault]:
-    """Report that a value has none of the types (typeValidator in kube-openapi)."""
-    is_number = "integer" in types or "number" in types
-    if form and not is_number and isinstance(value, str | list):
-        return  # formats are checked elsewhere
-    got, field, wanted = type_name(value), place_text(place), ",".join(types)
-    if form and not isinstance(value, str | list | None):
-        size = SIZED.get(type(value), "")
-        # A number of another size is named by its size.
-        got, wanted = (got, wanted) if size == form else (size, form)
-    message = (
-        f'Invalid value: "{got}": {field} in body must be of type {wanted}: "{got}"'
-    )
-    yield Fault(field, "FieldValueTypeInvalid", message)
-    if isinstance(value, float) and types == ("integer",):
-        size = f"with format {form}" if form else "(default format)"
-        yield _fault_without_field(
-            f"Checked value must be of type integer {size} in {field}"
-        )
-
-
 SIZED = {int: "int64", float: "float64"}
 
 
@@ -598,18 +633,14 @@ def compile_root(source: Any) -> Schema | None:
 
 
 def _compile_source(source: dict[str, Any], *, root: bool = False) -> Schema:
-    int_or_string = bool(source.get("x-kubernetes-int-or-string"))
     properties = {
         name: _compile_source(part)
         for name, part in (source.get("properties") or {}).items()
     }
     items = source.get("items")
     embedded = bool(source.get("x-kubernetes-embedded-resource"))
-    types = _types(source, int_or_string)
     bare = Schema(
-        types=types,
-        classes=frozenset(kind for name in types for kind in JSON_TYPES.get(name, ())),
-        nullable=bool(source.get("nullable")),
+        expected=_type_of(source),
         properties=properties,
         additional=_additional(source.get("additionalProperties")),
         items=_compile_source(items) if isinstance(items, dict) else None,
@@ -626,25 +657,18 @@ def _compile_source(source: dict[str, Any], *, root: bool = False) -> Schema:
         default=NOTHING,
         required=tuple(source.get("required") or ()),
         rules=rules_of(source),
-        all_of=_parts(source, "allOf"),
-        any_of=_parts(source, "anyOf"),
-        one_of=_parts(source, "oneOf"),
-        none_of=_compile_source(source["not"])
-        if source.get("not") is not None
-        else None,
+        combined=_combination(source),
     )
-    kind = source.get("x-kubernetes-list-type")
     inner = (*properties.values(), bare.additional, bare.items)
-    unique = kind in ("set", "map")
+    identity = _identity_of(source)
     bare = replace(
         bare,
         shallow=_is_shallow(bare),
         opaque=bare.preserving and _is_shallow(bare),
-        format=format_of(source),
         atomic=source.get("x-kubernetes-map-type") == "atomic",
-        keys=tuple(source.get("x-kubernetes-list-map-keys") or ()),
-        unique=unique,
-        has_sets=unique or any(part.has_sets for part in inner if part is not None),
+        identity=identity,
+        has_sets=(identity is not None and identity.unique)
+        or any(part.has_sets for part in inner if part is not None),
         has_embedded=embedded
         or any(part.has_embedded for part in inner if part is not None),
     )
@@ -652,6 +676,24 @@ def _compile_source(source: dict[str, Any], *, root: bool = False) -> Schema:
         return bare
     # Defaults are filled themselves, once.
     return replace(bare, default=bare.filled(source["default"]))
+
+
+def _combination(source: dict[str, Any]) -> Combination | None:
+    all_of, any_of, one_of = (
+        tuple(_compile_source(part) for part in source.get(name) or ())
+        for name in ("allOf", "anyOf", "oneOf")
+    )
+    none = source.get("not")
+    none_of = None if none is None else _compile_source(none)
+    if all_of or any_of or one_of or none_of:
+        return Combination(all_of, any_of, one_of, none_of)
+    return None
+
+
+def _identity_of(source: dict[str, Any]) -> Identity | None:
+    keys = tuple(source.get("x-kubernetes-list-map-keys") or ())
+    unique = source.get("x-kubernetes-list-type") in ("set", "map")
+    return Identity(keys, unique) if keys or unique else None
 
 
 def _is_shallow(schema: Schema) -> bool:
@@ -665,29 +707,23 @@ def _is_shallow(schema: Schema) -> bool:
             schema.root,
             schema.required,
             schema.rules,
-            schema.all_of,
-            schema.any_of,
-            schema.one_of,
-            schema.none_of,
+            schema.combined,
         )
     )
 
 
-def _types(source: dict[str, Any], int_or_string: bool) -> tuple[str, ...]:
-    if int_or_string:
-        return ("integer", "string")
-    name = source.get("type")
-    return (name,) if name else ()
+def _type_of(source: dict[str, Any]) -> ExpectedType:
+    names: tuple[str, ...] = (source["type"],) if source.get("type") else ()
+    if source.get("x-kubernetes-int-or-string"):
+        names = ("integer", "string")
+    classes = frozenset(kind for name in names for kind in JSON_TYPES.get(name, ()))
+    return ExpectedType(names, classes, bool(source.get("nullable")), format_of(source))
 
 
 def _additional(source: Any) -> Schema | None:
     if source is True:
         return BARE
     return _compile_source(source) if isinstance(source, dict) else None
-
-
-def _parts(source: dict[str, Any], name: str) -> tuple[Schema, ...]:
-    return tuple(_compile_source(part) for part in source.get(name) or ())
 
 
 # A schema that allows any value, and does not know any field.

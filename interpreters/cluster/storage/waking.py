@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from fnop.core.kubernetes.label_selectors import matches
 from fnop.interpreters.cluster.storage.selections import selecting, selector_of
 from fnop.interpreters.cluster.storage.store import Cluster, Task, shelf
-from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 
 __all__ = ["PRIMARY", "WAKES", "Wake"]

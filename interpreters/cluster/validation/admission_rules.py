@@ -3,100 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from fnop.core.kubernetes.names import SUBDOMAIN
 from fnop.interpreters.cluster.schema.cel import ADVICE, condition_fault
-from fnop.interpreters.cluster.validation.faults import (
-    bad,
-    duplicate,
-    forbidden,
-    one_of,
-    required,
-)
-from fnop.interpreters.cluster.validation.field_rules import (
-    port_number,
-    qualified,
-    service_name,
-)
-from fnop.interpreters.cluster.validation.selector_rules import selector_faults
-from fnop.interpreters.cluster.values.metadata import NOT_SUBDOMAIN, SUBDOMAIN
-from fnop.interpreters.cluster.values.objects import Object
+from fnop.interpreters.cluster.validation.faults import bad, forbidden, required
+from fnop.interpreters.cluster.validation.field_rules import port_number, service_name
+from fnop.interpreters.cluster.validation.rules import Rule, Spec, must
+from fnop.interpreters.cluster.validation.selector_rules import label_selector
+from fnop.interpreters.cluster.validation.tables import needed, table, unique
+from fnop.interpreters.cluster.values.metadata import NOT_SUBDOMAIN
 from fnop.interpreters.cluster.values.status import Fault, quoted
 
-__all__ = ["hook_faults"]
+__all__ = ["HOOKS"]
 
-Spec = dict[str, Any]
 
-CHOICES = (
-    ("failurePolicy", ("Fail", "Ignore")),
-    ("matchPolicy", ("Equivalent", "Exact")),
-    ("sideEffects", ("None", "NoneOnDryRun")),
-    ("reinvocationPolicy", ("IfNeeded", "Never")),
-)
-OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-SCOPES = ("*", "Cluster", "Namespaced")
+def _hook_name(name: str, path: str) -> Iterator[Fault]:
+    if not SUBDOMAIN.fullmatch(name):
+        yield bad(path, name, NOT_SUBDOMAIN)
+    elif name.count(".") < 2:
+        why = "should be a domain with at least three segments separated by dots"
+        yield bad(path, name, why)
+
+
 REVIEWS = ("v1", "v1beta1")
 
 
-def hook_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a configuration of admission webhooks."""
-    names = set()
-    for index, hook in enumerate(obj.get("webhooks") or ()):
-        path, name = f"webhooks[{index}]", hook.get("name", "")
-        yield from _name(f"{path}.name", name)
-        for place, rule in enumerate(hook.get("rules") or ()):
-            yield from _rule(rule, f"{path}.rules[{place}]")
-        yield from _choices(hook, path)
-        for part in ("namespaceSelector", "objectSelector"):
-            yield from selector_faults(hook.get(part), f"{path}.{part}")
-        yield from _client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
-        conditions = hook.get("matchConditions") or ()
-        yield from _conditions(conditions, f"{path}.matchConditions")
-        versions = hook.get("admissionReviewVersions") or ()
-        yield from _versions(versions, f"{path}.admissionReviewVersions")
-        if name and name in names:
-            yield duplicate(f"{path}.name", name)
-        names.add(name)
-
-
-def _name(field: str, name: str) -> Iterator[Fault]:
-    if not name:
-        yield required(field)
-    elif not SUBDOMAIN.fullmatch(name):
-        yield bad(field, name, NOT_SUBDOMAIN)
-    elif name.count(".") < 2:
-        why = "should be a domain with at least three segments separated by dots"
-        yield bad(field, name, why)
-
-
-def _choices(hook: Spec, path: str) -> Iterator[Fault]:
-    for name, known in CHOICES:
-        if name in hook:
-            yield from one_of(f"{path}.{name}", hook[name], known)
-        elif name == "sideEffects":
-            why = f"must specify one of {', '.join(known)}"
-            yield required(f"{path}.{name}", why)
-    seconds = hook.get("timeoutSeconds", 10)
-    if not 1 <= seconds <= 30:
-        why = "the timeout value must be between 1 and 30 seconds"
-        yield bad(f"{path}.timeoutSeconds", seconds, why)
-
-
-def _versions(versions: Iterable[str], path: str) -> Iterator[Fault]:
-    given = [*versions]
-    if not given:
-        yield required(path, f"must specify one of {', '.join(REVIEWS)}")
-        return
-    for index, version in enumerate(given):
-        if version in given[:index]:
+def _versions(versions: list[str], path: str) -> Iterator[Fault]:
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
             yield bad(f"{path}[{index}]", version, "duplicate version")
         else:
-            yield from service_name(f"{path}[{index}]", version)
-    if not {*given} & {*REVIEWS}:
+            yield from service_name(version, f"{path}[{index}]")
+    if not {*versions} & {*REVIEWS}:
         why = f"must include at least one of {', '.join(REVIEWS)}"
-        yield bad(path, given, why)
+        yield bad(path, versions, why)
 
 
 # ------------------------------------------------------------- match conditions
@@ -104,69 +47,36 @@ def _versions(versions: Iterable[str], path: str) -> Iterator[Fault]:
 MOST_CONDITIONS = 64
 
 
-def _conditions(conditions: Sequence[Spec], path: str) -> Iterator[Fault]:
-    if len(conditions) > MOST_CONDITIONS:
-        message = (
-            f"Too many: {len(conditions)}: must have at most {MOST_CONDITIONS} items"
-        )
+def _few(conditions: list[Spec] | None, path: str) -> Iterator[Fault]:
+    count = len(conditions or ())
+    if count > MOST_CONDITIONS:
+        message = f"Too many: {count}: must have at most {MOST_CONDITIONS} items"
         yield Fault(path, "FieldValueTooMany", message)
-    names = set()
-    for index, one in enumerate(conditions):
-        field, name = f"{path}[{index}]", one.get("name") or ""
-        yield from _expression(f"{field}.expression", one.get("expression") or "")
-        if name:
-            yield from qualified(f"{field}.name", name)
-        else:
-            yield required(f"{field}.name")
-        if name and name in names:
-            yield duplicate(f"{field}.name", name)
-        names.add(name)
 
 
-def _expression(field: str, text: str) -> Iterator[Fault]:
-    if not text.strip():
-        yield required(field)
+def _expression(text: str | None, path: str) -> Iterator[Fault]:
+    if not text or not text.strip():
+        yield required(path)
         return
     try:
         problem = condition_fault(text)
     except ImportError:
-        yield forbidden(field, ADVICE)
+        yield forbidden(path, ADVICE)
         return
     if problem:
-        yield bad(field, text, problem)
+        yield bad(path, text, problem)
 
 
 # ----------------------------------------------------------------------- rules
 
 
-def _rule(rule: Spec, path: str) -> Iterator[Fault]:
-    operations = rule.get("operations") or ()
-    yield from _wildcard_faults(operations, f"{path}.operations", "operations")
-    for index, operation in enumerate(operations):
-        yield from one_of(f"{path}.operations[{index}]", operation, OPERATIONS)
-    groups = rule.get("apiGroups") or ()
-    yield from _wildcard_faults(groups, f"{path}.apiGroups", "API groups")
-    versions = rule.get("apiVersions") or ()
-    yield from _wildcard_faults(versions, f"{path}.apiVersions", "API versions")
-    for index, version in enumerate(versions):
-        if not version:
-            yield required(f"{path}.apiVersions[{index}]")
-    yield from _resources(rule.get("resources") or (), f"{path}.resources")
-    if "scope" in rule:
-        yield from one_of(f"{path}.scope", rule["scope"], SCOPES)
-
-
-def _wildcard_faults(values: Any, path: str, what: str) -> Iterator[Fault]:
-    """Refuse an empty list, and other values next to "*"."""
-    if not values:
-        yield required(path)
-    if len(values) > 1 and "*" in values:
-        yield bad(path, values, f"if '*' is present, must not specify other {what}")
+def _star_alone(what: str) -> Rule:
+    """The rule that a list has no other values next to "*"."""
+    why = f"if '*' is present, must not specify other {what}"
+    return must(lambda values: len(values) == 1 or "*" not in values, why)
 
 
 def _resources(resources: Any, path: str) -> Iterator[Fault]:
-    if not resources:
-        yield required(path)
     of_resource: set[str] = set()
     of_subresource: set[str] = set()
     is_plain = False
@@ -200,7 +110,8 @@ def _resources(resources: Any, path: str) -> Iterator[Fault]:
 # --------------------------------------------------------------------- clients
 
 
-def _client(client: Spec, path: str) -> Iterator[Fault]:
+def _client(client: Spec | None, path: str) -> Iterator[Fault]:
+    client = client or {}
     if ("url" in client) == ("service" in client):
         yield required(path, "exactly one of url or service is required")
     elif "url" in client:
@@ -255,7 +166,7 @@ def _service(service: Spec, path: str) -> Iterator[Fault]:
         if not service.get(name):
             yield required(f"{path}.{told}", f"service {told} is required")
     port = service.get("port", 443)
-    for fault in port_number("", port):
+    for fault in port_number(port, ""):
         why = fault.message.partition(f"{port}: ")[2]
         yield bad(f"{path}.port", port, f"port is not valid: {why}")
     place = service.get("path")
@@ -270,3 +181,39 @@ def _service(service: Spec, path: str) -> Iterator[Fault]:
             yield bad(field, place, f"segment[{index}] may not be empty")
         elif not SUBDOMAIN.fullmatch(step):
             yield bad(field, place, f"segment[{index}]: {NOT_SUBDOMAIN}")
+
+
+# ----------------------------------------------------------------------- webhooks
+
+HOOK_RULE = table(
+    ("operations", needed(_star_alone("operations"))),
+    "operations[]: * | CONNECT | CREATE | DELETE | UPDATE",
+    ("apiGroups", needed(_star_alone("API groups"))),
+    ("apiVersions", needed(_star_alone("API versions"))),
+    "apiVersions[]: needed",
+    ("resources", needed(_resources)),
+    "scope: given; * | Cluster | Namespaced",
+)
+HOOK = table(
+    ("name", needed(_hook_name)),
+    ("rules[]", HOOK_RULE),
+    "failurePolicy: given; Fail | Ignore",
+    "matchPolicy: given; Equivalent | Exact",
+    "sideEffects: present (must specify one of None, NoneOnDryRun); "
+    "None | NoneOnDryRun",
+    "reinvocationPolicy: given; IfNeeded | Never",
+    "timeoutSeconds: 1..30 (the timeout value must be between 1 and 30 seconds)",
+    ("namespaceSelector, objectSelector", label_selector),
+    ("clientConfig", _client),
+    ("matchConditions", _few),
+    (
+        "matchConditions[]",
+        table(("expression", _expression), "name: needed; qualified name"),
+        unique("name"),
+    ),
+    (
+        "admissionReviewVersions",
+        needed(_versions, why=f"must specify one of {', '.join(REVIEWS)}"),
+    ),
+)
+HOOKS = table(("webhooks[]", HOOK, unique("name")))

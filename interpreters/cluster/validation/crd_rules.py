@@ -22,12 +22,7 @@ from fnop.interpreters.cluster.values.metadata import name_faults
 from fnop.interpreters.cluster.values.objects import Object, same
 from fnop.interpreters.cluster.values.status import Fault, bad_request, quoted
 
-__all__ = [
-    "check_crd_shape",
-    "crd_faults",
-    "crd_update_faults",
-    "unknown_crd_fields",
-]
+__all__ = ["check_crd_shape", "crd_faults", "crd_update_faults", "unknown_crd_fields"]
 
 SCOPES = ("Cluster", "Namespaced")
 

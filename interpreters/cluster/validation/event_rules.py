@@ -2,68 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from fnop.interpreters.cluster.validation.faults import bad, immutable, required
-from fnop.interpreters.cluster.validation.field_rules import qualified
+from fnop.interpreters.cluster.validation.faults import bad, immutable
+from fnop.interpreters.cluster.validation.rules import Rule
+from fnop.interpreters.cluster.validation.tables import needed, table, when
 from fnop.interpreters.cluster.values.objects import Object
 from fnop.interpreters.cluster.values.status import Fault
 
-__all__ = ["event_changes", "event_faults", "strict_event_faults"]
-
-NOT_THERE = "does not match event.namespace"
-LIMITS = (("action", 128), ("reason", 128), ("reportingInstance", 128))
-MOST_LETTERS = 1024
+__all__ = ["EVENT", "STRICT_EVENT", "event_changes"]
 
 
-def event_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of an event; an event without eventTime is of the old kind."""
-    space = obj["metadata"].get("namespace", "")
-    about = (obj.get("involvedObject") or {}).get("namespace", "")
-    if not obj.get("eventTime"):
-        if about != space and (about or space not in ("", "default")):
-            yield bad("involvedObject.namespace", about, NOT_THERE)
-        return
-    if not about and space not in ("default", "kube-system"):
-        yield bad("involvedObject.namespace", about, NOT_THERE)
-    reporter = obj.get("reportingComponent", "")
-    if not reporter:
-        yield required("reportingController")
-    yield from qualified("reportingController", reporter)
-    for name, most in LIMITS:
-        text = obj.get(name) or ""
-        if not text:
-            yield required(name)
-        elif len(text) > most:
-            yield bad(name, "", f"can have at most {most} characters")
-    if len(obj.get("message") or "") > MOST_LETTERS:
-        yield bad("message", "", f"can have at most {MOST_LETTERS} characters")
+def _hidden(test: Callable[[Any], Any], why: str) -> Rule:
+    """A test whose fault does not show the value."""
+    return lambda value, path: () if test(value) else (bad(path, "", why),)
 
 
-def strict_event_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a new event of events.k8s.io."""
-    yield from event_faults(obj)
-    yield from _series_faults(obj)
-    if not obj.get("eventTime"):
-        yield required("eventTime")
-    kind = obj.get("type", "")
+def _namespace(event: Object, path: str) -> Iterator[Fault]:
+    space = event["metadata"].get("namespace", "")
+    about = (event.get("involvedObject") or {}).get("namespace", "")
+    if event.get("eventTime"):
+        is_wrong = not about and space not in ("default", "kube-system")
+    else:
+        is_wrong = about != space and (about or space not in ("", "default"))
+    if is_wrong:
+        why = "does not match event.namespace"
+        yield bad("involvedObject.namespace", about, why)
+
+
+def _limited(most: int) -> Rule:
+    return _hidden(
+        lambda text: len(text or "") <= most, f"can have at most {most} characters"
+    )
+
+
+# An event without eventTime is of the old kind.
+EVENT = table(
+    _namespace,
+    when(
+        lambda event: event.get("eventTime"),
+        "reportingComponent as reportingController: needed",
+        "reportingComponent as reportingController: qualified name",
+        ("action, reason, reportingInstance", needed(_limited(128))),
+        ("message", _limited(1024)),
+    ),
+)
+SERIES = table(
+    ("count", _hidden(lambda count: (count or 0) >= 2, "should be at least 2")),
+    "lastObservedTime: needed",
+)
+
+
+def _type(kind: str | None, path: str) -> Iterable[Fault]:
     if kind not in ("Normal", "Warning"):
-        yield bad("type", "", f"has invalid value: {kind}")
-    for name in ("firstTimestamp", "lastTimestamp", "count", "source"):
-        if obj.get(name):
-            yield bad(name, "", "needs to be unset")
+        yield bad(path, "", f"has invalid value: {kind or ''}")
 
 
-def _series_faults(obj: Object) -> Iterator[Fault]:
-    series = obj.get("series")
-    if series is None:
-        return
-    if series.get("count", 0) < 2:
-        yield bad("series.count", "", "should be at least 2")
-    if not series.get("lastObservedTime"):
-        yield required("series.lastObservedTime")
-
-
+# A new event of events.k8s.io.
+STRICT_EVENT = table(
+    EVENT,
+    ("series?", SERIES),
+    "eventTime: needed",
+    ("type", _type),
+    (
+        "firstTimestamp, lastTimestamp, count, source",
+        _hidden(lambda value: not value, "needs to be unset"),
+    ),
+)
 LOCKED = (
     *("involvedObject", "reason", "message", "source", "firstTimestamp"),
     *("lastTimestamp", "count", "type", "eventTime", "action", "related"),
@@ -73,8 +79,8 @@ LOCKED = (
 
 def event_changes(new: Object, old: Object) -> Iterator[Fault]:
     """Yield the changes to an event other than its series."""
-    if new.get("series") != old.get("series"):
-        yield from _series_faults(new)
+    if new.get("series") != old.get("series") and new.get("series") is not None:
+        yield from SERIES(new["series"], "series")
     yield from immutable(new, old, "", *LOCKED)
     if new.get("reportingComponent") != old.get("reportingComponent"):
         reporter = new.get("reportingComponent", "")

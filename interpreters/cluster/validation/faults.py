@@ -10,14 +10,18 @@ import orjson
 from fnop.interpreters.cluster.values.status import Fault
 
 __all__ = [
-    "at_least",
     "bad",
     "duplicate",
     "forbidden",
     "immutable",
-    "one_of",
     "required",
+    "too_long",
+    "unsupported",
 ]
+
+
+def _shown(value: Any) -> str:
+    return orjson.dumps(value).decode()
 
 
 def bad(field: str, value: Any, why: str) -> Fault:
@@ -26,8 +30,7 @@ def bad(field: str, value: Any, why: str) -> Fault:
     >>> bad("spec.replicas", -1, "must be more").message
     'Invalid value: -1: must be more'
     """
-    shown = orjson.dumps(value).decode()
-    return Fault(field, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
+    return Fault(field, "FieldValueInvalid", f"Invalid value: {_shown(value)}: {why}")
 
 
 def required(field: str, why: str = "") -> Fault:
@@ -43,28 +46,20 @@ def forbidden(field: str, why: str) -> Fault:
 
 def duplicate(field: str, value: Any) -> Fault:
     """An item that occurs twice in a list."""
-    shown = orjson.dumps(value).decode()
-    return Fault(field, "FieldValueDuplicate", f"Duplicate value: {shown}")
+    return Fault(field, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
 
 
-def one_of(field: str, value: Any, known: Iterable[str]) -> Iterator[Fault]:
-    """Yield a fault unless the value is one of the known ones."""
-    if value not in known:
-        shown = orjson.dumps(value).decode()
-        values = ", ".join(f'"{each}"' for each in known)
-        message = f"Unsupported value: {shown}: supported values: {values}"
-        yield Fault(field, "FieldValueNotSupported", message)
+def unsupported(field: str, value: Any, known: Iterable[str]) -> Fault:
+    """A value that is not one of the known ones."""
+    values = ", ".join(f'"{each}"' for each in known)
+    message = f"Unsupported value: {_shown(value)}: supported values: {values}"
+    return Fault(field, "FieldValueNotSupported", message)
 
 
-def at_least(
-    obj: dict[str, Any], path: str, *names: str, least: int = 0
-) -> Iterator[Fault]:
-    """Yield the fields whose numbers are too small."""
-    for name in names:
-        value = obj.get(name)
-        if isinstance(value, int) and value < least:
-            why = f"must be greater than or equal to {least}"
-            yield bad(f"{path}.{name}", value, why)
+def too_long(field: str, most: int) -> Fault:
+    """A value of too many bytes."""
+    message = f"Too long: may not be more than {most} bytes"
+    return Fault(field, "FieldValueTooLong", message)
 
 
 def immutable(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from ipaddress import ip_network
 from typing import Any
 
@@ -11,44 +12,46 @@ from fnop.interpreters.cluster.validation.faults import (
     bad,
     duplicate,
     forbidden,
-    immutable,
-    one_of,
     required,
+    too_long,
 )
 from fnop.interpreters.cluster.validation.field_rules import (
     address,
-    dns_label,
-    label_faults,
+    domain,
     parsed_address,
-    path_segment,
     port_name,
     port_number,
-    port_of,
-    protocol,
-    qualified,
+    reachable_address,
     service_name,
-    special_address,
     subdomain,
-    wildcard,
 )
-from fnop.interpreters.cluster.validation.selector_rules import selector_faults
+from fnop.interpreters.cluster.validation.rules import Rule, Spec, must, one_of
+from fnop.interpreters.cluster.validation.selector_rules import label_selector
+from fnop.interpreters.cluster.validation.tables import (
+    Among,
+    each,
+    filled,
+    has,
+    needed,
+    of_spec,
+    table,
+    unique,
+    unless,
+    when,
+)
 from fnop.interpreters.cluster.values.objects import Object
 from fnop.interpreters.cluster.values.status import Fault
 
 __all__ = [
-    "endpoints_faults",
-    "ingress_class_changes",
-    "ingress_class_faults",
-    "ingress_faults",
-    "new_ingress_faults",
-    "policy_faults",
+    "ENDPOINTS",
+    "ENDPOINT_SLICE",
+    "INGRESS",
+    "INGRESS_CLASS",
+    "NETWORK_POLICY",
+    "NEW_INGRESS",
     "service_changes",
     "service_faults",
-    "slice_changes",
-    "slice_faults",
 ]
-
-Spec = dict[str, Any]
 
 
 def _spec(obj: Object) -> Spec:
@@ -57,187 +60,145 @@ def _spec(obj: Object) -> Spec:
 
 # -------------------------------------------------------------------- services
 
-SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 OUTSIDE = ("NodePort", "LoadBalancer")
-LONGEST_AFFINITY = 86400
 
 
-def service_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a service; for a valid one, the faults of its node ports."""
-    found = [*_service_faults(obj)]
-    yield from found or _node_ports(_spec(obj).get("ports") or ())
-
-
-def _service_faults(obj: Object) -> Iterator[Fault]:
+def service_faults(obj: Object, path: str) -> Iterable[Fault]:
+    """The faults of a service; for a valid one, the faults of its node ports."""
     spec = _spec(obj)
+    return [*SERVICE(spec, "spec")] or NODE_PORTS(spec, "spec")
+
+
+def _cluster_addresses(spec: Spec, path: str) -> Iterator[Fault]:
     kind, location = spec.get("type", ""), spec.get("clusterIP", "")
-    ports = spec.get("ports") or ()
-    if not ports and kind != "ExternalName" and location != "None":
-        yield required("spec.ports")
+    field = f"{path}.clusterIPs"
+    if not spec.get("ports") and kind != "ExternalName" and location != "None":
+        yield required(f"{path}.ports")
     if kind == "ExternalName":
-        yield from _external(spec)
-    elif location == "None" and kind in OUTSIDE:
-        why = f"may not be set to 'None' for {kind} services"
-        yield bad("spec.clusterIPs[0]", location, why)
-    else:
-        yield from _locations(spec, location)
-    names: set[str] = set()
-    for index, port in enumerate(ports):
-        field = f"spec.ports[{index}]"
-        yield from _service_port(port, field, names, alone=len(ports) == 1)
-        if kind == "ClusterIP" and port.get("nodePort"):
-            why = "may not be used when `type` is 'ClusterIP'"
-            yield forbidden(f"{field}.nodePort", why)
-    yield from _duplicate_ports(ports)
-    yield from label_faults("spec.selector", spec.get("selector"))
-    yield from _affinity(spec)
-    for index, each in enumerate(spec.get("externalIPs") or ()):
-        yield from special_address(f"spec.externalIPs[{index}]", each)
-    if not kind:
-        yield required("spec.type")
-    else:
-        yield from one_of("spec.type", kind, SERVICE_TYPES)
-    yield from _traffic(spec, kind)
-
-
-def _external(spec: Spec) -> Iterator[Fault]:
-    if spec.get("clusterIP"):
-        why = "may not be set for ExternalName services"
-        yield forbidden("spec.clusterIPs", why)
-    name = (spec.get("externalName") or "").removesuffix(".")
-    if not name:
-        yield required("spec.externalName")
-    else:
-        yield from subdomain("spec.externalName", name)
-
-
-def _locations(spec: Spec, location: str) -> Iterator[Fault]:
-    given = spec.get("clusterIPs") or [location]
-    if location and given[0] != location:
-        why = "first value must match `clusterIP`"
-        yield bad("spec.clusterIPs", given, why)
-    for index, each in enumerate(given):
-        if each and each != "None":
-            yield from address(f"spec.clusterIPs[{index}]", each)
-
-
-def _affinity(spec: Spec) -> Iterator[Fault]:
-    kind, config = spec.get("sessionAffinity", ""), spec.get("sessionAffinityConfig")
-    path = "spec.sessionAffinityConfig"
-    if not kind:
-        yield required("spec.sessionAffinity")
-    else:
-        yield from one_of("spec.sessionAffinity", kind, ("ClientIP", "None"))
-    if kind == "None" and config is not None:
-        yield forbidden(path, "must not be set when session affinity is None")
-    if kind != "ClientIP":
+        if location:
+            yield forbidden(field, "may not be set for ExternalName services")
+        name = (spec.get("externalName") or "").removesuffix(".")
+        yield from needed(subdomain)(name, f"{path}.externalName")
         return
-    why = "when session affinity type is ClientIP"
-    client = (config or {}).get("clientIP")
-    seconds = (client or {}).get("timeoutSeconds")
-    if config is None:
-        yield required(path, why)
-    elif client is None:
-        yield required(f"{path}.clientIP", why)
-    elif seconds is None:
-        yield required(f"{path}.clientIP.timeoutSeconds", why)
-    elif not 0 < seconds <= LONGEST_AFFINITY:
-        why = f"must be greater than 0 and less than {LONGEST_AFFINITY}"
-        yield bad(f"{path}.clientIP.timeoutSeconds", seconds, why)
+    if location == "None" and kind in OUTSIDE:
+        why = f"may not be set to 'None' for {kind} services"
+        yield bad(f"{field}[0]", location, why)
+        return
+    addresses = spec.get("clusterIPs") or [location]
+    if location and addresses[0] != location:
+        yield bad(field, addresses, "first value must match `clusterIP`")
+    for index, text in enumerate(addresses):
+        if text and text != "None":
+            yield from address(text, f"{field}[{index}]")
 
 
-CHOICES = (
-    ("ipFamilyPolicy", ("PreferDualStack", "RequireDualStack", "SingleStack")),
-    ("internalTrafficPolicy", ("Cluster", "Local")),
-)
+@cache
+def _service_ports(*, is_alone: bool, is_internal: bool) -> Rule:
+    no_nodes = "nodePort: filled; unset (may not be used when `type` is 'ClusterIP')"
+    return each(
+        table("name: filled; DNS label" if is_alone else "name: needed; DNS label"),
+        unique("name"),
+        table(
+            "port: port number",
+            "protocol: needed; SCTP | TCP | UDP",
+            "targetPort: port",
+            "appProtocol: given; qualified name",
+            *((no_nodes,) if is_internal else ()),
+        ),
+    )
 
 
-def _traffic(spec: Spec, kind: str) -> Iterator[Fault]:
+def _ports(spec: Spec, path: str) -> Iterable[Fault]:
+    ports, is_internal = spec.get("ports") or (), spec.get("type") == "ClusterIP"
+    check = _service_ports(is_alone=len(ports) == 1, is_internal=is_internal)
+    return check(ports, f"{path}.ports")
+
+
+def _distinct_port(one: Spec, path: str, seen: set[Any]) -> Iterator[Fault]:
+    key = (one.get("protocol"), one.get("port"))
+    if key in seen:
+        shown = {
+            "Name": "",
+            "Protocol": key[0],
+            "AppProtocol": None,
+            "Port": key[1],
+            "TargetPort": 0,
+            "NodePort": 0,
+        }
+        yield duplicate(path, shown)
+    seen.add(key)
+
+
+def _distinct_node_port(one: Spec, path: str, seen: set[Any]) -> Iterator[Fault]:
+    number = one.get("nodePort")
+    key = (one.get("protocol"), number)
+    if number and key in seen:
+        yield duplicate(f"{path}.nodePort", number)
+    seen.add(key)
+
+
+def _ranges(ranges: Any, path: str) -> Iterator[Fault]:
+    if any(_network(text.strip()) is None for text in ranges or ()):
+        why = "must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24"
+        yield bad(path, ranges, why)
+
+
+def _traffic(spec: Spec, path: str) -> Iterator[Fault]:
     """Yield the faults of the fields for services that are reachable from outside."""
-    only = "may only be used when `type` is 'LoadBalancer'"
-    ranges = spec.get("loadBalancerSourceRanges")
-    if ranges and kind != "LoadBalancer":
-        yield forbidden("spec.LoadBalancerSourceRanges", only)
-    for each in ranges or ():
-        if _network(each.strip()) is None:
-            why = (
-                "must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24"
-            )
-            yield bad("spec.LoadBalancerSourceRanges", ranges, why)
-            break
-    if "allocateLoadBalancerNodePorts" in spec and kind != "LoadBalancer":
-        yield forbidden("spec.allocateLoadBalancerNodePorts", only)
-    for name, known in CHOICES:
-        if name in spec and kind != "ExternalName":
-            yield from one_of(f"spec.{name}", spec[name], known)
-    policy, field = spec.get("externalTrafficPolicy", ""), "spec.externalTrafficPolicy"
+    kind, policy = spec.get("type", ""), spec.get("externalTrafficPolicy", "")
+    field = f"{path}.externalTrafficPolicy"
     if policy and kind not in OUTSIDE and not spec.get("externalIPs"):
         yield bad(field, policy, "may only be set for externally-accessible services")
     elif policy not in ("", "Cluster", "Local"):
         why = "ExternalTrafficPolicy must be empty, Cluster or Local"
         yield bad(field, policy, why)
-    number, field = spec.get("healthCheckNodePort", 0), "spec.healthCheckNodePort"
+    number = spec.get("healthCheckNodePort", 0)
     if number and not (kind == "LoadBalancer" and policy == "Local"):
         why = (
             "may only be set when `type` is 'LoadBalancer' and "
             "`externalTrafficPolicy` is 'Local'"
         )
-        yield bad(field, number, why)
+        yield bad(f"{path}.healthCheckNodePort", number, why)
 
 
-def _service_port(
-    port: Spec, path: str, names: set[str], *, alone: bool
-) -> Iterator[Fault]:
-    name = port.get("name", "")
-    if not name and not alone:
-        yield required(f"{path}.name")
-    elif name:
-        yield from dns_label(f"{path}.name", name)
-        if name in names:
-            yield duplicate(f"{path}.name", name)
-        names.add(name)
-    yield from port_number(f"{path}.port", port.get("port", 0))
-    yield from protocol(f"{path}.protocol", port.get("protocol"))
-    yield from port_of(f"{path}.targetPort", port.get("targetPort", 0))
-    yield from _app_protocol(port, path)
-
-
-def _app_protocol(port: Spec, path: str) -> Iterator[Fault]:
-    if "appProtocol" in port:
-        yield from qualified(f"{path}.appProtocol", port["appProtocol"])
-
-
-def _duplicate_ports(ports: Any) -> Iterator[Fault]:
-    seen: set[Any] = set()
-    on_nodes: set[Any] = set()
-    for index, port in enumerate(ports):
-        field, number = f"spec.ports[{index}]", port.get("nodePort")
-        key = (port.get("protocol"), port.get("port"))
-        if key in seen:
-            shown = {
-                "Name": "",
-                "Protocol": key[0],
-                "AppProtocol": None,
-                "Port": key[1],
-                "TargetPort": 0,
-                "NodePort": 0,
-            }
-            yield duplicate(field, shown)
-        seen.add(key)
-        if number and (key[0], number) in on_nodes:
-            yield duplicate(f"{field}.nodePort", number)
-        on_nodes.add((key[0], number))
-
-
-def _node_ports(ports: Any) -> Iterator[Fault]:
-    for index, port in enumerate(ports):
-        number = port.get("nodePort", 0)
-        if number and not 30000 <= number <= 32767:
-            why = (
-                "provided port is not in the valid range. The range of valid ports is "
-                "30000-32767"
-            )
-            yield bad(f"spec.ports[{index}].nodePort", number, why)
+FOR_CLIENTS = "present (when session affinity type is ClientIP)"
+RANGES = "loadBalancerSourceRanges as LoadBalancerSourceRanges"
+BALANCED_ONLY = "unset (may only be used when `type` is 'LoadBalancer')"
+SERVICE = table(
+    _cluster_addresses,
+    _ports,
+    ("ports[]", Among(_distinct_port), Among(_distinct_node_port)),
+    "selector: labels",
+    "sessionAffinity: needed; ClientIP | None",
+    when(
+        has("sessionAffinity", "None"),
+        "sessionAffinityConfig: unset (must not be set when session affinity is None)",
+    ),
+    when(
+        has("sessionAffinity", "ClientIP"),
+        f"sessionAffinityConfig: {FOR_CLIENTS}",
+        f"sessionAffinityConfig?.clientIP: {FOR_CLIENTS}",
+        f"sessionAffinityConfig.clientIP?.timeoutSeconds: {FOR_CLIENTS}; "
+        "1..86400 (must be greater than 0 and less than 86400)",
+    ),
+    "externalIPs[]: reachable address",
+    "type: needed; ClusterIP | ExternalName | LoadBalancer | NodePort",
+    unless(has("type", "LoadBalancer"), f"{RANGES}: filled; {BALANCED_ONLY}"),
+    (RANGES, _ranges),
+    unless(
+        has("type", "LoadBalancer"), f"allocateLoadBalancerNodePorts: {BALANCED_ONLY}"
+    ),
+    unless(
+        has("type", "ExternalName"),
+        "ipFamilyPolicy: given; PreferDualStack | RequireDualStack | SingleStack",
+        "internalTrafficPolicy: given; Cluster | Local",
+    ),
+    _traffic,
+)
+NODE_PORTS = table(
+    "ports[].nodePort: filled; 30000..32767 (provided port is not in the valid range. "
+    "The range of valid ports is 30000-32767)"
+)
 
 
 def service_changes(new: Object, old: Object) -> Iterator[Fault]:
@@ -254,145 +215,108 @@ def service_changes(new: Object, old: Object) -> Iterator[Fault]:
 # ------------------------------------------------------------------- endpoints
 
 
-def endpoints_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of the endpoints of a service."""
-    for index, subset in enumerate(obj.get("subsets") or ()):
-        path = f"subsets[{index}]"
-        parts = ("addresses", "notReadyAddresses")
-        if not any(subset.get(part) for part in parts):
-            yield required(path, "must specify `addresses` or `notReadyAddresses`")
-        for part in parts:
-            for place, one in enumerate(subset.get(part) or ()):
-                yield from _endpoint(one, f"{path}.{part}[{place}]")
-        ports = subset.get("ports") or ()
-        for place, port in enumerate(ports):
-            yield from _endpoint_port(
-                port, f"{path}.ports[{place}]", alone=len(ports) == 1
-            )
+def _some_address(subset: Spec, path: str) -> Iterator[Fault]:
+    if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+        yield required(path, "must specify `addresses` or `notReadyAddresses`")
 
 
-def _endpoint(one: Spec, path: str) -> Iterator[Fault]:
-    yield from special_address(f"{path}.ip", one.get("ip", ""))
-    if name := one.get("hostname"):
-        yield from dns_label(f"{path}.hostname", name)
-    if "nodeName" in one:
-        yield from subdomain(f"{path}.nodeName", one["nodeName"])
+def _endpoint_ports(ports: Any, path: str) -> Iterable[Fault]:
+    return (ONLY_PORT if len(ports or ()) == 1 else PORTS)(ports, path)
 
 
-def _endpoint_port(port: Spec, path: str, *, alone: bool) -> Iterator[Fault]:
-    if name := port.get("name"):
-        yield from dns_label(f"{path}.name", name)
-    elif not alone:
-        yield required(f"{path}.name")
-    yield from port_number(f"{path}.port", port.get("port", 0))
-    yield from protocol(f"{path}.protocol", port.get("protocol"))
-    yield from _app_protocol(port, path)
+PORT = table(
+    "port: port number",
+    "protocol: needed; SCTP | TCP | UDP",
+    "appProtocol: given; qualified name",
+)
+ONLY_PORT = each(table("name: filled; DNS label"), PORT)
+PORTS = each(table("name: needed; DNS label"), PORT)
+ENDPOINT = table(
+    "ip: reachable address",
+    "hostname: filled; DNS label",
+    "nodeName: given; subdomain",
+)
+ENDPOINTS = table(
+    (
+        "subsets[]",
+        _some_address,
+        table(
+            ("addresses[], notReadyAddresses[]", ENDPOINT),
+            ("ports", _endpoint_ports),
+        ),
+    )
+)
 
 
-FAMILIES = ("FQDN", "IPv4", "IPv6")
-VERSIONS = {"IPv4": 4, "IPv6": 6}
+def _family(version: int) -> Rule:
+    def check(text: str, path: str) -> Iterator[Fault]:
+        found = parsed_address(text)
+        if found is None or found.version != version:
+            yield bad(path, text, f"must be a valid IPv{version} address")
+        if found is not None:
+            yield from reachable_address(text, path)
+
+    return check
 
 
-def slice_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of an endpoint slice."""
-    kind = obj.get("addressType", "")
-    if not kind:
-        yield required("addressType")
-    else:
-        yield from one_of("addressType", kind, FAMILIES)
-    for index, one in enumerate(obj.get("endpoints") or ()):
-        yield from _address_faults(one, kind, f"endpoints[{index}]")
-    names = set()
-    for index, port in enumerate(obj.get("ports") or ()):
-        path, name = f"ports[{index}]", port.get("name") or ""
-        if name:
-            yield from dns_label(f"{path}.name", name)
-        if name in names:
-            yield duplicate(f"{path}.name", name)
-        names.add(name)
-        if "protocol" not in port:
-            yield required(f"{path}.protocol")
-        else:
-            yield from one_of(
-                f"{path}.protocol", port["protocol"], ("SCTP", "TCP", "UDP")
-            )
-        yield from _app_protocol(port, path)
+def _full_name(text: str, path: str) -> Iterable[Fault]:
+    return subdomain(text.removesuffix("."), path)
 
 
-def _address_faults(one: Spec, kind: str, path: str) -> Iterator[Fault]:
-    given = one.get("addresses") or ()
-    if not given:
-        yield required(f"{path}.addresses", "must contain at least 1 address")
-    for index, text in enumerate(given):
-        field = f"{path}.addresses[{index}]"
-        if kind == "FQDN":
-            yield from subdomain(field, text.removesuffix("."))
-        elif kind in VERSIONS:
-            found = parsed_address(text)
-            if found is None or found.version != VERSIONS[kind]:
-                yield bad(field, text, f"must be a valid {kind} address")
-            if found is not None:
-                yield from special_address(field, text)
-    if "nodeName" in one:
-        yield from subdomain(f"{path}.nodeName", one["nodeName"])
-    if "hostname" in one:
-        yield from dns_label(f"{path}.hostname", one["hostname"])
+ADDRESSES = {"FQDN": _full_name, "IPv4": _family(4), "IPv6": _family(6)}
 
 
-def slice_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """Yield changes to the address family of a slice."""
-    yield from immutable(new, old, "", "addressType")
+def _slice_endpoints(obj: Object, path: str) -> Iterable[Fault]:
+    check = SLICE_ENDPOINTS.get(obj.get("addressType", ""), OF_NO_FAMILY)
+    return check(obj.get("endpoints"), "endpoints")
 
+
+def _endpoints_of(*addresses: Rule) -> Rule:
+    return each(
+        table(
+            "addresses: needed (must contain at least 1 address)",
+            ("addresses[]", *addresses),
+            "nodeName: given; subdomain",
+            "hostname: given; DNS label",
+        )
+    )
+
+
+OF_NO_FAMILY = _endpoints_of()
+SLICE_ENDPOINTS = {family: _endpoints_of(check) for family, check in ADDRESSES.items()}
+ENDPOINT_SLICE = table(
+    ("addressType", needed(one_of(*ADDRESSES))),
+    _slice_endpoints,
+    (
+        "ports[]",
+        table("name: filled; DNS label"),
+        unique("name", counted=True),
+        table(
+            "protocol: present; SCTP | TCP | UDP",
+            "appProtocol: given; qualified name",
+        ),
+    ),
+)
 
 # ------------------------------------------------------------ network policies
 
 
-def policy_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a network policy."""
-    spec = _spec(obj)
-    yield from selector_faults(spec.get("podSelector"), "spec.podSelector")
-    for part, peers in (("ingress", "from"), ("egress", "to")):
-        for index, rule in enumerate(spec.get(part) or ()):
-            path = f"spec.{part}[{index}]"
-            for place, port in enumerate(rule.get("ports") or ()):
-                yield from _policy_port(port, f"{path}.ports[{place}]")
-            for place, peer in enumerate(rule.get(peers) or ()):
-                yield from _peer_faults(peer, f"{path}.{peers}[{place}]")
-    kinds = spec.get("policyTypes") or ()
-    if len(kinds) > 2:
-        why = "may not specify more than two policyTypes"
-        yield bad("spec.policyTypes", kinds, why)
+def _end_port(one: Spec, path: str) -> Iterator[Fault]:
+    if "endPort" not in one:
         return
-    for index, kind in enumerate(kinds):
-        yield from one_of(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress"))
-
-
-def _policy_port(port: Spec, path: str) -> Iterator[Fault]:
-    known = ("SCTP", "TCP", "UDP")
-    yield from one_of(f"{path}.protocol", port.get("protocol"), known)
-    if "port" in port:
-        yield from port_of(f"{path}.port", port["port"])
-    if "endPort" not in port:
-        return
-    if "port" not in port:
+    if "port" not in one:
         yield required(f"{path}.port", "must be specified when `endPort` is specified")
-    elif isinstance(port["port"], str):
+    elif isinstance(one["port"], str):
         why = "may not be specified when `port` is non-numeric"
         yield forbidden(f"{path}.endPort", why)
-    elif port["endPort"] < port["port"]:
+    elif one["endPort"] < one["port"]:
         why = "must be greater than or equal to `port`"
-        yield bad(f"{path}.endPort", port["endPort"], why)
+        yield bad(f"{path}.endPort", one["endPort"], why)
 
 
-def _peer_faults(peer: Spec, path: str) -> Iterator[Fault]:
-    if not peer:
-        yield required(path, "must specify a peer")
-    for name in ("podSelector", "namespaceSelector"):
-        yield from selector_faults(peer.get(name), f"{path}.{name}")
-    if "ipBlock" in peer:
-        yield from _block(peer["ipBlock"], f"{path}.ipBlock")
-        if len(peer) > 1:
-            yield forbidden(path, "may not specify both ipBlock and another peer")
+def _only_block(peer: Spec, path: str) -> Iterator[Fault]:
+    if "ipBlock" in peer and len(peer) > 1:
+        yield forbidden(path, "may not specify both ipBlock and another peer")
 
 
 def _network(text: str) -> Any:
@@ -418,73 +342,54 @@ def _block(block: Spec, path: str) -> Iterator[Fault]:
     if whole is None:
         yield bad(f"{path}.cidr", text, NOT_NETWORK)
         return
-    for index, each in enumerate(block.get("except") or ()):
-        field, part = f"{path}.except[{index}]", _network(each)
+    for index, excepted in enumerate(block.get("except") or ()):
+        field, part = f"{path}.except[{index}]", _network(excepted)
         if part is None:
-            yield bad(field, each, NOT_NETWORK)
+            yield bad(field, excepted, NOT_NETWORK)
             return
         if part.version != whole.version or part == whole or not part.subnet_of(whole):
-            yield bad(field, each, "must be a strict subset of `cidr`")
+            yield bad(field, excepted, "must be a strict subset of `cidr`")
 
+
+def _policy_types(kinds: Any, path: str) -> Iterable[Fault]:
+    if len(kinds or ()) > 2:
+        return (bad(path, kinds, "may not specify more than two policyTypes"),)
+    return POLICY_TYPES(kinds, path)
+
+
+POLICY_TYPES = each(one_of("Egress", "Ingress"))
+POLICY_PORT = table("protocol: SCTP | TCP | UDP", "port: given; port", _end_port)
+PEER = needed(
+    ("podSelector, namespaceSelector", label_selector),
+    ("ipBlock?", _block),
+    _only_block,
+    why="must specify a peer",
+)
+NETWORK_POLICY = of_spec(
+    ("podSelector", label_selector),
+    ("ingress[]", table(("ports[]", POLICY_PORT), ("from[]", PEER))),
+    ("egress[]", table(("ports[]", POLICY_PORT), ("to[]", PEER))),
+    ("policyTypes", _policy_types),
+)
 
 # ------------------------------------------------------------------- ingresses
 
-
-def ingress_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of an ingress."""
-    spec = _spec(obj)
-    if not spec.get("rules") and "defaultBackend" not in spec:
-        why = "either `defaultBackend` or `rules` must be specified"
-        yield bad("spec", None, why)
-    if "defaultBackend" in spec:
-        yield from _backend(spec["defaultBackend"], "spec.defaultBackend")
-    for index, rule in enumerate(spec.get("rules") or ()):
-        path, host = f"spec.rules[{index}]", rule.get("host", "")
-        if parsed_address(host) is not None:
-            why = "must be a DNS name, not an IP address"
-            yield bad(f"{path}.host", host, why)
-        if host:
-            yield from _host(f"{path}.host", host)
-        if "http" in rule:
-            yield from _http(rule["http"], f"{path}.http")
-    for index, one in enumerate(spec.get("tls") or ()):
-        path = f"spec.tls[{index}]"
-        for place, host in enumerate(one.get("hosts") or ()):
-            yield from _host(f"{path}.hosts[{place}]", host)
-        if name := one.get("secretName"):
-            yield from subdomain(f"{path}.secretName", name)
-    if "ingressClassName" in spec:
-        yield from subdomain("spec.ingressClassName", spec["ingressClassName"])
-
-
-def _http(rule: Spec, path: str) -> Iterator[Fault]:
-    paths = rule.get("paths") or ()
-    if not paths:
-        yield required(f"{path}.paths")
-    for place, one in enumerate(paths):
-        yield from _http_path(one, f"{path}.paths[{place}]")
-
-
 CLASS = "kubernetes.io/ingress.class"
-
-
-def new_ingress_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a new ingress: its class is named in one place only."""
-    yield from ingress_faults(obj)
-    given = obj["metadata"].get("annotations", {})
-    if CLASS in given and "ingressClassName" in _spec(obj):
-        why = "can not be set when the class field is also set"
-        yield bad(f"annotations.{CLASS}", given[CLASS], why)
-
-
-def _host(field: str, host: str) -> Iterator[Fault]:
-    check = wildcard if "*" in host else subdomain
-    yield from check(field, host)
-
-
 PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 STRANGE = ("//", "/./", "/../", "%2f", "%2F")
 STRANGE_ENDS = ("/..", "/.")
+
+
+def _some_backend(spec: Spec | None, path: str) -> Iterator[Fault]:
+    if not spec or (not spec.get("rules") and "defaultBackend" not in spec):
+        yield bad(path, None, "either `defaultBackend` or `rules` must be specified")
+
+
+def _class_once(obj: Object, path: str) -> Iterator[Fault]:
+    annotations = obj["metadata"].get("annotations", {})
+    if CLASS in annotations and "ingressClassName" in _spec(obj):
+        why = "can not be set when the class field is also set"
+        yield bad(f"annotations.{CLASS}", annotations[CLASS], why)
 
 
 def _http_path(one: Spec, path: str) -> Iterator[Fault]:
@@ -492,100 +397,95 @@ def _http_path(one: Spec, path: str) -> Iterator[Fault]:
     if kind is None:
         yield required(f"{path}.pathType", "pathType must be specified")
         return
-    yield from one_of(f"{path}.pathType", kind, PATH_TYPES)
-    is_exact = kind in ("Exact", "Prefix")
+    yield from one_of(*PATH_TYPES)(kind, f"{path}.pathType")
+    is_exact, field = kind in ("Exact", "Prefix"), f"{path}.path"
     if kind in PATH_TYPES and (text or is_exact) and not text.startswith("/"):
-        yield bad(f"{path}.path", text, "must be an absolute path")
+        yield bad(field, text, "must be an absolute path")
     if is_exact:
-        for each in STRANGE:
-            if each in text:
-                yield bad(f"{path}.path", text, f"must not contain '{each}'")
-        for each in STRANGE_ENDS:
-            if text.endswith(each):
-                yield bad(f"{path}.path", text, f"cannot end with '{each}'")
+        for part in STRANGE:
+            if part in text:
+                yield bad(field, text, f"must not contain '{part}'")
+        for end in STRANGE_ENDS:
+            if text.endswith(end):
+                yield bad(field, text, f"cannot end with '{end}'")
     yield from _backend(one.get("backend") or {}, f"{path}.backend")
 
 
-def _backend(backend: Spec, path: str) -> Iterator[Fault]:
+def _backend(backend: Spec, path: str) -> Iterable[Fault]:
     service, resource = backend.get("service"), backend.get("resource")
+    if service is None and resource is None:
+        return (bad(path, "", "resource or service backend is required"),)
     if service is not None and resource is not None:
-        yield bad(path, "", "cannot set both resource and service backends")
-    elif resource is not None:
-        yield from _typed_reference(resource, f"{path}.resource")
-    elif service is not None:
-        yield from _service_backend(service, path)
-    else:
-        yield bad(path, "", "resource or service backend is required")
+        return (bad(path, "", "cannot set both resource and service backends"),)
+    if service is None:
+        return TYPED_REFERENCE(resource, f"{path}.resource")
+    name = needed(service_name)(service.get("name"), f"{path}.service.name")
+    return [*name, *_service_port(service.get("port") or {}, path)]
 
 
-def _service_backend(service: Spec, path: str) -> Iterator[Fault]:
-    if name := service.get("name"):
-        yield from service_name(f"{path}.service.name", name)
-    else:
-        yield required(f"{path}.service.name")
-    port = service.get("port") or {}
-    called, number = port.get("name"), port.get("number")
-    if called and number:
-        yield bad(path, "", "cannot set both port name & port number")
-    elif called:
-        yield from port_name(f"{path}.service.port.name", called)
-    elif number:
-        yield from port_number(f"{path}.service.port.number", number)
-    else:
-        yield required(path, "port name or number is required")
+def _service_port(of: Spec, path: str) -> Iterable[Fault]:
+    name, number = of.get("name"), of.get("number")
+    if name and number:
+        return (bad(path, "", "cannot set both port name & port number"),)
+    if name:
+        return port_name(name, f"{path}.service.port.name")
+    if number:
+        return port_number(number, f"{path}.service.port.number")
+    return (required(path, "port name or number is required"),)
 
 
-def _typed_reference(reference: Spec, path: str) -> Iterator[Fault]:
-    if reference.get("apiGroup") is not None:
-        yield from subdomain(f"{path}.apiGroup", reference["apiGroup"])
-    for name in ("kind", "name"):
-        if text := reference.get(name):
-            yield from path_segment(f"{path}.{name}", text)
-        else:
-            yield required(f"{path}.{name}", f"{name} is required")
-
+TYPED_REFERENCE = table(
+    "apiGroup: given; subdomain",
+    "kind: needed (kind is required); path segment",
+    "name: needed (name is required); path segment",
+)
+_not_an_address = must(
+    lambda host: parsed_address(host) is None, "must be a DNS name, not an IP address"
+)
+INGRESS = of_spec(
+    _some_backend,
+    ("defaultBackend?", _backend),
+    (
+        "rules[]",
+        table(
+            ("host", _not_an_address, filled(domain)),
+            ("http?.paths", needed(each(_http_path))),
+        ),
+    ),
+    ("tls[]", table("hosts[]: domain", "secretName: filled; subdomain")),
+    "ingressClassName: given; subdomain",
+)
+# The class of a new ingress is named in one place only.
+NEW_INGRESS = table(INGRESS, _class_once)
 
 # ------------------------------------------------------------- ingress classes
 
 HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+NOT_HTTP_PATH = (
+    r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
+)
 
 
-def ingress_class_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of an ingress class."""
-    spec = _spec(obj)
-    text, field = spec.get("controller", ""), "spec.controller"
-    host, slash, rest = text.partition("/")
+def _controller(text: str | None, path: str) -> Iterator[Fault]:
+    text = text or ""
+    host, _, rest = text.partition("/")
     if len(text) > 250:
-        message = "Too long: may not be more than 250 bytes"
-        yield Fault(field, "FieldValueTooLong", message)
+        yield too_long(path, 250)
     if not text:
-        yield required(field)
-    elif not (host and slash and rest):
-        yield bad(field, text, 'must be a domain-prefixed path (such as "acme.io/foo")')
+        yield required(path)
+    elif not (host and rest):
+        yield bad(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')
     else:
-        yield from subdomain(field, host)
+        yield from subdomain(host, path)
         if not HTTP_PATH.fullmatch(rest):
-            why = (
-                "Invalid path (regex used for validation is "
-                r"'[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
-            )
-            yield bad(field, rest, why)
-    if "parameters" in spec:
-        yield from _parameters(spec["parameters"], "spec.parameters")
+            yield bad(path, rest, NOT_HTTP_PATH)
 
 
-def _parameters(reference: Spec, path: str) -> Iterator[Fault]:
-    yield from _typed_reference(reference, path)
-    scope, space = reference.get("scope"), reference.get("namespace")
-    yield from one_of(f"{path}.scope", scope, ("Cluster", "Namespace"))
-    if scope == "Namespace" and not space:
-        why = '`parameters.scope` is set to "Namespace"'
-        yield required(f"{path}.namespace", why)
-    elif scope == "Cluster" and space is not None:
-        why = '`parameters.scope` is set to "Cluster"'
-        yield forbidden(f"{path}.namespace", why)
-
-
-def ingress_class_changes(new: Object, old: Object) -> Iterator[Fault]:
-    """Yield changes to the controller of a class."""
-    yield from immutable(_spec(new), _spec(old), "spec", "controller")
+SCOPE = '(`parameters.scope` is set to "{}")'
+PARAMETERS = table(
+    TYPED_REFERENCE,
+    "scope: Cluster | Namespace",
+    when(has("scope", "Namespace"), f"namespace: needed {SCOPE.format('Namespace')}"),
+    when(has("scope", "Cluster"), f"namespace: unset {SCOPE.format('Cluster')}"),
+)
+INGRESS_CLASS = of_spec(("controller", _controller), ("parameters?", PARAMETERS))

@@ -6,29 +6,37 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from fnop.core.kubernetes.quantities import is_whole
 from fnop.interpreters.cluster.validation.faults import (
     bad,
-    duplicate,
     forbidden,
     immutable,
-    one_of,
     required,
 )
-from fnop.interpreters.cluster.validation.field_rules import qualified, quantity
+from fnop.interpreters.cluster.validation.field_rules import (
+    qualified,
+    quantity,
+    quantity_of,
+)
+from fnop.interpreters.cluster.validation.rules import Spec
+from fnop.interpreters.cluster.validation.tables import (
+    entries,
+    of_spec,
+    row,
+    table,
+    unique,
+)
 from fnop.interpreters.cluster.values.objects import Object
-from fnop.interpreters.cluster.values.quantities import amount, is_whole
 from fnop.interpreters.cluster.values.status import Fault
 
 __all__ = [
-    "container_resource_faults",
-    "limit_range_faults",
+    "LIMIT_RANGE",
+    "PRIORITY_CLASS",
+    "QUOTA",
+    "container_resource",
     "priority_changes",
-    "priority_faults",
     "quota_changes",
-    "quota_faults",
 ]
-
-Spec = dict[str, Any]
 
 # --------------------------------------------------------- names of resources
 
@@ -48,37 +56,35 @@ OF_QUOTAS = COUNTED | frozenset(
     )
 )
 STANDARD = OF_QUOTAS | {"storage"}
-NOT_STANDARD = "must be a standard resource type or fully qualified"
 
 
 def _is_huge(name: str) -> bool:
     return name.startswith(("hugepages-", "requests.hugepages-"))
 
 
-def _resource_faults(field: str, name: str) -> Iterator[Fault]:
+def _resource(name: str, path: str) -> Iterator[Fault]:
     """Yield the faults of a resource's name."""
-    wrong = [*qualified(field, name)]
+    wrong = [*qualified(name, path)]
     yield from wrong
     if not wrong and "/" not in name and not (name in STANDARD or _is_huge(name)):
-        yield bad(field, name, NOT_STANDARD)
+        yield bad(path, name, "must be a standard resource type or fully qualified")
 
 
-def container_resource_faults(field: str, name: str) -> Iterator[Fault]:
+def container_resource(name: str, path: str) -> Iterator[Fault]:
     """Yield the faults of the name of a resource that containers can ask for."""
-    yield from _resource_faults(field, name)
+    yield from _resource(name, path)
     if "/" not in name:
         if not (name in OF_CONTAINERS or name.startswith("hugepages-")):
-            yield bad(field, name, "must be a standard resource for containers")
+            yield bad(path, name, "must be a standard resource for containers")
         return
     prefix = name.partition("/")[0]
     is_native = prefix.endswith("kubernetes.io")
     if not is_native and name.startswith("requests."):
-        yield bad(field, name, "doesn't follow extended resource name standard")
+        yield bad(path, name, "doesn't follow extended resource name standard")
 
 
 # ---------------------------------------------------------------- limit ranges
 
-TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 AMOUNTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 # Pairs of bounds: the first must not exceed the second, reported at the third.
 ORDERED = (
@@ -91,26 +97,19 @@ ORDERED = (
 )
 
 
-def limit_range_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a limit range."""
-    seen = set()
-    for index, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
-        path, kind = f"spec.limits[{index}]", limit.get("type", "")
-        wrong = [*qualified(f"{path}.type", kind)]
-        yield from wrong
-        if not wrong and "/" not in kind and kind not in TYPES:
-            why = "must be a standard limit type or fully qualified"
-            yield bad(f"{path}.type", kind, why)
-        if kind in seen:
-            yield duplicate(f"{path}.type", kind)
-        seen.add(kind)
-        yield from _limit_faults(limit, kind, path)
+def _limit_type(kind: str | None, path: str) -> Iterator[Fault]:
+    kind = kind or ""
+    wrong = [*qualified(kind, path)]
+    yield from wrong
+    known = ("Container", "PersistentVolumeClaim", "Pod")
+    if not wrong and "/" not in kind and kind not in known:
+        yield bad(path, kind, "must be a standard limit type or fully qualified")
 
 
-def _limit_faults(limit: Spec, kind: str, path: str) -> Iterator[Fault]:
-    of_container = kind in ("Pod", "Container")
-    check = container_resource_faults if of_container else _resource_faults
-    given: dict[str, dict[str, Decimal]] = {}
+def _limit(limit: Spec, path: str) -> Iterator[Fault]:
+    kind = limit.get("type", "")
+    check = container_resource if kind in ("Pod", "Container") else _resource
+    bounds: dict[str, dict[str, Decimal]] = {}
     for part in AMOUNTS:
         values = limit.get(part) or {}
         if kind == "Pod" and part.startswith("default") and values:
@@ -118,18 +117,15 @@ def _limit_faults(limit: Spec, kind: str, path: str) -> Iterator[Fault]:
             yield forbidden(f"{path}.{part}", why)
             continue
         for name, value in values.items():
-            yield from check(f"{path}.{part}[{name}]", name)
-            given.setdefault(name, {})[part] = amount(value) or Decimal(0)
+            yield from check(name, f"{path}.{part}[{name}]")
+            bounds.setdefault(name, {})[part] = quantity_of(value)
     if kind == "PersistentVolumeClaim" and not any(
         "storage" in (limit.get(part) or {}) for part in ("min", "max")
     ):
-        why = (
-            "either minimum or maximum storage value is required, but neither was "
-            "provided"
-        )
-        yield required(f"{path}.limits", why)
-    for name, bounds in given.items():
-        yield from _bounds_faults(name, bounds, limit, path)
+        why = "either minimum or maximum storage value is required, but neither was "
+        yield required(f"{path}.limits", f"{why}provided")
+    for name, of_name in bounds.items():
+        yield from _bounds_faults(name, of_name, limit, path)
 
 
 def _bounds_faults(
@@ -149,10 +145,13 @@ def _bounds_faults(
         yield bad(field, shown, f"ratio {shown} is less than 1")
     least, most = bounds.get("min"), bounds.get("max")
     if least and most is not None and ratio > most / least:
-        yield bad(
-            field, shown, f"ratio {shown} is greater than max/min = {most / least}"
-        )
+        why = f"ratio {shown} is greater than max/min = {most / least}"
+        yield bad(field, shown, why)
 
+
+LIMIT_RANGE = of_spec(
+    ("limits[]", row("type", _limit_type)[0], unique("type", counted=True), _limit)
+)
 
 # ---------------------------------------------------------------------- quotas
 
@@ -176,45 +175,57 @@ EXISTING = frozenset(
         "CrossNamespacePodAffinity",
     )
 )
+ONLY_EXISTS = (
+    "must be 'Exist' only operator when scope is any of "
+    "ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
+    "ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+NO_VALUE = "must be at least one value when `operator` is 'In' or 'NotIn' for scope "
+VALUES = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope "
 
 
-def _is_counted(name: str) -> bool:
+def _hard(name: str, value: Any, path: str) -> Iterator[Fault]:
+    yield from _resource(name, path)
     prefix, slash, _ = name.partition("/")
-    return name in COUNTED or (bool(slash) and not prefix.endswith("kubernetes.io"))
+    if not slash and not (name in OF_QUOTAS or _is_huge(name)):
+        yield bad(path, name, "must be a standard resource for quota")
+    yield from quantity(value, path)
+    is_counted = name in COUNTED or (slash and not prefix.endswith("kubernetes.io"))
+    if is_counted and not is_whole(value):
+        yield bad(path, value, "must be an integer")
 
 
-def quota_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a resource quota."""
-    spec = obj.get("spec") or {}
-    hard = spec.get("hard") or {}
-    for name, value in hard.items():
-        field = f"spec.hard[{name}]"
-        yield from _resource_faults(field, name)
-        if "/" not in name and not (name in OF_QUOTAS or _is_huge(name)):
-            yield bad(field, name, "must be a standard resource for quota")
-        yield from quantity(field, value)
-        if _is_counted(name) and not is_whole(value):
-            yield bad(field, value, "must be an integer")
-    scopes = spec.get("scopes") or ()
-    yield from _scopes_faults(scopes, [*hard], "spec.scopes", scopes)
+def _requirement(one: Spec, path: str) -> Iterator[Fault]:
+    scope, values = one.get("scopeName", ""), one.get("values") or ()
+    operator = one.get("operator", "")
+    if scope not in SCOPES:
+        yield bad(f"{path}.scopeName", scope, "unsupported scope")
+    if scope in EXISTING and operator != "Exists":
+        yield bad(f"{path}.operator", operator, ONLY_EXISTS)
+    match operator:
+        case "In" | "NotIn":
+            if not values:
+                yield required(f"{path}.values", f"{NO_VALUE}selector")
+        case "Exists" | "DoesNotExist":
+            if values:
+                yield bad(f"{path}.values", values, f"{VALUES}selector")
+        case _:
+            yield bad(f"{path}.operator", operator, "not a valid selector operator")
+
+
+def _scopes(spec: Spec, path: str) -> Iterator[Fault]:
+    hard, scopes = [*(spec.get("hard") or ())], spec.get("scopes") or ()
+    yield from _scopes_faults(scopes, hard, f"{path}.scopes", scopes)
     selector = spec.get("scopeSelector")
     if selector is None:
         return
     expressions = selector.get("matchExpressions") or ()
-    path = "spec.scopeSelector.matchExpressions"
+    path = f"{path}.scopeSelector.matchExpressions"
     for one in expressions:
-        if one.get("scopeName", "") not in SCOPES:
-            yield bad(
-                f"{path}.scopeName", one.get("scopeName", ""), "unsupported scope"
-            )
-        yield from _requirement_faults(one, path)
+        yield from _requirement(one, path)
     named = [one["scopeName"] for one in expressions if one.get("scopeName") in SCOPES]
-    yield from _scopes_faults(named, [*hard], path, selector)
-
-
-def _scope_allows(scope: str, name: str) -> bool:
-    only = SCOPES.get(scope, frozenset())
-    return name in (OF_PODS if only is None else only)
+    yield from _scopes_faults(named, hard, path, selector)
 
 
 def _scopes_faults(
@@ -223,41 +234,17 @@ def _scopes_faults(
     for scope in scopes:
         if scope not in SCOPES:
             yield bad(path, shown, "unsupported scope")
+        allowed = SCOPES.get(scope, frozenset())
+        allowed = OF_PODS if allowed is None else allowed
         for name in hard:
-            if name in OF_QUOTAS and not _scope_allows(scope, name):
+            if name in OF_QUOTAS and name not in allowed:
                 yield bad(path, shown, "unsupported scope applied to resource")
     for pair in OPPOSED:
         if {*pair} <= {*scopes}:
             yield bad(path, shown, "conflicting scopes")
 
 
-def _requirement_faults(one: Spec, path: str) -> Iterator[Fault]:
-    operator, values = one.get("operator", ""), one.get("values") or ()
-    if one.get("scopeName") in EXISTING and operator != "Exists":
-        why = "must be 'Exist' only operator when scope is any of "
-        names = (
-            "ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
-            "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
-            "ResourceQuotaScopeCrossNamespacePodAffinity"
-        )
-        yield bad(f"{path}.operator", operator, why + names)
-    match operator:
-        case "In" | "NotIn":
-            if not values:
-                why = (
-                    "must be at least one value when `operator` is 'In' or 'NotIn' for "
-                    "scope selector"
-                )
-                yield required(f"{path}.values", why)
-        case "Exists" | "DoesNotExist":
-            if values:
-                why = (
-                    "must be no value when `operator` is 'Exist' or 'DoesNotExist' for "
-                    "scope selector"
-                )
-                yield bad(f"{path}.values", values, why)
-        case _:
-            yield bad(f"{path}.operator", operator, "not a valid selector operator")
+QUOTA = of_spec(("hard", entries(_hard)), _scopes)
 
 
 def quota_changes(new: Object, old: Object) -> Iterator[Fault]:
@@ -277,8 +264,7 @@ OF_THE_SYSTEM = {
 }
 
 
-def priority_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a priority class."""
+def _priority(obj: Object, path: str) -> Iterator[Fault]:
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
     if name.startswith("system-"):
         if OF_THE_SYSTEM.get(name) != value:
@@ -287,12 +273,11 @@ def priority_faults(obj: Object) -> Iterator[Fault]:
     elif value > HIGHEST:
         why = f"maximum allowed value of a user defined priority is {HIGHEST}"
         yield forbidden("value", why)
-    policy = obj.get("preemptionPolicy", "Never")
-    if not policy:
-        yield required("preemptionPolicy")
-    else:
-        known = ("PreemptLowerPriority", "Never")
-        yield from one_of("preemptionPolicy", policy, known)
+
+
+PRIORITY_CLASS = table(
+    _priority, "preemptionPolicy: given; needed; PreemptLowerPriority | Never"
+)
 
 
 def priority_changes(new: Object, old: Object) -> Iterator[Fault]:

@@ -3,44 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from fnop.core.kubernetes.label_selectors import OPERATORS, matches
 from fnop.interpreters.cluster.validation.faults import bad, forbidden, required
-from fnop.interpreters.cluster.validation.field_rules import qualified
-from fnop.interpreters.cluster.values.label_selector import OPERATORS, matches
-from fnop.interpreters.cluster.values.metadata import value_faults
+from fnop.interpreters.cluster.validation.rules import Rule, Spec, must
+from fnop.interpreters.cluster.validation.tables import each, needed, table
 from fnop.interpreters.cluster.values.status import Fault
 
-__all__ = [
-    "matches_unchecked",
-    "node_selector_faults",
-    "node_term_faults",
-    "selector_faults",
-]
-
-Spec = dict[str, Any]
+__all__ = ["label_selector", "matches_unchecked", "node_selector", "node_term"]
 
 
-def selector_faults(selector: Spec | None, path: str) -> Iterator[Fault]:
-    """Yield the faults of a LabelSelector (`metav1/validation`)."""
-    if selector is None:
-        return
-    for key, value in (selector.get("matchLabels") or {}).items():
-        yield from qualified(f"{path}.matchLabels", key)
-        for why in value_faults(value):
-            yield bad(f"{path}.matchLabels", value, why)
-    for index, one in enumerate(selector.get("matchExpressions") or ()):
-        yield from _expression_faults(one, f"{path}.matchExpressions[{index}]")
+def _operator(*, ordered: bool) -> Rule:
+    """The rule of an operator and its values; Gt and Lt are for nodes only."""
+
+    def check(one: Spec, path: str) -> Iterator[Fault]:
+        values = one.get("values") or ()
+        match one.get("operator", ""):
+            case "In" | "NotIn":
+                if not values:
+                    why = "must be specified when `operator` is 'In' or 'NotIn'"
+                    yield required(f"{path}.values", why)
+            case "Exists" | "DoesNotExist":
+                if values:
+                    why = "may not be specified when `operator` is 'Exists' or "
+                    yield forbidden(f"{path}.values", f"{why}'DoesNotExist'")
+            case "Gt" | "Lt" if ordered:
+                if len(values) != 1:
+                    why = "must be specified single value when `operator` is 'Lt' or "
+                    yield required(f"{path}.values", f"{why}'Gt'")
+            case operator:
+                yield bad(f"{path}.operator", operator, "not a valid selector operator")
+
+    return check
 
 
-def _expression_faults(one: Spec, path: str) -> Iterator[Fault]:
-    yield from _operator_faults(one, path)
-    yield from qualified(f"{path}.key", one.get("key", ""))
-    for index, value in enumerate(one.get("values") or ()):
-        # Since 1.27, for new objects.
-        yield from (
-            bad(f"{path}.values[{index}]", value, why) for why in value_faults(value)
-        )
+EXPRESSION = table("key: qualified name")
+VALUES = table("values[]: label value")
+# `metav1/validation`; the values of expressions are checked since 1.27.
+label_selector = table(
+    "matchLabels: labels",
+    ("matchExpressions[]", _operator(ordered=False), EXPRESSION, VALUES),
+)
 
 
 def matches_unchecked(selector: Spec, labels: dict[str, str]) -> bool:
@@ -63,57 +66,22 @@ def matches_unchecked(selector: Spec, labels: dict[str, str]) -> bool:
 # ----------------------------------------------------------------------- nodes
 
 
-def node_selector_faults(selector: Spec, path: str) -> Iterator[Fault]:
-    """Yield the faults of a NodeSelector."""
-    terms = selector.get("nodeSelectorTerms") or ()
-    field = f"{path}.nodeSelectorTerms"
-    if not terms:
-        yield required(field, "must have at least one node selector term")
-    for index, term in enumerate(terms):
-        yield from node_term_faults(term, f"{field}[{index}]")
-
-
-def node_term_faults(term: Spec, path: str) -> Iterator[Fault]:
-    """Yield the faults of one term of a NodeSelector."""
-    for index, one in enumerate(term.get("matchExpressions") or ()):
-        field = f"{path}.matchExpressions[{index}]"
-        yield from _operator_faults(one, field, ordered=True)
-        yield from qualified(f"{field}.key", one.get("key", ""))
-    for index, one in enumerate(term.get("matchFields") or ()):
-        yield from _field_faults(one, f"{path}.matchFields[{index}]")
-
-
-def _operator_faults(one: Spec, path: str, *, ordered: bool = False) -> Iterator[Fault]:
-    """Yield the faults of an operator; Gt and Lt are for nodes only."""
-    values = one.get("values") or ()
-    match one.get("operator", ""):
-        case "In" | "NotIn":
-            if not values:
-                why = "must be specified when `operator` is 'In' or 'NotIn'"
-                yield required(f"{path}.values", why)
-        case "Exists" | "DoesNotExist":
-            if values:
-                why = "may not be specified when `operator` is 'Exists' or "
-                yield forbidden(f"{path}.values", f"{why}'DoesNotExist'")
-        case "Gt" | "Lt" if ordered:
-            if len(values) != 1:
-                why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                yield required(f"{path}.values", why)
-        case operator:
-            yield bad(f"{path}.operator", operator, "not a valid selector operator")
-
-
-def _field_faults(one: Spec, path: str) -> Iterator[Fault]:
-    """Yield the faults of a term on fields: nodes only have metadata.name."""
+def _field_operator(one: Spec, path: str) -> Iterator[Fault]:
     if one.get("operator") in ("In", "NotIn"):
         if len(one.get("values") or ()) != 1:
-            why = (
-                "must be only one value when `operator` is 'In' or 'NotIn' for node "
-                "field selector"
-            )
-            yield required(f"{path}.values", why)
+            why = "must be only one value when `operator` is 'In' or 'NotIn' for node "
+            yield required(f"{path}.values", f"{why}field selector")
     else:
         why = "not a valid selector operator"
         yield bad(f"{path}.operator", one.get("operator", ""), why)
-    if one.get("key") != "metadata.name":
-        yield bad(f"{path}.key", one.get("key", ""), "not a valid field selector key")
+
+
+NAME = must(
+    lambda key: key == "metadata.name", "not a valid field selector key", zero=""
+)
+node_term = table(
+    ("matchExpressions[]", _operator(ordered=True), EXPRESSION),
+    ("matchFields[]", _field_operator, table(("key", NAME))),
+)
+NO_TERM = "must have at least one node selector term"
+node_selector = table(("nodeSelectorTerms", needed(each(node_term), why=NO_TERM)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from fnop.interpreters.cluster.validation.faults import (
@@ -10,79 +10,65 @@ from fnop.interpreters.cluster.validation.faults import (
     duplicate,
     forbidden,
     immutable,
-    one_of,
     required,
+    unsupported,
 )
 from fnop.interpreters.cluster.validation.field_rules import (
+    positive_quantity,
     qualified,
     quantity,
-    subdomain,
+    quantity_of,
 )
+from fnop.interpreters.cluster.validation.rules import Spec, one_of
 from fnop.interpreters.cluster.validation.selector_rules import (
-    node_selector_faults,
-    selector_faults,
+    label_selector,
+    node_selector,
+)
+from fnop.interpreters.cluster.validation.tables import (
+    Among,
+    entries,
+    needed,
+    of_spec,
+    present,
+    table,
 )
 from fnop.interpreters.cluster.validation.volume_rules import source_faults
 from fnop.interpreters.cluster.values.objects import Object
-from fnop.interpreters.cluster.values.quantities import amount
 from fnop.interpreters.cluster.values.status import Fault
 
 __all__ = [
+    "CLAIM",
+    "STORAGE_CLASS",
+    "VOLUME",
     "claim_changes",
-    "claim_faults",
     "class_changes",
-    "class_faults",
     "volume_changes",
-    "volume_object_faults",
 ]
 
-Spec = dict[str, Any]
-
-MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-VOLUME_MODES = ("Block", "Filesystem")
+MODES = one_of("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
 def _spec(obj: Object) -> Spec:
     return obj.get("spec") or {}
 
 
-def _modes(modes: Iterable[str]) -> Iterator[Fault]:
-    for mode in modes:
-        yield from one_of("spec.accessModes", mode, MODES)
-
-
 # ---------------------------------------------------------------------- claims
 
 
-def claim_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a volume claim."""
-    spec = _spec(obj)
-    modes = spec.get("accessModes") or ()
-    if not modes:
-        yield required("spec.accessModes", "at least 1 access mode is required")
-    yield from selector_faults(spec.get("selector"), "spec.selector")
-    yield from _modes(modes)
-    asked = (spec.get("resources") or {}).get("requests") or {}
-    if "storage" not in asked:
-        yield required("spec.resources[storage]")
-    else:
-        yield from quantity("spec.resources[storage]", asked["storage"], positive=True)
-    if name := spec.get("storageClassName"):
-        yield from subdomain("spec.storageClassName", name)
-    mode = spec.get("volumeMode", "Filesystem")
-    yield from one_of("spec.volumeMode", mode, VOLUME_MODES)
-    if "dataSource" in spec:
-        yield from _data_source(spec["dataSource"], "spec.dataSource")
-
-
-def _data_source(source: Spec, path: str) -> Iterator[Fault]:
-    for name in ("name", "kind"):
-        if not source.get(name):
-            yield required(f"{path}.{name}")
+def _claim_source(source: Spec, path: str) -> Iterator[Fault]:
     if not source.get("apiGroup") and source.get("kind") != "PersistentVolumeClaim":
         yield bad(path, source.get("kind", ""), "")
 
 
+CLAIM = of_spec(
+    "accessModes: needed (at least 1 access mode is required)",
+    ("selector", label_selector),
+    ("accessModes[*]", MODES),
+    "resources.requests.storage as resources[storage]: present; positive quantity",
+    "storageClassName: filled; subdomain",
+    "volumeMode: given; Block | Filesystem",
+    ("dataSource?", table("name, kind: needed", _claim_source)),
+)
 CLAIM_LOCKED = (
     "spec is immutable after creation except resources.requests and "
     "volumeAttributesClassName for bound claims"
@@ -92,29 +78,22 @@ CLAIM_LOCKED = (
 def claim_changes(new: Object, old: Object) -> Iterator[Fault]:
     """Yield the changes to a claim that are not allowed."""
     after, before = _spec(new), _spec(old)
-    is_bound = (old.get("status") or {}).get("phase") == "Bound"
     # The volume of a claim may be set later; after that the claim may grow.
     free = {"volumeName"} if not before.get("volumeName") else set()
-    if is_bound:
+    if (old.get("status") or {}).get("phase") == "Bound":
         free.add("resources")
     names = (after.keys() | before.keys()) - free
     if any(after.get(name) != before.get(name) for name in names):
         yield forbidden("spec", CLAIM_LOCKED)
-    if after.get("volumeMode") != before.get("volumeMode"):
-        yield bad("volumeMode", after.get("volumeMode"), "field is immutable")
-    yield from _shrink_faults(after, before)
-
-
-def _shrink_faults(after: Spec, before: Spec) -> Iterator[Fault]:
-    new, old = (
-        amount(
-            ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
-        )
-        for spec in (after, before)
-    )
-    if (new or 0) < (old or 0):
+    yield from immutable(after, before, "", "volumeMode")
+    if _asked_storage(after) < _asked_storage(before):
         why = "field can not be less than status.capacity"
         yield forbidden("spec.resources.requests.storage", why)
+
+
+def _asked_storage(spec: Spec) -> Any:
+    requests = (spec.get("resources") or {}).get("requests") or {}
+    return quantity_of(requests.get("storage", "0"))
 
 
 # --------------------------------------------------------------------- volumes
@@ -126,68 +105,47 @@ SOURCES = (
     *("azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume"),
     *("azureDisk", "scaleIO", "local", "storageos", "csi"),
 )
-RECLAIMS = ("Delete", "Recycle", "Retain")
 
 
-def volume_object_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a persistent volume."""
-    spec = _spec(obj)
-    modes = spec.get("accessModes") or ()
-    if not modes:
-        yield required("spec.accessModes")
-    yield from _modes(modes)
-    capacity = spec.get("capacity") or {}
-    if not capacity:
-        yield required("spec.capacity")
-    if [*capacity] != ["storage"]:
-        yield from one_of("spec.capacity", capacity, ("storage",))
-    for name, value in capacity.items():
-        yield from quantity(f"spec.capacity[{name}]", value)
-        yield from quantity(f"spec.capacity[{name}]", value, positive=True)
-    policy = spec.get("persistentVolumeReclaimPolicy", "Retain")
-    yield from one_of("spec.persistentVolumeReclaimPolicy", policy, RECLAIMS)
-    if "nodeAffinity" in spec:
-        wanted = spec["nodeAffinity"].get("required")
-        if wanted is None:
-            why = "must specify required node constraints"
-            yield required("spec.nodeAffinity.required", why)
-        else:
-            yield from node_selector_faults(wanted, "spec.nodeAffinity.required")
-    yield from source_faults(spec, SOURCES, "spec")
-    yield from _source_faults(spec)
-    if name := spec.get("storageClassName"):
-        yield from subdomain("spec.storageClassName", name)
-    mode = spec.get("volumeMode", "Filesystem")
-    yield from one_of("spec.volumeMode", mode, VOLUME_MODES)
+def _only_storage(capacity: Spec | None, path: str) -> Iterator[Fault]:
+    if [*(capacity or ())] != ["storage"]:
+        yield unsupported(path, capacity or {}, ("storage",))
 
 
-# References to secrets that are in another namespace.
-SECRETS = (
-    *("controllerPublishSecretRef", "controllerExpandSecretRef", "nodeStageSecretRef"),
-    *("nodePublishSecretRef", "nodeExpandSecretRef"),
+def _amount(name: str, value: Any, path: str) -> Iterator[Fault]:
+    yield from quantity(value, path)
+    yield from positive_quantity(value, path)
+
+
+def _source(spec: Spec, path: str) -> Iterator[Fault]:
+    yield from source_faults(spec, SOURCES, path)
+    first = next((name for name in SOURCES if name in spec), "")
+    if first == "csi":
+        yield from CSI(spec["csi"], f"{path}.csi")
+    elif first == "local" and "nodeAffinity" not in spec:
+        yield required(f"{path}.nodeAffinity", "Local volume requires node affinity")
+
+
+# References to secrets that are in another namespace. The space is the real server's.
+SECRET = table("name, namespace: needed")
+CSI = table(
+    "volumeHandle: needed",
+    ("controllerPublishSecretRef?, controllerExpandSecretRef?", SECRET),
+    ("nodePublishSecretRef as nodePublishSecretRef ?", SECRET),
+    ("nodeExpandSecretRef?", SECRET),
 )
-
-
-def _source_faults(spec: Spec) -> Iterator[Fault]:
-    given = [name for name in SOURCES if name in spec]
-    if given[:1] == ["csi"]:
-        yield from _csi(spec["csi"])
-    elif given[:1] == ["local"] and "nodeAffinity" not in spec:
-        why = "Local volume requires node affinity"
-        yield required("spec.nodeAffinity", why)
-
-
-def _csi(csi: Spec) -> Iterator[Fault]:
-    if not csi.get("volumeHandle"):
-        yield required("spec.csi.volumeHandle")
-    for name in SECRETS:
-        if name not in csi or name == "nodeStageSecretRef":
-            continue
-        # The space in one of the paths is the real server's.
-        blank = " " if name == "nodePublishSecretRef" else ""
-        for part in ("name", "namespace"):
-            if not csi[name].get(part):
-                yield required(f"spec.csi.{name}{blank}.{part}")
+NO_NODES = "must specify required node constraints"
+VOLUME = of_spec(
+    "accessModes: needed",
+    ("accessModes[*]", MODES),
+    "capacity: needed",
+    ("capacity", _only_storage, entries(_amount)),
+    "persistentVolumeReclaimPolicy: given; Delete | Recycle | Retain",
+    ("nodeAffinity?.required", present(node_selector, why=NO_NODES)),
+    _source,
+    "storageClassName: filled; subdomain",
+    "volumeMode: given; Block | Filesystem",
+)
 
 
 def _without_expansion(after: Spec, before: Spec) -> Spec:
@@ -213,47 +171,42 @@ def volume_changes(new: Object, old: Object) -> Iterator[Fault]:
 # --------------------------------------------------------------------- classes
 
 
-def class_faults(obj: Object) -> Iterator[Fault]:
-    """Yield the faults of a storage class."""
-    name = obj.get("provisioner", "")
-    if not name:
-        yield required("provisioner", name)
-    else:
-        yield from qualified("provisioner", name.lower())
-    if "" in (obj.get("parameters") or {}):
-        yield bad("parameters", "", "field can not be empty.")
-    if policy := obj.get("reclaimPolicy"):
-        yield from one_of("reclaimPolicy", policy, ("Delete", "Retain"))
-    mode = obj.get("volumeBindingMode")
-    if mode is None:
-        yield required("volumeBindingMode")
-    else:
-        known = ("Immediate", "WaitForFirstConsumer")
-        yield from one_of("volumeBindingMode", mode, known)
-    yield from _topologies(obj.get("allowedTopologies") or ())
+def _provisioner(name: str, path: str) -> Iterator[Fault]:
+    yield from qualified(name.lower(), path)
 
 
-def _topologies(terms: Iterable[Spec]) -> Iterator[Fault]:
-    seen: list[dict[str, set[str]]] = []
-    for index, term in enumerate(terms):
-        path = f"allowedTopologies[{index}]"
-        wanted: dict[str, set[str]] = {}
-        for place, one in enumerate(term.get("matchLabelExpressions") or ()):
-            field, key = f"{path}.matchLabelExpressions[{place}]", one.get("key", "")
-            values = one.get("values") or ()
-            if not values:
-                yield required(f"{field}.values")
-            for at, value in enumerate(values):
-                if value in values[:at]:
-                    yield duplicate(f"{field}.values[{at}]", value)
-            yield from qualified(f"{field}.key", key)
-            if key in wanted:
-                yield duplicate(f"{field}.key", key)
-            wanted[key] = {*values}
-        # The real server finds an empty term among the terms that it has not read yet.
-        if not wanted or wanted in seen:
-            yield duplicate(f"{path}.matchLabelExpressions", "")
-        seen.append(wanted)
+def _no_empty_name(parameters: Spec | None, path: str) -> Iterator[Fault]:
+    if "" in (parameters or {}):
+        yield bad(path, "", "field can not be empty.")
+
+
+def _topology(term: Spec, path: str, seen: set[Any]) -> Iterator[Fault]:
+    path, wanted = f"{path}.matchLabelExpressions", dict[str, frozenset[str]]()
+    for place, one in enumerate(term.get("matchLabelExpressions") or ()):
+        field, key = f"{path}[{place}]", one.get("key", "")
+        values = one.get("values") or ()
+        if not values:
+            yield required(f"{field}.values")
+        for at, value in enumerate(values):
+            if value in values[:at]:
+                yield duplicate(f"{field}.values[{at}]", value)
+        yield from qualified(key, f"{field}.key")
+        if key in wanted:
+            yield duplicate(f"{field}.key", key)
+        wanted[key] = frozenset(values)
+    # The real server finds an empty term among the terms that it has not read yet.
+    if not wanted or frozenset(wanted.items()) in seen:
+        yield duplicate(path, "")
+    seen.add(frozenset(wanted.items()))
+
+
+STORAGE_CLASS = table(
+    ("provisioner", needed(_provisioner)),
+    ("parameters", _no_empty_name),
+    "reclaimPolicy: filled; Delete | Retain",
+    "volumeBindingMode: present; Immediate | WaitForFirstConsumer",
+    ("allowedTopologies[]", Among(_topology)),
+)
 
 
 def class_changes(new: Object, old: Object) -> Iterator[Fault]:

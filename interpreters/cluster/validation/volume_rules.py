@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from fnop.core.kubernetes.names import SUBDOMAIN
 from fnop.interpreters.cluster.validation.faults import (
     bad,
     duplicate,
     forbidden,
-    one_of,
     required,
+    too_long,
+    unsupported,
 )
 from fnop.interpreters.cluster.validation.field_rules import (
-    dns_label,
-    label_name,
+    no_backsteps,
     qualified,
     quantity,
 )
-from fnop.interpreters.cluster.values.metadata import NOT_SUBDOMAIN, SUBDOMAIN
+from fnop.interpreters.cluster.validation.rules import (
+    Rule,
+    Spec,
+    in_order,
+    must,
+    one_of,
+)
+from fnop.interpreters.cluster.validation.tables import given, needed, table, when
+from fnop.interpreters.cluster.values.metadata import NOT_SUBDOMAIN
 from fnop.interpreters.cluster.values.status import Fault
 
 __all__ = [
-    "backsteps",
-    "driver_faults",
-    "field_faults",
+    "field_reference",
     "local_path",
-    "resource_field",
+    "resource_reference",
     "source_faults",
     "volume_faults",
 ]
-
-Spec = dict[str, Any]
-Check = Callable[[Spec, str], Iterator[Fault]]
 
 # In the order in which the real server checks them.
 VOLUMES = (
@@ -43,32 +46,12 @@ VOLUMES = (
     *("vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk"),
     *("storageos", "projected", "scaleIO", "csi", "ephemeral", "image"),
 )
-# The fields that a source must have.
-NEEDED: dict[str, tuple[str, ...]] = {
-    "awsElasticBlockStore": ("volumeID",),
-    "azureDisk": ("diskName", "diskURI"),
-    "azureFile": ("secretName", "shareName"),
-    "cephfs": ("monitors",),
-    "cinder": ("volumeID",),
-    "configMap": ("name",),
-    "csi": ("driver",),
-    "flexVolume": ("driver",),
-    "gcePersistentDisk": ("pdName",),
-    "gitRepo": ("repository",),
-    "glusterfs": ("endpoints", "path"),
-    "hostPath": ("path",),
-    "iscsi": ("targetPortal", "iqn"),
-    "local": ("path",),
-    "nfs": ("server", "path"),
-    "persistentVolumeClaim": ("claimName",),
-    "photonPersistentDisk": ("pdID",),
-    "portworxVolume": ("volumeID",),
-    "rbd": ("monitors", "image"),
-    "scaleIO": ("gateway", "system", "volumeName"),
-    "secret": ("secretName",),
-    "vsphereVolume": ("volumePath",),
-}
-MODE = "must be a number between 0 and 0777 (octal), both inclusive"
+# Sources whose names in the real server's paths differ from the API.
+CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
+FORBIDDEN_AS = {"cephfs": "cephFS"}
+
+
+NAMED = table("name: needed; DNS label")
 
 
 def volume_faults(
@@ -78,7 +61,7 @@ def volume_faults(
     for index, volume in enumerate(volumes):
         field, name = f"{path}[{index}]", volume.get("name", "")
         found = [*source_faults(volume, VOLUMES, field)]
-        found += label_name(f"{field}.name", name)
+        found += NAMED(volume, field)
         if name in names:
             found.append(duplicate(f"{field}.name", name))
         yield from found
@@ -88,120 +71,39 @@ def volume_faults(
 
 def source_faults(volume: Spec, known: Iterable[str], path: str) -> Iterator[Fault]:
     """Yield the faults of a volume's source: it has exactly one."""
-    given = [name for name in known if name in volume]
-    if not given:
+    given_names = [name for name in known if name in volume]
+    if not given_names:
         yield required(path, "must specify a volume type")
         return
-    first, *others = given
-    field = f"{path}.{CHECKED_AS.get(first, first)}"
-    for name in NEEDED.get(first, ()):
-        if not volume[first].get(name):
-            yield required(f"{field}.{name}")
-    if first in FURTHER:
-        yield from FURTHER[first](volume[first], field)
+    first, *others = given_names
+    if first in SOURCES:
+        yield from SOURCES[first](
+            volume[first], f"{path}.{CHECKED_AS.get(first, first)}"
+        )
     for name in others:
         why = "may not specify more than 1 volume type"
         yield forbidden(f"{path}.{FORBIDDEN_AS.get(name, name)}", why)
 
 
-# Sources whose names in the real server's paths differ from the API.
-CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
-FORBIDDEN_AS = {"cephfs": "cephFS"}
+# ----------------------------------------------------------------------- files
 
-
-# ----------------------------------------------------------------------- paths
-
-
-def backsteps(field: str, text: str) -> Iterator[Fault]:
-    """Yield ".." in a path."""
-    if ".." in text.split("/"):
-        yield bad(field, text, "must not contain '..'")
-
-
-def local_path(field: str, text: str, *, reserved: bool = False) -> Iterator[Fault]:
-    """Yield the faults of a relative path; in volumes it must not begin with ".."."""
-    if text.startswith("/"):
-        yield bad(field, text, "must be a relative path")
-    yield from backsteps(field, text)
-    is_back = ".." in text.split("/")
-    if reserved and text.startswith("..") and not is_back:
-        yield bad(field, text, "must not start with '..'")
-
-
-def _mode(source: Spec, field: str) -> Iterator[Fault]:
-    name = field.rpartition(".")[2]
-    if not 0 <= source.get(name, 0) <= 0o777:
-        yield bad(field, source[name], MODE)
-
-
-# --------------------------------------------------------------------- sources
-
-
-def _empty_dir_faults(source: Spec, path: str) -> Iterator[Fault]:
-    if "sizeLimit" in source:
-        found = [*quantity(f"{path}.sizeLimit", source["sizeLimit"])]
-        if found:
-            yield forbidden(
-                f"{path}.sizeLimit", "SizeLimit field must be a valid resource"
-            )
-
-
-HOST_TYPES = (
-    *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File"),
-    *("FileOrCreate", "Socket"),
+MODE = must(
+    lambda mode: 0 <= mode <= 0o777,
+    "must be a number between 0 and 0777 (octal), both inclusive",
 )
-
-
-def _host(source: Spec, path: str) -> Iterator[Fault]:
-    if not source.get("path"):
-        return
-    yield from backsteps(f"{path}.path", source["path"])
-    yield from one_of(f"{path}.type", source.get("type") or "", HOST_TYPES)
-
-
-def _git(source: Spec, path: str) -> Iterator[Fault]:
-    yield from local_path(f"{path}.directory", source.get("directory", ""))
-
-
-def _keyed_faults(source: Spec, path: str) -> Iterator[Fault]:
-    """Yield the faults of a config map or secret whose keys become files."""
-    yield from _mode(source, f"{path}.defaultMode")
-    for index, item in enumerate(source.get("items") or ()):
-        yield from _file(item, f"{path}.items[{index}]")
-
-
-def _file(item: Spec, path: str) -> Iterator[Fault]:
-    for name in ("key", "path"):
-        if not item.get(name):
-            yield required(f"{path}.{name}")
-    yield from local_path(f"{path}.path", item.get("path", ""), reserved=True)
-    yield from _mode(item, f"{path}.mode")
-
-
-def _downward_faults(source: Spec, path: str) -> Iterator[Fault]:
-    yield from _mode(source, f"{path}.defaultMode")
-    for item in source.get("items") or ():
-        yield from _downward_file(item, path)
-
-
-def _downward_file(item: Spec, path: str) -> Iterator[Fault]:
-    """Yield the faults of a file of the downward API, with the path of the list."""
-    if not item.get("path"):
-        yield required(f"{path}.path")
-    yield from local_path(f"{path}.path", item.get("path", ""), reserved=True)
-    if "fieldRef" in item:
-        yield from field_faults(item["fieldRef"], IN_FILES, f"{path}.fieldRef")
-        if "resourceFieldRef" in item:
-            why = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            yield bad(path, "resource", why)
-    elif "resourceFieldRef" in item:
-        yield from resource_field(
-            item["resourceFieldRef"], f"{path}.resourceFieldRef", named=True
-        )
-    else:
-        yield required(path, "one of fieldRef and resourceFieldRef is required")
-    yield from _mode(item, f"{path}.mode")
-
+_relative = must(lambda text: not text.startswith("/"), "must be a relative path")
+local_path = in_order(_relative, given(no_backsteps))
+# In volumes a path must not begin with "..", which names the kubelet's own files.
+_in_volume = in_order(
+    local_path,
+    must(
+        lambda text: not text.startswith("..") or ".." in text.split("/"),
+        "must not start with '..'",
+    ),
+)
+FILE = table("key, path: needed", ("path", _in_volume), ("mode", MODE))
+# A config map or secret whose keys become files.
+KEYS = table(("defaultMode", MODE), ("items[]", FILE))
 
 RESOURCES = tuple(
     f"{part}.{name}"
@@ -210,16 +112,20 @@ RESOURCES = tuple(
 )
 
 
-def resource_field(source: Spec, path: str, *, named: bool = False) -> Iterator[Fault]:
-    """Yield the faults of a reference to a container's resource."""
-    if named and not source.get("containerName"):
-        yield required(f"{path}.containerName")
-    elif not source.get("resource"):
-        yield required(f"{path}.resource")
-    elif not source["resource"].startswith(
-        ("limits.hugepages-", "requests.hugepages-")
-    ):
-        yield from one_of(f"{path}.resource", source["resource"], RESOURCES)
+def resource_reference(*, named: bool = False) -> Rule:
+    """The rule of a reference to a container's resource."""
+    known = one_of(*RESOURCES)
+
+    def check(source: Spec, path: str) -> Iterator[Fault]:
+        resource = source.get("resource")
+        if named and not source.get("containerName"):
+            yield required(f"{path}.containerName")
+        elif not resource:
+            yield required(f"{path}.resource")
+        elif not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
+            yield from known(resource, f"{path}.resource")
+
+    return check
 
 
 IN_FILES = (
@@ -239,84 +145,101 @@ FIELDS = frozenset(
 MAPS = ("metadata.annotations", "metadata.labels")
 
 
-def field_faults(source: Spec, known: Iterable[str], path: str) -> Iterator[Fault]:
-    """Yield the faults of a reference to a field of the pod."""
-    for name in ("apiVersion", "fieldPath"):
-        if not source.get(name):
-            yield required(f"{path}.{name}")
-            return
-    field = f"{path}.fieldPath"
-    text = source["fieldPath"]
-    head, bracket, rest = text.partition("['")
-    is_keyed = bool(bracket) and rest.endswith("']")
-    if not (text in FIELDS or (is_keyed and head in MAPS)):
-        why = f"error converting fieldPath: field label not supported: {text}"
-        yield bad(field, text, why)
-    elif is_keyed:
-        key = rest.removesuffix("']")
-        lower = key.lower() if head == "metadata.annotations" else key
-        yield from qualified(path, lower)
+def field_reference(*known: str) -> Rule:
+    """The rule of a reference to one of these fields of the pod."""
+    is_known = one_of(*known)
+
+    def check(source: Spec, path: str) -> Iterator[Fault]:
+        for name in ("apiVersion", "fieldPath"):
+            if not source.get(name):
+                yield required(f"{path}.{name}")
+                return
+        field, text = f"{path}.fieldPath", source["fieldPath"]
+        head, bracket, rest = text.partition("['")
+        is_keyed = bool(bracket) and rest.endswith("']")
+        if not (text in FIELDS or (is_keyed and head in MAPS)):
+            why = f"error converting fieldPath: field label not supported: {text}"
+            yield bad(field, text, why)
+        elif is_keyed:
+            key = rest.removesuffix("']")
+            yield from qualified(key.lower() if head == MAPS[0] else key, path)
+        else:
+            yield from is_known(text, field)
+
+    return check
+
+
+def _one_reference(item: Spec, path: str) -> Iterator[Fault]:
+    if "fieldRef" in item:
+        yield from FIELD_IN_FILE(item["fieldRef"], f"{path}.fieldRef")
+        if "resourceFieldRef" in item:
+            why = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            yield bad(path, "resource", why)
+    elif "resourceFieldRef" in item:
+        field = f"{path}.resourceFieldRef"
+        yield from RESOURCE_IN_FILE(item["resourceFieldRef"], field)
     else:
-        yield from one_of(field, text, known)
+        yield required(path, "one of fieldRef and resourceFieldRef is required")
+
+
+FIELD_IN_FILE = field_reference(*IN_FILES)
+RESOURCE_IN_FILE = resource_reference(named=True)
+DOWNWARD_FILE = table(
+    "path: needed", ("path", _in_volume), _one_reference, ("mode", MODE)
+)
+
+
+def _downward_faults(source: Spec, path: str) -> Iterator[Fault]:
+    """Yield the faults of files; the real server reports them at their source."""
+    for item in source.get("items") or ():
+        yield from DOWNWARD_FILE(item, path)
+
+
+# ----------------------------------------------------------------------- sources
 
 
 def _projected_faults(source: Spec, path: str) -> Iterator[Fault]:
-    yield from _mode(source, f"{path}.defaultMode")
     taken: set[str] = set()
     for index, one in enumerate(source.get("sources") or ()):
         field = f"{path}.sources[{index}]"
-        given = [name for name in PROJECTED if name in one]
-        for name in given:
+        given_names = [name for name in PROJECTED if name in one]
+        for name in given_names:
             yield from PROJECTED[name](one[name], f"{field}.{name}")
             for item in one[name].get("items") or ():
                 place = item.get("path", "")
                 if place and place in taken:
                     yield bad(path, place, "conflicting duplicate paths")
                 taken.add(place)
-        if len(given) > 1:
+        if len(given_names) > 1:
             yield forbidden(field, "may not specify more than 1 volume type")
 
 
-def _projected_keys(source: Spec, path: str) -> Iterator[Fault]:
-    if not source.get("name"):
-        yield required(f"{path}.name")
-    for index, item in enumerate(source.get("items") or ()):
-        yield from _file(item, f"{path}.items[{index}]")
-
-
-def _projected_fields(source: Spec, path: str) -> Iterator[Fault]:
-    for item in source.get("items") or ():
-        yield from _downward_file(item, path)
-
-
-def _token(source: Spec, path: str) -> Iterator[Fault]:
-    seconds = source.get("expirationSeconds", 3600)
-    field = f"{path}.expirationSeconds"
-    if seconds < 600:
-        why = "may not specify a duration less than 10 minutes"
-        yield bad(field, seconds, why)
-    elif seconds > 1 << 32:
-        why = "may not specify a duration larger than 2^32 seconds"
-        yield bad(field, seconds, why)
+def _token_path(source: Spec, path: str) -> Iterator[Fault]:
     if not source.get("path"):
         # The fault is reported for the volume.
         yield required(f"{path.partition('.sources[')[0]}.path")
 
 
-PROJECTED: dict[str, Check] = {
-    "secret": _projected_keys,
-    "configMap": _projected_keys,
-    "downwardAPI": _projected_fields,
-    "serviceAccountToken": _token,
+NAMED_KEYS = table("name: needed", ("items[]", FILE))
+PROJECTED: dict[str, Rule] = {
+    "secret": NAMED_KEYS,
+    "configMap": NAMED_KEYS,
+    "downwardAPI": _downward_faults,
+    "serviceAccountToken": table(
+        "expirationSeconds: 600.. (may not specify a duration less than 10 minutes); "
+        "..4294967296 (may not specify a duration larger than 2^32 seconds)",
+        _token_path,
+    ),
 }
 
 
-def _nfs(source: Spec, path: str) -> Iterator[Fault]:
-    if not source.get("path", "").startswith("/"):
-        yield bad(f"{path}.path", source.get("path", ""), "must be an absolute path")
+def _empty_dir(source: Spec, path: str) -> Iterator[Fault]:
+    field = f"{path}.sizeLimit"
+    if "sizeLimit" in source and [*quantity(source["sizeLimit"], field)]:
+        yield forbidden(field, "SizeLimit field must be a valid resource")
 
 
-def _fibre_faults(source: Spec, path: str) -> Iterator[Fault]:
+def _fibre(source: Spec, path: str) -> Iterator[Fault]:
     names, field = source.get("targetWWNs"), f"{path}.targetWWNs"
     if not names and not source.get("wwids"):
         yield required(field, "must specify either targetWWNs or wwids, but not both")
@@ -338,95 +261,85 @@ def _flocker(source: Spec, path: str) -> Iterator[Fault]:
         yield bad(f"{path}.datasetName", name, "must not contain '/'")
 
 
-def _quobyte(source: Spec, path: str) -> Iterator[Fault]:
-    why = "must be a host:port pair or multiple pairs separated by commas"
-    registry = source.get("registry", "")
-    if not registry:
-        yield required(f"{path}.registry", why)
-    for pair in registry.split(",") if registry else ():
+PAIRS = "must be a host:port pair or multiple pairs separated by commas"
+
+
+def _pairs(registry: str, path: str) -> Iterator[Fault]:
+    for pair in registry.split(","):
         if pair.count(":") != 1:
-            yield bad(f"{path}.registry", registry, why)
-    if not source.get("volume"):
-        yield required(f"{path}.volume")
+            yield bad(path, registry, PAIRS)
 
 
-def _storage_os(source: Spec, path: str) -> Iterator[Fault]:
-    if name := source.get("volumeName"):
-        yield from dns_label(f"{path}.volumeName", name)
-    else:
-        yield required(f"{path}.volumeName")
-    if space := source.get("volumeNamespace"):
-        yield from dns_label(f"{path}.volumeNamespace", space)
-
-
-AZURE = (
-    ("cachingMode", ("None", "ReadOnly", "ReadWrite")),
-    ("kind", ("Dedicated", "Managed", "Shared")),
-)
-
-
-def _azure_disk(source: Spec, path: str) -> Iterator[Fault]:
-    for name, known in AZURE:
-        if name in source:
-            yield from one_of(f"{path}.{name}", source[name], known)
+def _azure_uri(source: Spec, path: str) -> Iterator[Fault]:
     is_managed = source.get("kind") == "Managed"
     start = "/subscriptions/" if is_managed else "https://"
-    if "kind" in source and not source.get("diskURI", "").startswith(start):
-        yield from one_of(
-            f"{path}.diskURI", source.get("diskURI", ""), (f"{start}...",)
-        )
+    uri = source.get("diskURI", "")
+    if "kind" in source and not uri.startswith(start):
+        yield unsupported(f"{path}.diskURI", uri, (f"{start}...",))
 
 
-def driver_faults(field: str, name: str) -> Iterator[Fault]:
-    """Yield the faults of a CSI driver's name, if there is one."""
+def _driver(name: str | None, path: str) -> Iterator[Fault]:
+    """Yield the faults of a CSI driver's name."""
+    name = name or ""
     if len(name) > 63:
-        message = "Too long: may not be more than 63 bytes"
-        yield Fault(field, "FieldValueTooLong", message)
+        yield too_long(path, 63)
     if not SUBDOMAIN.fullmatch(name.lower()):
-        yield bad(field, name, NOT_SUBDOMAIN)
+        yield bad(path, name, NOT_SUBDOMAIN)
 
 
-def _csi(source: Spec, path: str) -> Iterator[Fault]:
-    yield from driver_faults(f"{path}.driver", source.get("driver", ""))
-    for name in SECRETS:
+_host_type = one_of(
+    *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File"),
+    *("FileOrCreate", "Socket"),
+)
+_iscsi_name = must(
+    lambda name: not name or name.startswith(("iqn", "eui", "naa")),
+    "must be valid format starting with iqn, eui, or naa",
+)
+_absolute = must(lambda text: text.startswith("/"), "must be an absolute path", "")
+SOURCES: dict[str, Rule] = {
+    "awsElasticBlockStore": table("volumeID: needed"),
+    "azureDisk": table(
+        "diskName, diskURI: needed",
+        "cachingMode: given; None | ReadOnly | ReadWrite",
+        "kind: given; Dedicated | Managed | Shared",
+        _azure_uri,
+    ),
+    "azureFile": table("secretName, shareName: needed"),
+    "cephfs": table("monitors: needed"),
+    "cinder": table("volumeID: needed"),
+    "configMap": table("name: needed", KEYS),
+    "csi": table(
+        "driver: needed",
+        ("driver", _driver),
         # The space in the path is the real server's.
-        if name in source and not source[name].get("name"):
-            yield required(f"{path}.{name} .name")
-
-
-SECRETS = ("nodePublishSecretRef",)
-
-
-def _iscsi(source: Spec, path: str) -> Iterator[Fault]:
-    name = source.get("iqn", "")
-    if name and not name.startswith(("iqn", "eui", "naa")):
-        why = "must be valid format starting with iqn, eui, or naa"
-        yield bad(f"{path}.iqn", name, why)
-    if not 0 <= source.get("lun", 0) <= 255:
-        why = "must be between 0 and 255, inclusive"
-        yield bad(f"{path}.lun", source["lun"], why)
-
-
-def _ephemeral_faults(source: Spec, path: str) -> Iterator[Fault]:
-    if "volumeClaimTemplate" not in source:
-        yield required(f"{path}.volumeClaimTemplate")
-
-
-FURTHER: dict[str, Check] = {
-    "azureDisk": _azure_disk,
-    "csi": _csi,
-    "emptyDir": _empty_dir_faults,
-    "ephemeral": _ephemeral_faults,
-    "fc": _fibre_faults,
+        "nodePublishSecretRef as nodePublishSecretRef ?.name: needed",
+    ),
+    "downwardAPI": table(("defaultMode", MODE), _downward_faults),
+    "emptyDir": _empty_dir,
+    "ephemeral": table("volumeClaimTemplate: present"),
+    "fc": _fibre,
+    "flexVolume": table("driver: needed"),
     "flocker": _flocker,
-    "iscsi": _iscsi,
-    "nfs": _nfs,
-    "quobyte": _quobyte,
-    "storageos": _storage_os,
-    "hostPath": _host,
-    "gitRepo": _git,
-    "secret": _keyed_faults,
-    "configMap": _keyed_faults,
-    "downwardAPI": _downward_faults,
-    "projected": _projected_faults,
+    "gcePersistentDisk": table("pdName: needed"),
+    "gitRepo": table("repository: needed", ("directory", local_path)),
+    "glusterfs": table("endpoints, path: needed"),
+    "hostPath": table(
+        ("path", needed(no_backsteps)),
+        when(lambda source: source.get("path"), ("type", _host_type)),
+    ),
+    "iscsi": table("targetPortal, iqn: needed", ("iqn", _iscsi_name), "lun: 0..255"),
+    "local": table("path: needed"),
+    "nfs": table("server, path: needed", ("path", _absolute)),
+    "persistentVolumeClaim": table("claimName: needed"),
+    "photonPersistentDisk": table("pdID: needed"),
+    "portworxVolume": table("volumeID: needed"),
+    "projected": table(("defaultMode", MODE), _projected_faults),
+    "quobyte": table(("registry", needed(_pairs, why=PAIRS)), "volume: needed"),
+    "rbd": table("monitors, image: needed"),
+    "scaleIO": table("gateway, system, volumeName: needed"),
+    "secret": table("secretName: needed", KEYS),
+    "storageos": table(
+        "volumeName: needed; DNS label", "volumeNamespace: filled; DNS label"
+    ),
+    "vsphereVolume": table("volumePath: needed"),
 }

@@ -9,6 +9,13 @@ from typing import Any
 
 import orjson
 
+from fnop.core.kubernetes.names import (
+    LABEL,
+    LABEL_VALUE,
+    QUALIFIED,
+    SERVICE,
+    SUBDOMAIN,
+)
 from fnop.interpreters.cluster.values.status import Fault, quoted
 
 __all__ = [
@@ -80,13 +87,6 @@ def clean_metadata(raw: Any) -> Any:
     }
     return raw if len(kept) == len(raw) else kept
 
-
-DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-SUBDOMAIN = re.compile(rf"{DNS_LABEL}(\.{DNS_LABEL})*")
-LABEL = re.compile(DNS_LABEL)
-SERVICE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
 NOT_SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "

@@ -250,11 +250,19 @@ STRICT_EVENT: Json = {
 EVENTS = "/apis/events.k8s.io/v1/namespaces/{ns}/events"
 SETS = "/apis/apps/v1/namespaces/{ns}/"
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
+PODS = "/api/v1/namespaces/{ns}/pods"
 OWNER: Json = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}
 
 
 def strict(**parts: Any) -> Json:
     return {k: v for k, v in {**STRICT_EVENT, **parts}.items() if v is not None}
+
+
+DOTS = (
+    (".", "must not be '.'"),
+    ("..", "must not be '..'"),
+    ("..a", "must not start with '..'"),
+)
 
 
 def others() -> Iterator[Case]:
@@ -291,6 +299,41 @@ def others() -> Iterator[Case]:
             Step(
                 "POST", EVENTS, strict(eventTime="yesterday"), code=400, compare="code"
             ),
+        ),
+    )
+    yield Case(
+        "keys and variables do not begin with two dots",
+        tuple(
+            Step(
+                "POST",
+                MAPS,
+                {"metadata": {"name": NAME}, "data": {key: "a"}},
+                code=422,
+                has={
+                    "details.causes.0.field": f"data[{key}]",
+                    "details.causes.0.message": f'Invalid value: "{key}": {why}',
+                },
+                compare=(*TOLD, "details.causes.0.message"),
+            )
+            for key, why in DOTS
+        )
+        + tuple(
+            Step(
+                "POST",
+                PODS,
+                spoiled(
+                    first("Pod").named(NAME, "{ns}"),
+                    "spec.containers.0.env.0.name",
+                    name,
+                ),
+                code=422,
+                has={
+                    "details.causes.0.field": "spec.containers[0].env[0].name",
+                    "details.causes.0.message": f'Invalid value: "{name}": {why}',
+                },
+                compare=(*TOLD, "details.causes.0.message"),
+            )
+            for name, why in DOTS
         ),
     )
     unknown = {**OWNER, "of": "me", "controller": None}

@@ -24,7 +24,7 @@ from fnop.core.values.errors import RegistrationError
 from fnop.core.values.manifest_selectors import selector_of
 from fnop.effects.values import thaw_json
 from fnop.interpreters.cluster import answer, empty_cluster
-from fnop.interpreters.cluster.validation.selector_rules import selector_faults
+from fnop.interpreters.cluster.validation.selector_rules import label_selector
 from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.thorough import examples
 from tests.webhook_options import (
@@ -111,7 +111,7 @@ def test_a_selector_is_refused_if_a_server_refuses_it(selector: dict[str, Any]) 
         is_taken = bool(selector_of(selector, "object_selector="))
     except ValueError:
         is_taken = False
-    assert is_taken == (not [*selector_faults(selector, "objectSelector")])
+    assert is_taken == (not [*label_selector(selector, "objectSelector")])
 
 
 def test_a_label_of_a_filter_and_a_selector_has_both_values() -> None:

@@ -241,7 +241,11 @@ def test_what_explains_is_as_pure_as_the_core(room: str) -> None:
     assert offences == []
 
 
-def test_the_simulated_cluster_knows_the_protocol_and_nothing_else() -> None:
+# The simulated cluster imports nothing else of fnop.
+KNOWN_TO_THE_CLUSTER = ("fnop.interpreters.runtime.protocol.", "fnop.core.kubernetes.")
+
+
+def test_the_simulated_cluster_knows_the_protocol_and_the_conventions() -> None:
     house = ROOT / "interpreters/cluster"
     needed = {
         name
@@ -249,15 +253,15 @@ def test_the_simulated_cluster_knows_the_protocol_and_nothing_else() -> None:
         for name in names_imported(source)
         if name.startswith("fnop") and not name.startswith("fnop.interpreters.cluster")
     }
-    others = {
-        name
-        for name in needed
-        if not name.startswith("fnop.interpreters.runtime.protocol.")
-    }
+    others = {name for name in needed if not name.startswith(KNOWN_TO_THE_CLUSTER)}
     assert others == set()
-    # Nor does it know anything of fnop through the protocol.
-    protocol = ROOT / "interpreters/runtime/protocol.py"
-    assert [name for name in names_imported(protocol) if name.startswith("fnop")] == []
+    # Nor does it know anything of fnop through these.
+    known = [
+        ROOT / "interpreters/runtime/protocol.py",
+        *(ROOT / "core/kubernetes").glob("*.py"),
+    ]
+    imported = {name for source in known for name in names_imported(source)}
+    assert {name for name in imported if name.startswith("fnop")} == set()
 
 
 def test_only_the_clock_reads_the_clock() -> None:

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from fnop.core.values.durations import duration
+from fnop.core.kubernetes.durations import duration
 from fnop.interpreters.cluster.schema.rules import FORMATS
 from tests.conformance.cases import CASES
 

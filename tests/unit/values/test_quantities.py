@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 import fnop
 from fnop.core.api.definitions import Schema
-from fnop.interpreters.cluster.values.quantities import amount, canonical
+from fnop.core.kubernetes.quantities import amount, canonical
 from fnop.testing import values_of_schema
 
 # As controller-gen writes it into definitions.

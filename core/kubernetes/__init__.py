@@ -1,0 +1,1 @@
+"""Conventions of Kubernetes: quantities, durations, label selectors, names."""
