@@ -47,13 +47,14 @@ from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.recording.comparison.causes import Comparison, Told, compared
 from fnop.interpreters.recording.comparison.divergence import Sort
-from fnop.interpreters.recording.comparison.runs import Request, Run
+from fnop.interpreters.recording.comparison.runs import Run
 from fnop.interpreters.recording.format.reader import (
     UNLIMITED,
     read_header,
     read_records,
 )
 from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.model.history import Request
 from fnop.interpreters.recording.redaction import Redaction
 from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
 from fnop.interpreters.runtime.machine import Machine

@@ -7,7 +7,8 @@ from typing import Any
 
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.paths import FieldPath, parse_path
-from fnop.interpreters.recording.model.contents import Contents, Named
+from fnop.interpreters.recording.model.contents import Contents
+from fnop.interpreters.recording.model.refs import Named
 from fnop.interpreters.recording.questions.provenance import Provenance, Why
 from fnop.interpreters.recording.questions.story import Line, Story
 from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest

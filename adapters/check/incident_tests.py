@@ -17,8 +17,8 @@ from fnop.effects.wire import to_wire
 from fnop.interpreters.check.incidents.incidents import Incident
 from fnop.interpreters.check.state.scripts import script_to_json
 from fnop.interpreters.recording.comparison.ends import expected_of, is_named_anew
+from fnop.interpreters.recording.model.refs import Place
 from fnop.interpreters.recording.model.times import stamp
-from fnop.interpreters.recording.model.world import Place
 
 __all__ = ["answers_to_json", "incident_test", "settings_source"]
 

@@ -31,7 +31,7 @@ from fnop.interpreters.check.incidents.incidents import Incident, fit_of, incide
 from fnop.interpreters.recording.model.calls import last_answers
 from fnop.interpreters.recording.model.excerpt import Excerpt, about, without_others
 from fnop.interpreters.recording.model.fields import listed
-from fnop.interpreters.recording.model.world import Place
+from fnop.interpreters.recording.model.refs import Place
 
 __all__ = ["Part", "explored", "printed_test"]
 

@@ -42,11 +42,13 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import FieldPath, path_text
 from fnop.interpreters.recording.comparison.sorts import WORDS
-from fnop.interpreters.recording.model.contents import Contents, Named, NoSuchObject
+from fnop.interpreters.recording.model.contents import Contents, NoSuchObject
+from fnop.interpreters.recording.model.refs import Named
 from fnop.interpreters.recording.questions.story import Line
 
 if TYPE_CHECKING:
     from fnop.adapters.cli.incident import Part
+    from fnop.interpreters.recording.replay.replay import Difference
 
 __all__ = ["replay"]
 
@@ -294,7 +296,7 @@ def _verify(
 
     If another process `goes_on`, the recording may lack its end.
     """
-    from fnop.interpreters.recording.replay.replay import other_handlers, replay_file
+    from fnop.interpreters.recording.replay.replay import replay_file
 
     dropped = header.get("dropped", 0)
     if dropped:
@@ -307,29 +309,17 @@ def _verify(
     for act in found.acts:
         warn(f"refused: {act.refusal}")
     if found.difference is not None:
-        codes = Code.recorded(header), Code.present(program, fnop.__version__)
-        lines = difference_lines(found.difference, *codes)
-        for line in lines:
-            echo(line)
-        others = other_handlers(header, program)
-        if not others and not found.difference.doubt:
-            others = _surroundings(*codes, found.difference.handler)
-        if others:
-            warn(others)
-        return EXIT_INCOMPLETE if found.difference.doubt else EXIT_ERROR
+        return _tell_difference(found.difference, header, program)
+    identical = f"identical for {number_of(found.steps, 'step')}, where the recording"
     if found.missing:
         fail(
-            f"identical for {number_of(found.steps, 'step')}, where the recording "
-            f"lacks {found.missing}: they came faster than its disk took them; ask "
-            "the rest with --shadow or --why",
+            f"{identical} lacks {found.missing}: they came faster than its disk took "
+            "them; ask the rest with --shadow or --why",
             EXIT_INCOMPLETE,
         )
     if found.truncated and not goes_on:
-        fail(
-            f"identical for {number_of(found.steps, 'step')}, where the recording "
-            f"{'is damaged' if source.problem else CUT_OFF}",
-            EXIT_INCOMPLETE,
-        )
+        end = "is damaged" if source.problem else CUT_OFF
+        fail(f"{identical} {end}", EXIT_INCOMPLETE)
     if not found.steps:
         fail(
             "the recording holds no steps, and nothing was compared: the run ended "
@@ -338,6 +328,23 @@ def _verify(
         )
     echo(f"identical: {number_of(found.steps, 'step')}")
     return 0
+
+
+def _tell_difference(
+    difference: Difference, header: dict[str, Any], program: Program
+) -> int:
+    """Print the first decision that differs; return the exit status."""
+    from fnop.interpreters.recording.replay.replay import other_handlers
+
+    codes = Code.recorded(header), Code.present(program, fnop.__version__)
+    for line in difference_lines(difference, *codes):
+        echo(line)
+    others = other_handlers(header, program)
+    if not others and not difference.doubt:
+        others = _surroundings(*codes, difference.handler)
+    if others:
+        warn(others)
+    return EXIT_INCOMPLETE if difference.doubt else EXIT_ERROR
 
 
 def _surroundings(before: Code, now: Code, handler: str | None) -> str:
@@ -399,7 +406,7 @@ def _explore(
 
 def _part(source: Recording, wish: Wish, step: int | None) -> Part:
     from fnop.adapters.cli.incident import Part
-    from fnop.interpreters.recording.model.world import Place
+    from fnop.interpreters.recording.model.refs import Place
 
     place = None
     if wish.about is not None:

@@ -33,10 +33,10 @@ from fnop.adapters.recordings.step_report import (
 from fnop.adapters.recordings.story_report import why_lines
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import FieldPath, parse_path, path_text
-from fnop.interpreters.recording.model.attempts import Attempts
-from fnop.interpreters.recording.model.contents import Named, NoSuchObject
+from fnop.interpreters.recording.model.contents import NoSuchObject
+from fnop.interpreters.recording.model.history import History
 from fnop.interpreters.recording.model.predicates import Predicate, parse_predicate
-from fnop.interpreters.recording.model.revisions import Ref
+from fnop.interpreters.recording.model.refs import Named, Ref
 from fnop.interpreters.recording.model.versions import Packed, Versions
 from fnop.interpreters.recording.questions.cursor import Cursor, NoAnswer
 from fnop.interpreters.recording.questions.provenance import Provenance
@@ -480,8 +480,8 @@ class _Source:
         return found.fold
 
     def _provenance(self, named: Named) -> Provenance:
-        attempts = Attempts(Versions(Packed))
-        return Provenance(*named, self._manager, attempts)
+        history = History(Versions(Packed))
+        return Provenance(*named, self._manager, history)
 
 
 # ----------------------------------------------------------------------------- the loop

@@ -15,12 +15,13 @@ from fnop.interpreters.recording.comparison.divergence import (
     LaneCount,
     Sort,
 )
-from fnop.interpreters.recording.comparison.runs import Call, Item, Moment, Request
+from fnop.interpreters.recording.comparison.runs import Call, Item, Moment
+from fnop.interpreters.recording.model.effects import named
+from fnop.interpreters.recording.model.history import Request
 from fnop.interpreters.recording.questions.provenance import Shown
 from fnop.interpreters.recording.questions.story import (
     desired_told,
     end_told,
-    named,
     outcome_told,
 )
 
@@ -225,9 +226,8 @@ class _Told:
         call, letter = self._found.items[side], _LETTERS[side]
         assert isinstance(call, Call)
         attempt = call.attempt
-        reason = f" for {attempt.reason}" if attempt.reason else ""
-        retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
-        yield f"{letter} alone calls {self._who()}{reason}{retry}, at #{call.step}"
+        called = f"{self._who()}{attempt.reason_text}{attempt.retry_text}"
+        yield f"{letter} alone calls {called}, at #{call.step}"
         yield f"  it {'; '.join(_call_summary(call))}"
         if attempt.handler not in self._sides[1 - side].handlers:
             yield f"  {_LETTERS[1 - side]} has no handler {attempt.handler}"
@@ -355,7 +355,7 @@ class _Told:
 
 def _input_text(call: Call) -> str:
     """The input that caused a call, if it shows no object."""
-    match call.input["in"]:
+    match type(call.brought.input).__name__:
         case "AlarmRang":
             return "an alarm: it is a retry, a timer, or has waited"
         case "Answered":
@@ -537,5 +537,5 @@ def _request_json(request: Request) -> dict[str, Any]:
         "namespace": request.namespace,
         "name": request.name or str(request.effect.get("function") or ""),
         "step": request.step,
-        "answered": request.answered,
+        "answered": request.ended or None,
     }

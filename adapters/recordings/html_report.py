@@ -77,7 +77,7 @@ class _Page:
             title=escaped(self._title()),
             style=style,
             width=lane_width(lanes.lanes),
-            digits=max(4, len(str(self.timeline.steps)) + 1),
+            digits=max(4, len(str(self.timeline.history.steps)) + 1),
             verdict="\n".join(self._verdict()),
             timeline=timeline,
             footer="\n".join(self._footer()),
@@ -110,7 +110,7 @@ class _Page:
     def _told_by(self) -> str:
         handlers = self.header.get("handlers")
         count = len(handlers) if isinstance(handlers, list) else 0
-        parts = [self.name, number_of(self.timeline.steps, "step")]
+        parts = [self.name, number_of(self.timeline.history.steps, "step")]
         parts += [number_of(count, "handler")] if count else []
         if self.events:
             parts.append(stamp(self.events[0].wall))

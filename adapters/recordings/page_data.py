@@ -13,7 +13,8 @@ from typing import Any
 
 from fnop.adapters.common.plain import one_line
 from fnop.interpreters.recording.model.attempts import Attempt
-from fnop.interpreters.recording.model.revisions import Ref, Revision
+from fnop.interpreters.recording.model.refs import Ref
+from fnop.interpreters.recording.model.revisions import Revision
 from fnop.interpreters.recording.questions.links import Behind
 from fnop.interpreters.recording.questions.timeline import Event
 
@@ -122,12 +123,10 @@ class PageData:
             if each.object in self._objects
             if each.revision is None or id(each.revision) in self._places
         ]
-        reason = f" for {attempt.reason}" if attempt.reason else ""
-        again = f", attempt {attempt.retry + 1}" if attempt.retry else ""
         where = f" of {attempt.where}" if attempt.where else ""
         place = self._behind.places.get(attempt.handler)
         name = f"{attempt.handler} ({place})" if place else attempt.handler
-        words = f"{name} was called{reason}{where}{again}"
+        words = f"{name} was called{attempt.reason_text}{where}{attempt.retry_text}"
         ended = "it has not ended" if end is None else end.text
         step = 0 if end is None else end.step
         told = [attempt.step, self._text(words), seen, self._text(ended), step]

@@ -10,8 +10,9 @@ from itertools import groupby
 
 from fnop.adapters.common.plain import one_line
 from fnop.core.values.errors import number_of
-from fnop.interpreters.recording.model.account import Crash, Place
-from fnop.interpreters.recording.model.revisions import Ref, Revision
+from fnop.interpreters.recording.model.account import Crash, ReferenceLine
+from fnop.interpreters.recording.model.refs import Ref
+from fnop.interpreters.recording.model.revisions import Revision
 from fnop.interpreters.recording.model.times import clock
 from fnop.interpreters.recording.questions.lanes import (
     OPERATOR,
@@ -44,7 +45,7 @@ class Row:
     """One event of the run, or one that only the reference has."""
 
     event: Event | None
-    ghost: Place | None = None
+    ghost: ReferenceLine | None = None
     is_equal: bool = False
     anchor: str = ""
     crashes: list[Crash] = field(default_factory=list)

@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from fnop.adapters.common.plain import one_line
 from fnop.interpreters.recording.model.attempts import Attempt
-from fnop.interpreters.recording.model.revisions import Ref, ref_of
+from fnop.interpreters.recording.model.history import Request
+from fnop.interpreters.recording.model.refs import Ref, ref_of
 from fnop.interpreters.recording.questions.links import Behind
-from fnop.interpreters.recording.questions.timeline import Event, Request, Timeline
+from fnop.interpreters.recording.questions.timeline import Event, Timeline
 
 __all__ = ["TRACE_EVENTS_MAX", "trace_of"]
 
@@ -146,7 +147,7 @@ class _Trace:
         first = request.attempts[0] if request.attempts else None
         track = _track_of(first) if first else _tracks_of(request.object)
         name = f"{request.verb} {request.object.label if request.object else ''}"
-        outcome = ("outcome", request.outcome)
+        outcome = ("outcome", request.result)
         return Slice(
             *((*track, "requests"), name.strip(), begin, max(end, begin + 500)),
             *(tuple(flows), (*_notes(event), outcome)),

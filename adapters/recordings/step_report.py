@@ -10,7 +10,8 @@ from fnop.adapters.recordings.story_report import quoted, written
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import path_text
 from fnop.interpreters.explain.recorded import took
-from fnop.interpreters.recording.model.revisions import Ref, Revision
+from fnop.interpreters.recording.model.refs import Ref
+from fnop.interpreters.recording.model.revisions import Revision
 from fnop.interpreters.recording.model.times import clock, stamp
 from fnop.interpreters.recording.questions.cursor import Cursor, Stretch
 from fnop.interpreters.recording.questions.provenance import Why
@@ -170,9 +171,8 @@ def _view_lines(view: View, steps: Steps) -> Iterator[str]:
     attempt, end = view.attempt, steps.ends.get(id(view.attempt))
     place = steps.places.get(attempt.handler)
     name = f"{attempt.handler} ({place})" if place else attempt.handler
-    reason = f" for {attempt.reason}" if attempt.reason else ""
     where = f" of {attempt.where}" if attempt.reason else f" for {attempt.where}"
-    words = f"{name} was called{reason}{where if attempt.where else ''}"
+    words = f"{name} was called{attempt.reason_text}{where if attempt.where else ''}"
     ended = "it has no end" if end is None else f"at #{end.step} it {end.text}"
     yield f"{words} at #{attempt.step}; {ended}"
     yield from (f"  {line}" for each in view.sights for line in _compare_view(each))

@@ -9,13 +9,13 @@ from itertools import islice
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import contrasts, path_text
 from fnop.interpreters.recording.model.attempts import Attempt
-from fnop.interpreters.recording.model.contents import Named
-from fnop.interpreters.recording.model.revisions import ref_of
+from fnop.interpreters.recording.model.effects import named
+from fnop.interpreters.recording.model.refs import Named, ref_of
 from fnop.interpreters.recording.model.sources import IndexEntry, Reply, Source
 from fnop.interpreters.recording.model.times import clock
 from fnop.interpreters.recording.questions.busy import Call, call_of
 from fnop.interpreters.recording.questions.provenance import Shown, Sight, Why
-from fnop.interpreters.recording.questions.story import Line, named
+from fnop.interpreters.recording.questions.story import Line
 
 __all__ = ["is_shown", "quoted", "story_line", "story_lines", "why_lines", "written"]
 
@@ -122,10 +122,10 @@ def _version_lines(why: Why) -> Iterator[str]:
 
 def _missing_steps(why: Why) -> Iterator[str]:
     """The steps that the recording lacks, and their possible events."""
-    for after, count in why.missing:
-        what = "appeared" if after < why.shown.step else "changed"
-        steps = number_of(count, "step")
-        lacks = f"{steps} after #{after} {'is' if count == 1 else 'are'} missing"
+    for gap in why.missing:
+        what = "appeared" if gap.first <= why.shown.step else "changed"
+        steps, verb = number_of(gap.steps, "step"), "is" if gap.steps == 1 else "are"
+        lacks = f"{steps} after #{gap.first - 1} {verb} missing"
         yield f"  {lacks}: the value may have {what} there"
 
 
@@ -161,8 +161,10 @@ def _request_text(why: Why, places: Mapping[str, str]) -> str:
     """The request behind a version, with the handler if that is the author."""
     write = why.write
     assert write is not None
-    request = f"{write.effect['is']} sent at #{write.step}, {clock(write.wall)}"
-    lost = _REPLIES.get(write.answered, ", whose reply was lost")
+    request = f"{write.verb} sent at #{write.step}, {clock(write.wall)}"
+    lost = "" if write.answered == "Applied" else ", whose reply was lost"
+    if not (write.answered or write.is_lost):
+        lost = ", whose reply had not come yet"
     handler = why.author or (write.handler if why.is_servers else "")
     if not handler:
         return f"{request}{lost}"
@@ -170,15 +172,12 @@ def _request_text(why: Why, places: Mapping[str, str]) -> str:
     return f"{request}{lost}, for handler {handler}{place}"
 
 
-# The words about the answer to a request that has created a version.
-_REPLIES = {"Applied": "", "": ", whose reply had not come yet"}
-
-
 def _call_text(attempt: Attempt) -> str:
-    retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
-    reason = f", for {attempt.reason}" if attempt.reason else ""
+    reason = f",{attempt.reason_text}" if attempt.reason else ""
     began = f"begun at #{attempt.step}, {clock(attempt.now.wall)}"
-    return f"decided by the call of {attempt.handler} {began}{reason}{retry}"
+    return (
+        f"decided by the call of {attempt.handler} {began}{reason}{attempt.retry_text}"
+    )
 
 
 def _input_lines(why: Why) -> Iterator[str]:

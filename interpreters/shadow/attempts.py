@@ -24,7 +24,6 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.objects.store.indexing import empty_indices
 from fnop.core.seam.traces import Version
 from fnop.core.values.body import Body, is_behind
-from fnop.core.values.now import Now
 from fnop.effects.values import canonical, same_json
 from fnop.interpreters.recording.comparison.retelling import Tell, as_recorded, retold
 from fnop.interpreters.recording.comparison.shadow import (
@@ -40,12 +39,17 @@ from fnop.interpreters.recording.comparison.shadow import (
     with_decision,
 )
 from fnop.interpreters.recording.format.reader import Unsupported, is_review, understood
-from fnop.interpreters.recording.identities.tokens import another_token, replaced_token
-from fnop.interpreters.recording.model.attempts import Attempt, Attempts
-from fnop.interpreters.recording.model.versions import objects_in
+from fnop.interpreters.recording.identities.tokens import (
+    another_token,
+    draws_secret,
+    replaced_token,
+)
+from fnop.interpreters.recording.model import records
+from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.history import History, Step
+from fnop.interpreters.recording.model.refs import Place
 from fnop.interpreters.recording.redaction import (
     TOKEN_LENGTH,
-    draws_secret,
     forms,
     has_token,
     rewritten,
@@ -138,7 +142,7 @@ class _Shadow:
     """A recording that is being read, and its verdict so far."""
 
     def __init__(self, program: Program) -> None:
-        self.attempts = Attempts()
+        self.history = History()
         self.found = Shadow()
         self._program = program
         self._handlers = {each.id: each for each in program.handlers}
@@ -153,44 +157,43 @@ class _Shadow:
         self._secrets: _Secrets | None = None
         # The requests for random bytes that serve as a secret.
         self._drawing: set[int] = set()
-        # The last version of each object, by its apiVersion, kind and names.
-        self._bodies: dict[tuple[str, ...], Body] = {}
+        # The last version of each object.
+        self._bodies: dict[Place, Body] = {}
 
     def add(self, record: dict[str, Any]) -> None:
-        if "gap" in record:
-            self.found.lost += record["gap"]
-            self.attempts.add(record)
-            self._bodies.clear()  # there may be later versions
-            return
         if record.get("redacted") and self._secrets is None:
             self._secrets = _Secrets(self._program, self._drawing)
         if is_review(record):
-            known = self.attempts.catalogue, self._settings
+            known = self.history.catalogue, self._settings
             ways = self._rendering_ways if record.get("redacted") else None
             self._reviews.add(record, *known, ways)
             return
-        self._draw(record)
-        self._note_objects(record["input"], Now(record["wall"], record["mono"]))
-        for each in self.attempts.add(record):
+        step = self.history.read(record)
+        if isinstance(step, records.Gap):
+            self.found.lost += step.steps
+            self._bodies.clear()  # there may be later versions
+            return
+        self._draw(step)
+        self._note_objects(step)
+        for each in step.ended:
             self._ask(each)
-        now = Now(record["wall"], record["mono"])
-        for command in record["commands"]:
-            if command["do"] == "Indexed":
-                self._index(command, now)
+        for command in step.commands:
+            if isinstance(command, records.Indexed):
+                self._index(command, step)
 
-    def _draw(self, record: dict[str, Any]) -> None:
+    def _draw(self, step: Step) -> None:
         """Note random bytes that serve as a secret."""
-        input = record["input"]
-        if input["in"] == "Started":
+        if step.is_start:
             self._drawing.clear()
+        input = dict(step.wire)
         if input.get("id") in self._drawing and self._secrets is not None:
             self._secrets.draw(input)
-        for each in record["commands"]:
-            if each["do"] == "Perform" and draws_secret(each):
-                self._drawing.add(each["id"])
+        for number, each in step.requests.items():
+            if draws_secret(each.effect):
+                self._drawing.add(number)
 
     def end(self, header: Mapping[str, Any]) -> Shadow:
-        for each in self.attempts.cut_off():
+        for each in self.history.attempts.cut_off():
             self._ask(each)
         is_partial = self.found.lost > 0 or bool(header.get("dropped"))
         for name, waiting in self._waiting.items():
@@ -347,50 +350,51 @@ class _Shadow:
             return decided(attempt, handler, around, number)
 
     def _surroundings_for(self, tell: Tell) -> Surroundings:
-        known = self.attempts.catalogue, self._settings, self.attempts.versions
+        history = self.history
+        known = history.catalogue, self._settings, history.versions
         return Surroundings(*known, self._empty, tell)
 
     # -------------------------------------------------------------------- indices
 
-    def _note_objects(self, input: Mapping[str, Any], now: Now) -> None:
-        is_gone = input.get("type") == "DELETED"
-        for each in objects_in(input):
-            body = Body(each)
-            names = str(each.get("apiVersion")), str(each.get("kind"))
-            place = (*names, body.namespace or "", body.name)
+    def _note_objects(self, step: Step) -> None:
+        type = getattr(step.input, "type", "MODIFIED")
+        for body in step.shown:
+            place = Place.of(body.data)
             known = self._bodies.get(place)
             is_older = known is not None and is_behind(body.version, known.version)
-            if input["in"] in ("WatchEvent", "Answered") and not is_older:
+            if (
+                isinstance(step.input, records.WatchEvent | records.Answered)
+                and not is_older
+            ):
                 self._writes.sees(
-                    *(known, body, str(input.get("type") or "MODIFIED"), now),
-                    *(self.attempts.catalogue, self._settings, self._rendering_ways),
+                    *(known, body, type, step.now),
+                    *(self.history.catalogue, self._settings, self._rendering_ways),
                 )
-            if is_gone:
+            if step.is_gone:
                 self._bodies.pop(place, None)
             elif not is_older:
                 self._bodies[place] = body
 
-    def _index(self, trace: dict[str, Any], now: Now) -> None:
+    def _index(self, trace: records.Indexed, step: Step) -> None:
         """Ask an index function again for the values of an object, as it was then."""
-        name = trace["index"]
+        name = trace.name
         handler = self._handlers.get(name)
         if handler is None or handler.role not in INDICES:
             self.found.unindexed[name] += 1
             return
-        resource, namespace, of = trace["object"]
-        kinds = self.attempts.catalogue.resources
-        kind = next((each for each in kinds if each.key == resource), None)
+        kind = self.history.resource(trace.object.resource)
         names = ("", "") if kind is None else (kind.api_version, kind.kind)
-        body = self._bodies.get((*names, namespace, of))
-        if body is None and not trace.get("values"):
+        body = self._bodies.get(Place(*names, *trace.object[1:]))
+        if body is None and not trace.values:
             return  # the object is deleted: the operator asked no function
         self.found.indexed += 1
         if body is None:
             self.found.untold["the object of an index is not in the recording"] += 1
             return
-        version = Version(resource, namespace, of, body.uid, body.version)
-        step = self.attempts.steps
-        attempt = Attempt(0, name, step, now, version, body, end=trace)
+        version = Version(*trace.object, body.uid, body.version)
+        end = {"values": trace.values, "unknown": trace.unknown}
+        at = step.number, step.now
+        attempt = Attempt(0, name, *at, version, body, end=end)
         self._judge_attempt(attempt, handler, self.found.reindexed)
 
 

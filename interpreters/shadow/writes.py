@@ -174,11 +174,7 @@ def _request(
     catalogue: Catalogue,
     settings: Settings,
 ) -> Request | None:
-    """The request that made an object what it is; None if there was no request.
-
-    A deletion is requested when the object gets its time of deletion, or is gone at
-    once.
-    """
+    """The request that made an object what it is; None if there was no request."""
     resource = catalogue.of_manifest(seen.data)
     if resource is None:
         return None
@@ -186,18 +182,11 @@ def _request(
         if type != "ADDED":
             return None
         known = None  # the answer to its creation came first
+    operation = _operation(known, seen, type)
+    if operation is None:
+        return None
     after: Json | None = seen.data
     before = None if known is None else known.data
-    match type:
-        case "ADDED" if known is None:
-            operation = "CREATE"
-        case "MODIFIED" if known is not None:
-            is_deletion = seen.is_deleting and not known.is_deleting
-            operation = "DELETE" if is_deletion else "UPDATE"
-        case "DELETED" if known is not None and not known.is_deleting:
-            operation = "DELETE"
-        case _:
-            return None
     authors = authors_of(known, seen)
     is_own = settings.marker in authors
     is_of_status = _is_of_status(resource, before, after)
@@ -217,6 +206,24 @@ def _request(
         old=before,
         user_info={"username": ACCOUNT.name if is_own else ", ".join(authors)},
     )
+
+
+def _operation(known: Body | None, seen: Body, type: str) -> str | None:
+    """The operation that a watch event shows; None if it shows no request.
+
+    A deletion is requested when the object gets its time of deletion, or is gone at
+    once.
+    """
+    match type:
+        case "ADDED" if known is None:
+            return "CREATE"
+        case "MODIFIED" if known is not None:
+            is_deletion = seen.is_deleting and not known.is_deleting
+            return "DELETE" if is_deletion else "UPDATE"
+        case "DELETED" if known is not None and not known.is_deleting:
+            return "DELETE"
+        case _:
+            return None
 
 
 def _is_of_status(resource: Resource, before: Json | None, after: Json | None) -> bool:

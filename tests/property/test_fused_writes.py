@@ -10,7 +10,7 @@ from hypothesis import example, given, settings, strategies as st
 import fnop
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.paths import path_text
-from fnop.interpreters.recording.model.contents import Named
+from fnop.interpreters.recording.model.refs import Named
 from fnop.interpreters.recording.questions.provenance import Provenance
 from tests.histories import OURS, History, in_former_words, leaves
 from tests.simulations import example as manifest

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings, strategies as st
 
 from fnop.core.handlers.declare.registry import Registry
-from fnop.interpreters.recording.model.attempts import Attempt, Attempts
+from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.history import History, Step
 from tests.property.recorded_scripts import Script, keeping
 from tests.property.scripts import Operator, Way, moved, scripts, ways
 from tests.recordings import TRACED, Recording
@@ -62,9 +63,10 @@ def test_exactly_the_decisions_change_that_another_version_makes_otherwise(
 
 
 def attempts_of(recording: Recording) -> list[Attempt]:
-    fold, (_, records) = Attempts(), recording.records()
-    found = [each for record in records if record for each in fold.add(record)]
-    return [*found, *fold.cut_off()]
+    history, (_, records) = History(), recording.records()
+    steps = [history.read(record) for record in records if record]
+    found = [e for step in steps if isinstance(step, Step) for e in step.ended]
+    return [*found, *history.attempts.cut_off()]
 
 
 def size_of(attempt: Attempt) -> int:

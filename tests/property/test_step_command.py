@@ -18,8 +18,9 @@ from fnop.adapters.recordings.step_report import (
 )
 from fnop.core.values.paths import parse_path
 from fnop.interpreters.recording.format.ring import Ring
-from fnop.interpreters.recording.model.contents import Named, NoSuchObject
+from fnop.interpreters.recording.model.contents import NoSuchObject
 from fnop.interpreters.recording.model.predicates import parse_predicate
+from fnop.interpreters.recording.model.refs import Named
 from fnop.interpreters.recording.questions.cursor import Cursor, NoAnswer
 from fnop.interpreters.recording.questions.provenance import Provenance
 from fnop.interpreters.recording.questions.steps import Reading, Steps

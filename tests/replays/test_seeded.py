@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from fnop.interpreters.recording.format.reader import read_header, read_records
-from fnop.interpreters.recording.model.attempts import Attempt, Attempts
+from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.history import History, Step
 from tests.replays.corpus import Recorded, read_index
 from tests.replays.operators import UNTOLD, shadowed
 from tests.simulations import ROOT
@@ -189,13 +190,14 @@ def recordings_of(operator: str) -> Sequence[Recorded]:
 
 def attempts_in(recorded: Recorded) -> Iterator[Attempt]:
     """All attempts, also those that were cut off."""
-    found = Attempts()
+    history = History()
     with recorded.file.open("rb") as opened:
         records = read_records(opened)
         read_header(records)
         for record in records:
-            yield from () if record is None else found.add(record)
-    yield from found.cut_off()
+            step = None if record is None else history.read(record)
+            yield from step.ended if isinstance(step, Step) else ()
+    yield from history.attempts.cut_off()
 
 
 @pytest.mark.parametrize("name", SEEDS)

@@ -39,7 +39,7 @@ from fnop.interpreters.recording.model.account import (
     Crash,
     Differing,
     Mark,
-    Place,
+    ReferenceLine,
 )
 from fnop.interpreters.recording.model.revisions import told
 from fnop.interpreters.recording.questions.timeline import Timeline
@@ -93,7 +93,7 @@ def account_of(
     explorer = explorer or Explorer(case)
     beside, differing = _differences(explorer, trial, failure)
     crashes, untried = _crashes(explorer, trial, has_time)
-    reference: tuple[Place, ...] = ()
+    reference: tuple[ReferenceLine, ...] = ()
     if failure.schedule:
         reference = tuple(_lines(case, redaction()))
     return steps, found._replace(
@@ -119,7 +119,7 @@ def happened(
     return trial, found[0].steps, _account_of_run(trial, found[0], redaction)
 
 
-def _lines(case: Case, redaction: Redaction) -> Iterator[Place]:
+def _lines(case: Case, redaction: Redaction) -> Iterator[ReferenceLine]:
     """The events of the run without faults."""
     _, steps, account = happened(case, (), redaction)
     timeline = Timeline(account)
@@ -127,7 +127,7 @@ def _lines(case: Case, redaction: Redaction) -> Iterator[Place]:
         timeline.add(record_of(each))
     timeline.end()
     for event in [*timeline.events][:PLACES_MAX]:
-        yield Place(event.key, event.text)
+        yield ReferenceLine(event.key, event.text)
 
 
 def record_of(step: Step) -> dict[str, Any]:

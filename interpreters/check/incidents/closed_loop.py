@@ -27,12 +27,8 @@ from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.recording.identities.volatile import CHOSEN
 from fnop.interpreters.recording.model.calls import Replies
 from fnop.interpreters.recording.model.excerpt import Excerpt, resource_of
-from fnop.interpreters.recording.model.world import (
-    Foreign,
-    Place,
-    authors_of,
-    change_of,
-)
+from fnop.interpreters.recording.model.refs import Place
+from fnop.interpreters.recording.model.world import Foreign, authors_of, change_of
 from fnop.interpreters.recording.questions.story import Line, Story
 from fnop.interpreters.recording.replay.concealed import has_secrets, with_other_tokens
 from fnop.interpreters.runtime.answers import message_of

@@ -18,7 +18,8 @@ from fnop.effects.wire import digest_of
 from fnop.interpreters.cluster import Off, empty_cluster
 from fnop.interpreters.recording.model.calls import Recorded
 from fnop.interpreters.recording.model.excerpt import Excerpt, resource_of, runs_pods
-from fnop.interpreters.recording.model.world import Foreign, Place, change_of
+from fnop.interpreters.recording.model.refs import Place
+from fnop.interpreters.recording.model.world import Foreign, change_of
 from fnop.interpreters.simulation.actions import (
     Action,
     Apply,

@@ -19,6 +19,7 @@ from fnop.interpreters.check.state.worlds import World, is_builtin, world_of
 from fnop.interpreters.check.trials.differences import Difference, leaves
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.recording.identities.metadata import OWN
 from fnop.interpreters.simulation.actions import Edit
 
 __all__ = ["boasts", "given_up", "left_over", "misread", "unobserved"]
@@ -99,13 +100,10 @@ def _generations(found: Object) -> dict[str, int]:
         return {}
     said: dict[str, Any] = {"observedGeneration": status.get("observedGeneration")}
     for each in status.get("conditions") or ():
-        if isinstance(each, dict) and not str(each.get("type")).startswith(_OWN):
+        if isinstance(each, dict) and not str(each.get("type")).startswith(OWN):
             name = f"observedGeneration of the condition {each.get('type')}"
             said[name] = each.get("observedGeneration")
     return {name: each for name, each in said.items() if isinstance(each, int)}
-
-
-_OWN = "fnop.dev/"
 
 
 # ----------------------------------------------------------- values from before an edit

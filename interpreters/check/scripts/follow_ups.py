@@ -19,6 +19,7 @@ from fnop.core.values.merge import applied
 from fnop.interpreters.check.state.records import Scene
 from fnop.interpreters.check.state.worlds import alias_of, is_builtin
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.recording.identities.metadata import OWN
 from fnop.interpreters.simulation.actions import (
     Action,
     ActionRefused,
@@ -48,7 +49,6 @@ _PASSIVE = frozenset(
 )
 # Fields that the cluster has set in a spec, for this object alone.
 _ASSIGNED = ("nodeName", "volumeName")
-_OURS = "fnop.dev/"
 # The namespace of a namesake.
 ELSEWHERE = "elsewhere"
 # The name of an object without any connection to the operator.
@@ -414,7 +414,7 @@ def _stranger(found: Mapping[str, Any], space: Mapping[str, Any]) -> Manifest:
     }
     for stanza in ("labels", "annotations"):
         values = meta.get(stanza) or {}
-        kept[stanza] = {k: v for k, v in values.items() if not k.startswith(_OURS)}
+        kept[stanza] = {k: v for k, v in values.items() if not k.startswith(OWN)}
     rest = {
         key: each for key, each in found.items() if key not in ("metadata", "status")
     }

@@ -17,7 +17,8 @@ import orjson
 from fnop.interpreters.check.state.kinds import RIVAL
 from fnop.interpreters.check.state.sites import target_of
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.recording.identities.volatile import UID
+from fnop.interpreters.recording.identities.metadata import OWN
+from fnop.interpreters.recording.identities.volatile import MADE, UID
 from fnop.interpreters.simulation.externals import External, externals_of
 
 __all__ = [
@@ -41,14 +42,8 @@ World = Mapping[str, bytes]
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
-_STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
-
-
 # The end of a name that looks like a hash, but is the time in seconds.
 _UNIX = re.compile(r"-(1[5-9]|2\d)\d{8}$")
-
-
-_OWN = "fnop.dev/"
 
 
 # Kinds that do not describe the end: reports, leadership, and records of the past by
@@ -237,7 +232,7 @@ def _masked_text(
     for name in sorted(generated, key=len, reverse=True):
         alias = orjson.dumps(generated[name])[1:-1].decode()  # it is part of a text
         plain = plain.replace(name, alias)
-    return _STABLE.sub("-*", plain).encode()
+    return MADE.sub("-*", plain).encode()
 
 
 def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,7 +243,7 @@ def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:
         values = {
             key: value
             for key, value in (meta.get(stanza) or {}).items()
-            if not key.startswith((_OWN, *_THEIRS)) and key != RIVAL
+            if not key.startswith((OWN, *_THEIRS)) and key != RIVAL
         }
         if values:
             kept[stanza] = values
@@ -271,7 +266,7 @@ def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _status(status: Mapping[str, Any], generation: Any) -> dict[str, Any]:
-    kept = {k: v for k, v in status.items() if not k.startswith(_OWN)}
+    kept = {k: v for k, v in status.items() if not k.startswith(OWN)}
     if "observedGeneration" in kept:
         kept["observedGeneration"] = kept["observedGeneration"] == generation
     conditions = kept.get("conditions")
@@ -292,7 +287,7 @@ def _condition(found: Any, generation: Any) -> Any:
     """A condition; for the operator's own, only whether it has failed for good."""
     if not isinstance(found, dict):
         return found
-    if str(found.get("type")).startswith(_OWN):
+    if str(found.get("type")).startswith(OWN):
         failed = str(found.get("reason")).endswith("Failed")
         return {"type": found["type"], "reason": found["reason"]} if failed else None
     if "observedGeneration" in found:

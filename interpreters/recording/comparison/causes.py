@@ -18,10 +18,10 @@ from fnop.interpreters.recording.comparison.divergence import (
     Unlike,
 )
 from fnop.interpreters.recording.comparison.pairs import Lane
-from fnop.interpreters.recording.comparison.runs import Call, Request, Run
+from fnop.interpreters.recording.comparison.runs import Call, Run
 from fnop.interpreters.recording.identities.volatile import Renaming
-from fnop.interpreters.recording.model.versions import objects_in
-from fnop.interpreters.recording.questions.provenance import Shown, way
+from fnop.interpreters.recording.model.history import Request
+from fnop.interpreters.recording.questions.provenance import Shown
 
 __all__ = ["Cause", "Comparison", "Input", "Told", "compared"]
 
@@ -177,13 +177,13 @@ def _input_that_brought(run: Run, body: Body | None, call: Call) -> Shown | None
     """The input that brought a version: the call's own, or the first with it."""
     own = _object_in_input(call)
     if body and own and (own.uid, own.version) == (body.uid, body.version):
-        return Shown(call.step, call.attempt.now.wall, way(call.input), own)
+        return Shown(call.step, call.attempt.now.wall, call.brought.way, own)
     return _first(run, body, call.step)
 
 
 def _object_in_input(call: Call) -> Body | None:
     """The object in the input that brought a call."""
-    return next((Body(each) for each in objects_in(call.input)), None)
+    return next(iter(call.brought.shown), None)
 
 
 def _first(run: Run, body: Body | Version | None, step: int) -> Shown | None:
@@ -279,7 +279,7 @@ def _cause_of_end(alignment: Alignment, found: Divergence) -> Cause:
     open = tuple(
         each
         for each in run.requests
-        if each.process == found.process and each.answered is None
+        if each.process == found.process and not each.is_finished
     )
     end = run.ended(found.process)
     for each in alignment.runs[1 - side].shown_after(alignment.counterpart(side, end)):
@@ -314,7 +314,7 @@ def _answered(run: Run, found: Divergence, side: int) -> Request | None:
         return item
     handler, where = item.attempt.handler, item.attempt.where
     about = [e for e in run.requests if (e.handler, e.subject) == (handler, where)]
-    return next((each for each in about if each.answered == step), None)
+    return next((each for each in about if each.ended == step), None)
 
 
 def _object_since(

@@ -16,11 +16,12 @@ import orjson
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.values.paths import FieldPath
+from fnop.effects import Random
 from fnop.effects.wire import to_wire
 from fnop.interpreters.recording.identities.volatile import has_token
 from fnop.interpreters.recording.model.attempts import Attempt
 from fnop.interpreters.recording.model.excerpt import Excerpt, resource_of
-from fnop.interpreters.recording.model.world import Place
+from fnop.interpreters.recording.model.refs import Place
 from fnop.interpreters.recording.questions.provenance import Provenance
 
 __all__ = ["derived_texts"]
@@ -96,7 +97,7 @@ def _knows_secrets(attempt: Attempt) -> bool:
     given = [to_wire(e.outcome) for e in attempt.exchanges if e.outcome is not None]
     objects = [*shown, *(each.get("object") for each in given)]
     return (
-        any(each["is"] == "Random" for each in asked)
+        any(each["is"] == Random.__name__ for each in asked)
         or any(isinstance(e, Mapping) and e.get("kind") == "Secret" for e in objects)
         or has_token([shown, given, attempt.memo])
     )

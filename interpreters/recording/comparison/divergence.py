@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Diff
+from fnop.effects import Patch, Random
 from fnop.interpreters.recording.comparison.ages import ages_of, is_delay, is_one_moment
 from fnop.interpreters.recording.comparison.pairs import (
     Eras,
@@ -24,8 +25,9 @@ from fnop.interpreters.recording.comparison.pairs import (
     decided,
     lanes_of,
 )
-from fnop.interpreters.recording.comparison.runs import Call, Item, Moment, Request, Run
+from fnop.interpreters.recording.comparison.runs import Call, Item, Moment, Run
 from fnop.interpreters.recording.identities.volatile import Renaming, has_token
+from fnop.interpreters.recording.model.history import Request
 
 __all__ = ["Alignment", "Divergence", "LaneCount", "Sort", "Unlike"]
 
@@ -179,7 +181,7 @@ class Alignment:
             return
         self._equal.append((mine.step, yours.step))
         match mine, yours:
-            case Request(answered=int(one)), Request(answered=int(other)):
+            case Request(ended=one), Request(ended=other) if one and other:
                 self._equal.append((one, other))
             case _:
                 pass
@@ -356,14 +358,14 @@ class Alignment:
             if lost and self.eras.is_cut_short(side, items[side].process):
                 yield self._ended(lane, items, side, items[side].process)
                 return
-        if mine.effect["is"] == yours.effect["is"] == "Random":
+        if mine.verb == yours.verb == Random.__name__:
             return
         outcomes = mine.outcome, yours.outcome
         fields = self._fields(*outcomes)
         if fields:
-            answered = mine.answered, yours.answered
+            ended = mine.ended or None, yours.ended or None
             yield Divergence(
-                Sort.ANSWER, lane, items, answered, fields, outcomes, mine.effect
+                Sort.ANSWER, lane, items, ended, fields, outcomes, mine.effect
             )
 
     def _fields(self, one: Any, other: Any, *, decided: bool = False) -> Diff:
@@ -491,7 +493,7 @@ class _Clock:
 def _knows_secrets(call: Call) -> bool:
     """Whether a call was shown or given a token for a secret, or has drawn a secret."""
     asked = (each.what["is"] for each in call.moments if each.kind == "asks")
-    if "Random" in asked:
+    if Random.__name__ in asked:
         return True
     bodies = [call.attempt.body, *call.attempt.children.values()]
     found = [each.data for each in bodies if each is not None]
@@ -500,7 +502,6 @@ def _knows_secrets(call: Call) -> bool:
 
 def _is_own(request: Request) -> bool:
     """Whether fnop writes the handled object: for handlers, or for its own needs."""
-    where = f"{request.namespace}/{request.name}" if request.namespace else request.name
     return not request.handler or (
-        request.effect["is"] == "Patch" and where == request.subject
+        request.verb == Patch.__name__ and request.where == request.subject
     )

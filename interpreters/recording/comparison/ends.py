@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
+from fnop.interpreters.recording.identities.metadata import OWN
 from fnop.interpreters.recording.identities.volatile import (
     MADE,
     UID,
@@ -19,7 +20,7 @@ Json = Mapping[str, Any]
 # Metadata that are the same for an object in any run.
 _META = ("labels", "annotations", "finalizers")
 # The annotations of fnop and of kubectl.
-_NOTES = ("fnop.dev/", "kubectl.kubernetes.io/")
+_NOTES = (OWN, "kubectl.kubernetes.io/")
 _HIDDEN = ("data", "stringData")
 _OUT = object()
 

@@ -9,12 +9,19 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from fnop.effects import Random
 from fnop.interpreters.recording.identities.volatile import Names
-from fnop.interpreters.recording.model.attempts import Attempt, Attempts
-from fnop.interpreters.recording.model.versions import objects_in
-from fnop.interpreters.recording.questions.provenance import Shown, way
+from fnop.interpreters.recording.model import records
+from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.history import (
+    History,
+    Question,
+    Request,
+    Step,
+)
+from fnop.interpreters.recording.questions.provenance import Shown
 
-__all__ = ["Call", "Item", "Moment", "Request", "Run"]
+__all__ = ["Call", "Item", "Moment", "Run"]
 
 Json = Mapping[str, Any]
 
@@ -32,11 +39,11 @@ class Moment(NamedTuple):
 
 @dataclass(slots=True)
 class Call:
-    """One attempt of a handler with everything it does; `input` is what brought it."""
+    """One attempt of a handler with everything it does; `brought` is its first step."""
 
     attempt: Attempt
     process: int
-    input: Json
+    brought: Step
     moments: list[Moment] = field(default_factory=list)
 
     @property
@@ -50,43 +57,19 @@ class Call:
         return self.attempt.end is not None
 
 
-@dataclass(slots=True)
-class Request:
-    """A request of the operator about an object that it handles, or a call outside.
-
-    `answered` is the step of the answer, or None if no answer has come.
-    """
-
-    step: int
-    process: int
-    effect: Json
-    handler: str
-    subject: str
-    resource: str
-    namespace: str
-    name: str
-    answered: int | None = None
-    outcome: Json | None = None
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the request was answered."""
-        return self.answered is not None
-
-
 Item = Call | Request
 
 
 @dataclass
-class Run:
-    """The fold of a recording; `started` are the steps in which processes begin.
+class Run(Question):
+    """A recording in this form; `started` are the steps in which processes begin.
 
     If `is_open`, it is not known what follows the last step. Either the recording was
     cut off there, or it lacks the next `missing` steps. Steps after a gap are skipped,
     because they can be understood only in part.
     """
 
-    attempts: Attempts = field(default_factory=Attempts)
+    history: History = field(default_factory=History)
     names: Names = field(default_factory=Names)
     calls: list[Call] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
@@ -96,121 +79,87 @@ class Run:
     shown: dict[str, list[Shown]] = field(default_factory=dict)
     is_open: bool = False
     missing: int = 0
-    _indexed: list[tuple[int, Json]] = field(default_factory=list)
+    _indexed: list[tuple[int, records.Indexed]] = field(default_factory=list)
     _open: dict[int, Call] = field(default_factory=dict)
-    _asked: dict[int, Request] = field(default_factory=dict)
 
-    # ------------------------------------------------------------------- the fold
+    # ------------------------------------------------------------------- the steps
 
     def add(self, record: Json) -> None:
-        """Take one record in. Raises the same errors as `Attempts.add`."""
+        """Take one record in; raises as `History.read`."""
         if self.missing:
             return
-        if "gap" in record:
-            self.missing, self.is_open = record["gap"], True
-            return
-        step, input = self.attempts.steps + 1, record["input"]
-        self._note_time(record["wall"])
-        if input["in"] == "Started" or not self.started:
-            self.started.append(step)
-            self._open.clear()
-            self._asked.clear()
-        known = {each.number: each for each in self.attempts.add(record)}
-        known |= self.attempts.open
         if record.get("redacted"):
             self.names.conceal(orjson.dumps(record).decode())
-        self._note_objects(input, step, record["wall"])
-        for command in record["commands"]:
-            self._note(command, known, input, step)
+        super().add(record)
 
-    def _note_time(self, wall: float) -> None:
-        self.walls.append(wall)
-        self.names.tick(wall)
+    def miss(self, gap: records.Gap) -> None:
+        """Take note of missing steps."""
+        self.missing, self.is_open = gap.steps, True
 
-    def _note_objects(self, input: Json, step: int, wall: float) -> None:
-        by = way(input)
-        for each in objects_in(input):
-            body = self.names.learn(each)
-            self.shown.setdefault(body.uid, []).append(Shown(step, wall, by, body))
-        if input["in"] == "Answered":
-            self._answer(input, step)
+    def see(self, step: Step) -> None:
+        """Take one step in."""
+        if step.process > len(self.started):
+            self.started.append(step.number)
+            self._open.clear()
+        self.walls.append(step.wall)
+        self.names.tick(step.wall)
+        for each in step.shown:
+            body = self.names.learn(each.data)
+            shown = Shown(step.number, step.wall, step.way, body)
+            self.shown.setdefault(body.uid, []).append(shown)
+        if step.request is not None and step.request.verb == Random.__name__:
+            self.names.draw(_drawn_hex(step.request.outcome or {}))
+        for command in step.commands:
+            self._note(command, step)
+        self.requests += filter(_is_about_objects, step.requests.values())
 
-    def _answer(self, input: Json, step: int) -> None:
-        request = self._asked.pop(input["id"], None)
-        if request is None:
-            return
-        request.answered, request.outcome = step, input["outcome"]
-        if request.effect["is"] == "Random":
-            self.names.draw(_drawn_hex(input["outcome"]))
-
-    def _note(
-        self, command: Json, known: Mapping[int, Attempt], input: Json, step: int
-    ) -> None:
-        match command["do"]:
-            case "Began":
-                number = command["attempt"]
-                self._begin(Call(known[number], len(self.started), input))
-            case "Asked":
-                self._add_moment(command, Moment("asks", step, command["effect"]))
-            case "Given":
-                given = self._given_answer(command, input)
-                self._add_moment(command, Moment("given", step, given))
-            case "Desires":
-                self._add_moment(
-                    command, Moment("desires", step, _trace_content(command))
-                )
-            case "Ended":
-                self._add_moment(command, Moment("ends", step, _trace_content(command)))
-                self._open.pop(command["attempt"], None)
-            case "Indexed":
-                self._index(command, step)
-            case "Perform" if _is_about_objects(command):
-                self._ask(command, step)
+    def _note(self, command: records.Command, step: Step) -> None:
+        match command:
+            case records.Began(attempt=number):
+                call = Call(step.attempts[number], step.process, step)
+                self.calls.append(call)
+                self._open[number] = call
+            case records.Asked(effect=effect):
+                self._add_moment(command, Moment("asks", step.number, effect))
+            case records.Given():
+                given = self._given_answer(command, step)
+                self._add_moment(command, Moment("given", step.number, given))
+            case records.Desires(decision=decision):
+                self._add_moment(command, Moment("desires", step.number, decision))
+            case records.Ended(decision=decision):
+                self._add_moment(command, Moment("ends", step.number, decision))
+                self._open.pop(command.attempt, None)
+            case records.Indexed():
+                self._indexed.append((step.number, command))
             case _:
                 pass
 
-    def _begin(self, call: Call) -> None:
-        _check_texts(call.attempt.handler, *(call.attempt.object or ()))
-        self.calls.append(call)
-        self._open[call.attempt.number] = call
-
-    def _add_moment(self, command: Json, moment: Moment) -> None:
-        call = self._open.get(command["attempt"])
+    def _add_moment(
+        self,
+        trace: records.Trace,
+        moment: Moment,
+    ) -> None:
+        call = self._open.get(trace.attempt)
         if call is not None:
             call.moments.append(moment)
 
-    def _given_answer(self, command: Json, input: Json) -> Json:
+    def _given_answer(self, trace: records.Given, step: Step) -> Json:
         """The answer that a call is given, as JSON."""
-        outcome = command.get("outcome") or input.get("outcome")
-        call = self._open.get(command["attempt"])
-        if "version" in command and call is not None and call.attempt.object:
-            shown = call.attempt.object._replace(version=command["version"])
-            body = self.attempts.versions.find(shown)
-            outcome = {"is": "Applied", "object": body.data if body else None}
+        outcome, call = trace.outcome or step.outcome, self._open.get(trace.attempt)
+        if call is not None:
+            attempts = self.history.attempts
+            outcome = attempts.outcome_of(call.attempt, trace, step.outcome)
         found: dict[str, Any] = {"outcome": outcome}
-        if command.get("stopped"):
-            found["stopped"] = command["stopped"]
+        if trace.stopped:
+            found["stopped"] = trace.stopped
         return found
-
-    def _index(self, command: Json, step: int) -> None:
-        _check_texts(command["index"], *command["object"])
-        self._indexed.append((step, command))
-
-    def _ask(self, command: Json, step: int) -> None:
-        effect = command["effect"]
-        names = ("handler", "subject", "resource", "namespace", "name")
-        about: dict[str, Any] = {each: command.get(each) or "" for each in names}
-        _check_texts(effect["is"], *about.values())
-        request = Request(step, len(self.started), effect, **about)
-        self.requests.append(request)
-        self._asked[command["id"]] = request
 
     # ------------------------------------------------------------------- questions
 
     @property
     def steps(self) -> int:
         """The number of steps."""
-        return self.attempts.steps
+        return self.history.steps - self.missing
 
     @property
     def items(self) -> list[Item]:
@@ -243,8 +192,8 @@ class Run:
 
     def kind_of(self, resource: str) -> str:
         """The kind of a resource; "" if the resource was not served."""
-        known = self.attempts.catalogue.resources
-        return next((each.kind for each in known if each.key == resource), "")
+        found = self.history.resource(resource)
+        return "" if found is None else found.kind
 
     def indexed(self, step: int) -> Mapping[tuple[str, ...], Any]:
         """The values of objects in indices at a step, by names that both runs have."""
@@ -252,27 +201,16 @@ class Run:
         begun = self.started[bisect_left(self.started, step + 1) - 1]
         for at, each in self._indexed:
             if begun <= at <= step:
-                resource, namespace, name = each["object"]
-                key = each["index"], resource, namespace, self.names.name(name)
-                found[key] = each.get("values") or None
+                resource, namespace, name = each.object
+                key = each.name, resource, namespace, self.names.name(name)
+                found[key] = each.values or None
         return found
 
 
-def _trace_content(command: Json) -> Json:
-    """A trace without its kind and its attempt."""
-    return {key: each for key, each in command.items() if key not in ("do", "attempt")}
-
-
-def _is_about_objects(command: Json) -> bool:
-    """Whether the command is for an object or a handler, and does more than report."""
-    is_ours = command.get("subject") or command.get("handler")
-    return bool(is_ours) and command.get("resource") not in _TOLD
-
-
-def _check_texts(*values: object) -> None:
-    """Refuse a record whose names are not texts: fnop did not write it."""
-    if not all(isinstance(each, str) for each in values):
-        raise TypeError("a name is no text")
+def _is_about_objects(request: Request) -> bool:
+    """Whether a request is for an object or a handler, and does more than report."""
+    is_ours = request.subject or request.handler
+    return bool(is_ours) and request.resource not in _TOLD
 
 
 def _drawn_hex(outcome: Json) -> str:

@@ -121,32 +121,44 @@ Verdict = Same | Changed | Untold
 
 def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Verdict:
     """Drive a handler through a recorded attempt, up to the first difference."""
-    if handler.function:
-        return Untold("it is impure: it would act again")
-    if attempt.unknown:
-        return Untold(attempt.unknown)
-    if handler.rule.family is Family.RECONCILER and attempt.reason is not None:
-        return Untold("fnop ends it without the author's function")
-    if handler.rule.family is Family.CLUSTER:
-        return Untold("it is about a change of the cluster, which is not told again")
-    if attempt.body is None and handler.rule.family is not Family.ACTIVITY:
-        return Untold("its object is not in the recording")
-    if handler.role in LOGS and (attempt.line is None or has_token(attempt.line[2])):
-        return Untold("its line is not in the recording as it was")
-    lacks = [each for each in attempt.unindexed if handler.signature.takes(each)]
+    lacks = _missing_view(attempt, handler) or _missing_index(attempt, handler, around)
     if lacks:
-        return Untold(f"the index {lacks[0]} has values that are no JSON")
-    reads = [each for each in around.empty if handler.signature.takes(each)]
-    if attempt.missed and reads:
-        return Untold(
-            f"steps are missing, and with them values of the index {reads[0]}"
-        )
+        return Untold(lacks)
     situation = _situation_of(attempt, handler, around)
     if situation is None:
         return Untold("the state that it compares with is not in the recording")
     if handler.role in INDICES:
         return _repeat_index(attempt, situation)
     return _replay_attempt(attempt, situation)
+
+
+def _missing_view(attempt: Attempt, handler: Handler) -> str:
+    """The reason why an attempt cannot be shown its object again; "" if it can."""
+    family = handler.rule.family
+    if handler.function:
+        return "it is impure: it would act again"
+    if attempt.unknown:
+        return attempt.unknown
+    if family is Family.RECONCILER and attempt.reason is not None:
+        return "fnop ends it without the author's function"
+    if family is Family.CLUSTER:
+        return "it is about a change of the cluster, which is not told again"
+    if attempt.body is None and family is not Family.ACTIVITY:
+        return "its object is not in the recording"
+    if handler.role in LOGS and (attempt.line is None or has_token(attempt.line[2])):
+        return "its line is not in the recording as it was"
+    return ""
+
+
+def _missing_index(attempt: Attempt, handler: Handler, around: Surroundings) -> str:
+    """The index that an attempt reads and the recording lacks, in words, or ""."""
+    lacks = [each for each in attempt.unindexed if handler.signature.takes(each)]
+    if lacks:
+        return f"the index {lacks[0]} has values that are no JSON"
+    reads = [each for each in around.empty if handler.signature.takes(each)]
+    if attempt.missed and reads:
+        return f"steps are missing, and with them values of the index {reads[0]}"
+    return ""
 
 
 def _replay_attempt(attempt: Attempt, situation: Situation) -> Verdict:

@@ -10,16 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from fnop.effects import Call, Event
 from fnop.effects.values import canonical
 from fnop.interpreters.recording.comparison.shadow import Changed
 from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.effects import given_fields, word_for
 
 __all__ = ["WORDS", "words_of"]
 
 Json = Mapping[str, Any]
 
 # An object of a handler's decision: its kind, namespace ("" for the own one), and name.
-Place = tuple[str, str, str]
+Object = tuple[str, str, str]
 
 WORDS = {
     "any": "whatever changes, and all that is below",
@@ -36,17 +38,6 @@ WORDS = {
     "deny": "an admission handler denies a recorded write that was admitted",
 }
 """The words, and what each stands for."""
-
-_EFFECTS = {
-    "Delete": "delete",
-    "Create": "create",
-    "Adopt": "create",
-    "Apply": "apply",
-    "Patch": "patch",
-    "Event": "event",
-    "Call": "call",
-}
-_WRITES = frozenset(("Create", "Adopt", "Apply", "Patch"))
 
 
 def words_of(attempt: Attempt, changed: Changed) -> frozenset[str]:
@@ -73,13 +64,13 @@ def _effect_words(attempt: Attempt, changed: Changed) -> Iterator[str]:
         were += _effects(trace or {})
     are = [changed.now] if "is" in changed.now else _effects(changed.now)
     for identity in Counter(map(_identity, are)) - Counter(map(_identity, were)):
-        if identity[0] in _EFFECTS:
-            yield _EFFECTS[identity[0]]
+        if word := word_for(identity[0]):
+            yield word
     before = {_identity(each) for each in were}
     contents = {canonical(each) for each in were}
     for each in are:
-        is_write = each["is"] in _WRITES and _identity(each) in before
-        if is_write and canonical(each) not in contents:
+        is_known = given_fields(each) and _identity(each) in before
+        if is_known and canonical(each) not in contents:
             yield "change"
 
 
@@ -95,9 +86,9 @@ def _identity(effect: Json) -> tuple[str, ...]:
     """
     kind = effect["is"]
     match kind:
-        case "Event":
+        case Event.__name__:
             return kind, str(effect.get("type", "Normal")), str(effect.get("reason"))
-        case "Call":
+        case Call.__name__:
             return kind, canonical(effect).decode()
         case _:
             return kind, *_place_of_effect(
@@ -105,7 +96,7 @@ def _identity(effect: Json) -> tuple[str, ...]:
             )
 
 
-def _place_of_effect(manifest: Json | None, effect: Json) -> Place:
+def _place_of_effect(manifest: Json | None, effect: Json) -> Object:
     if manifest is not None:
         return _place_of_manifest(manifest)
     target = effect.get("target") or {}
@@ -113,7 +104,7 @@ def _place_of_effect(manifest: Json | None, effect: Json) -> Place:
     return str(kind), str(target.get("namespace") or ""), str(target.get("name") or "")
 
 
-def _place_of_manifest(manifest: Json, own: str = "") -> Place:
+def _place_of_manifest(manifest: Json, own: str = "") -> Object:
     meta = manifest.get("metadata") or {}
     place = str(meta.get("namespace") or own)
     return str(manifest.get("kind")).lower(), place, str(meta.get("name") or "")
@@ -130,10 +121,7 @@ def _recorded_desired(attempt: Attempt) -> Json | None:
 def _desired_words(
     attempt: Attempt, recorded: Json | None, now: Json | None
 ) -> Iterator[str]:
-    """The words for children, and for the status.
-
-    Children stay if the handler leaves them unchanged, or if it fails.
-    """
+    """The words for the status, and for children unless they are left unchanged."""
     if now is None:
         return
     status = ("status", "conditions")
@@ -141,8 +129,12 @@ def _desired_words(
         yield "patch"
     elif recorded is not None and _has_difference(recorded, now, status):
         yield "change"
-    if now.get("unchanged"):
-        return
+    if not now.get("unchanged"):
+        yield from _child_words(attempt, recorded, now)
+
+
+def _child_words(attempt: Attempt, recorded: Json | None, now: Json) -> Iterator[str]:
+    """The words for children, which had stayed if the recorded handler failed."""
     own = "" if attempt.object is None else attempt.object.namespace
     is_list = recorded is not None and not recorded.get("unchanged")
     were = _children(recorded.get("children", ()), own) if recorded else {}
@@ -164,5 +156,5 @@ def _has_difference(one: Json, other: Json, names: Iterable[str]) -> bool:
     return any(canonical(one.get(e)) != canonical(other.get(e)) for e in names)
 
 
-def _children(children: Iterable[Json], own: str) -> dict[Place, Json]:
+def _children(children: Iterable[Json], own: str) -> dict[Object, Json]:
     return {_place_of_manifest(each["manifest"], own): each for each in children}

@@ -9,11 +9,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-__all__ = ["MARK", "TOKEN", "another_token", "plain", "replaced_token"]
+from fnop.effects import Random
+
+__all__ = [
+    "MARK",
+    "TOKEN",
+    "another_token",
+    "draws_secret",
+    "plain",
+    "replaced_token",
+]
 
 MARK = "redacted-"
 """The beginning of each token: its length is one of whole groups of base64."""
@@ -134,3 +143,8 @@ def replaced_token(token: str, text: str) -> str:
     ('a', '61')
     """
     return _form_of(token).encode(text)
+
+
+def draws_secret(effect: Mapping[str, Any]) -> bool:
+    """Whether an effect asks for random bytes that are a secret."""
+    return effect.get("is") == Random.__name__ and bool(effect.get("secret"))

@@ -18,6 +18,7 @@ from fnop.core.streams.containers import container_ids
 from fnop.core.values.body import Body
 from fnop.core.values.diff import DiffItem, Path
 from fnop.effects.values import same_json
+from fnop.interpreters.recording.identities.metadata import OWN
 from fnop.interpreters.recording.identities.tokens import MARK, TOKEN, plain
 
 __all__ = [
@@ -52,8 +53,7 @@ _VOLUME = re.compile(r"((?:.+-token|kube-api-access)-)([a-z0-9]{5})")
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
 # Enough tokens to see whether two recordings used the same key.
 _TOKENS_KEPT = 64
-# Ignored fields: fnop's own, and the record of who has written which fields and when.
-_OWN = "fnop.dev/"
+# An ignored field: the record of who has written which fields and when.
 _ASIDE = frozenset(("managedFields",))
 _VERSION = "resourceVersion"
 # Numbers that the API server chooses, and the fields with the addresses that it chose.
@@ -294,7 +294,7 @@ class Renaming:
     ) -> Iterator[DiffItem]:
         renamed = self._renamed_keys(one, other)
         for key in sorted({*one, *other}.difference(renamed.values())):
-            if key in _ASIDE or key.startswith(_OWN):
+            if key in _ASIDE or key.startswith(OWN):
                 continue
             mine, yours = one.get(key), other.get(renamed.get(key, key))
             if mine is not yours and (type(mine) is not str or mine != yours):

@@ -18,7 +18,7 @@ __all__ = [
     "Crash",
     "Differing",
     "Mark",
-    "Place",
+    "ReferenceLine",
     "account_from_json",
     "account_to_json",
 ]
@@ -66,7 +66,7 @@ class Differing(NamedTuple):
     found: Any
 
 
-class Place(NamedTuple):
+class ReferenceLine(NamedTuple):
     """A line of the reference: the key that makes lines equal, and its text."""
 
     key: str
@@ -100,7 +100,7 @@ class Account(NamedTuple):
     changes: tuple[Change, ...] = ()
     beside: str = ""
     differences: tuple[Differing, ...] = ()
-    reference: tuple[Place, ...] = ()
+    reference: tuple[ReferenceLine, ...] = ()
     crashes: tuple[Crash, ...] = ()
     untried: int = 0
 
@@ -109,7 +109,7 @@ _PARTS: dict[str, type[NamedTuple]] = {
     "marks": Mark,
     "changes": Change,
     "differences": Differing,
-    "reference": Place,
+    "reference": ReferenceLine,
     "crashes": Crash,
 }
 
@@ -117,8 +117,8 @@ _PARTS: dict[str, type[NamedTuple]] = {
 def account_to_json(account: Account) -> dict[str, Any]:
     """The account as plain JSON.
 
-    >>> account_to_json(Account(reference=(Place("start", "begins"),)))["reference"]
-    [{'key': 'start', 'text': 'begins'}]
+    >>> account_to_json(Account(reference=(ReferenceLine("a", "b"),)))["reference"]
+    [{'key': 'a', 'text': 'b'}]
     """
     return {
         name: [each._asdict() for each in value] if name in _PARTS else value

@@ -1,6 +1,6 @@
 """The attempts of a recording: what each was shown, asked for, was given, and decided.
 
-They are folded from the records, in JSON: nothing is decided here.
+They are folded from traces: nothing is decided here.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
-from fnop.core.api.catalogue import Catalogue
 from fnop.core.objects.store.indexing import Index
 from fnop.core.seam.traces import Seen, Version
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
 from fnop.effects.values import read_only
 from fnop.effects.wire import from_wire
-from fnop.interpreters.recording.model.served import Served
-from fnop.interpreters.recording.model.times import moment
+from fnop.interpreters.recording.model import records
 from fnop.interpreters.recording.model.versions import Versions
 
 __all__ = ["Attempt", "Attempts", "Exchange"]
@@ -46,9 +44,9 @@ class Exchange(NamedTuple):
 class Attempt:
     """One attempt, as it was recorded.
 
-    `step` is the number of the step in which it began, from 1. `desires` is the trace
-    of the children that a reconcile handler desires. `end` is the trace of its plan or
-    its failure. Each is None if the recording lacks it, for example after a crash.
+    `step` is the number of the step in which it began, from 1. `desires` is the
+    decision of a reconcile handler about its children. `end` is its plan or its
+    failure. Each is None if the recording lacks it, for example after a crash.
     `unknown` says which part of its view the recording lacks. `unindexed` are indices
     with values that are not JSON. In any index the values of some objects may be
     `missed`.
@@ -77,164 +75,161 @@ class Attempt:
     line: tuple[str, int, str] | None = None
 
     @property
+    def reason_text(self) -> str:
+        """The reason that the handler was given, as in `x is called for create`."""
+        return f" for {self.reason}" if self.reason else ""
+
+    @property
+    def retry_text(self) -> str:
+        """The number of the attempt, if it is not the first one."""
+        return f", attempt {self.retry + 1}" if self.retry else ""
+
+    @property
     def where(self) -> str:
         """The object as people name it: `default/web`."""
         return "" if self.object is None else self.object.where
 
 
 class Attempts:
-    """The fold: takes records in, returns finished attempts."""
+    """The fold of traces to attempts.
 
-    def __init__(self, versions: Versions | None = None) -> None:
-        self.versions = versions or Versions()
+    `open` are those that have not ended, by their numbers. `latest` are the last ones
+    of each handler, by the handler and the object as people name it.
+    """
+
+    def __init__(self, versions: Versions) -> None:
+        self.versions = versions
         self.open: dict[int, Attempt] = {}
-        self.steps = 0
+        self.latest: dict[tuple[str, str], Attempt] = {}
         self._indices: Map[str, Any] = Map()
         self._unindexed: set[str] = set()
         # Whether steps of this process are missing.
         self._missed = False
-        self._served = Served()
 
-    @property
-    def catalogue(self) -> Catalogue:
-        """The kinds that the API server has served, as far as they are recorded."""
-        return self._served.catalogue
-
-    def add(self, record: Json) -> list[Attempt]:
-        """Take one record in; return the attempts that it ended or cut off.
-
-        Raises `ValueError`, `KeyError` or `TypeError` for anything that is not a
-        record.
-        """
-        if "gap" in record:
-            self._note_missing(record["gap"])
-            return []
-        input, step = record["input"], self.steps + 1
-        self.steps = step
-        now, found = moment(record), []
-        if input["in"] == "Started" and step > 1:
-            found += self.cut_off()
-        self.versions.learn(input)
-        self._served.add(record)
-        for command in record["commands"]:
-            ended = self._note_trace(command, input, step, now)
-            if ended is not None:
-                found.append(ended)
-        return found
-
-    def _note_missing(self, count: int) -> None:
+    def miss(self, count: int) -> None:
         """Note that `count` steps are missing: their content is unknown."""
-        self.steps += count
         for each in self.open.values():
             each.unknown = each.unknown or f"{count} steps are missing after its begin"
+        self.latest.clear()
         self._missed = True
 
     def cut_off(self) -> list[Attempt]:
         """The attempts of a process that has ended; its indices are dropped, too."""
         found = [*self.open.values()]
         self.open.clear()
+        self.latest.clear()
         self._indices, self._unindexed, self._missed = Map(), set(), False
         return found
 
-    def _note_trace(
-        self, command: Json, input: Json, step: int, now: Now
+    def note(
+        self, trace: records.Command, outcome: Json | None, step: int, now: Now
     ) -> Attempt | None:
-        """Note a trace; return the attempt that it ends."""
-        match command["do"]:
-            case "Began":
-                self._begin(command, step, now)
-            case "Asked":
-                if (attempt := self.open.get(command["attempt"])) is not None:
-                    attempt.exchanges.append(Exchange(step, command["effect"]))
-            case "Given":
-                self._note_answer(command, input, now)
-            case "Desires":
-                if (attempt := self.open.get(command["attempt"])) is not None:
-                    attempt.desires = command
-            case "Ended":
-                attempt = self.open.pop(command["attempt"], None)
-                if attempt is not None:
-                    attempt.end = command
-                return attempt
-            case "Indexed":
-                self._index(command)
+        """The attempt that a trace is about; `outcome` came with the step's input."""
+        match trace:
+            case records.Began():
+                found: Attempt | None = self._begin(trace, step, now)
+            case (
+                records.Asked() | records.Given() | records.Desires() | records.Ended()
+            ):
+                found = self.open.get(trace.attempt)
+            case records.Indexed():
+                self._index(trace)
+                return None
+            case _:
+                return None
+        if found is None:
+            return None
+        self.latest[found.handler, found.where] = found
+        match trace:
+            case records.Asked(effect=effect):
+                found.exchanges.append(Exchange(step, effect))
+            case records.Given():
+                self._note_answer(found, trace, outcome, step, now)
+            case records.Desires(decision=decision):
+                found.desires = decision
+            case records.Ended(decision=decision):
+                found.end = decision
+                del self.open[trace.attempt]
             case _:
                 pass
-        return None
+        return found
 
-    def _begin(self, trace: Json, step: int, now: Now) -> None:
-        where = trace.get("object")
-        version = None if where is None else Version(*where)
-        seen = trace.get("before")
+    def _begin(self, trace: records.Began, step: int, now: Now) -> Attempt:
+        version = trace.object
         found = Attempt(
-            trace["attempt"],
-            trace["handler"],
+            trace.attempt,
+            trace.handler,
             step,
             now,
             version,
             None if version is None else self.versions.find(version),
-            trace.get("reason"),
-            trace.get("retry", 0),
-            trace.get("started", 0.0),
-            None if seen is None else Seen(*seen),
-            read_only(trace.get("memo") or {}),
+            trace.reason,
+            trace.retry,
+            trace.started,
+            None if trace.before is None else Seen(*trace.before),
+            read_only(trace.memo or {}),
             indices=self._indices,
             unindexed=frozenset(self._unindexed),
             missed=self._missed,
         )
-        if trace.get("line") is not None:
-            container, time, text = trace["line"]
+        if trace.line is not None:
+            container, time, text = trace.line
             found.line = str(container), int(time), str(text)
             first = str(text).partition("\n")[0]
             found.reason = f"a line of {container}: {first:.100}"
         if version is not None and found.body is None:
             found.unknown = _words_for_unshown(version)
-        for each in trace.get("children", ()):
-            child = Version(*each)
+        for child in trace.children:
             body = self.versions.find(child)
             if body is None:
                 found.unknown = _words_for_unshown(child)
             else:
-                found.children[Key(child.resource, child.namespace, child.name)] = body
+                found.children[Key(*child[:3])] = body
         self.open[found.number] = found
+        return found
 
-    def _note_answer(self, trace: Json, input: Json, now: Now) -> None:
-        attempt = self.open.get(trace["attempt"])
-        if attempt is None or not attempt.exchanges:
+    def _note_answer(
+        self,
+        attempt: Attempt,
+        trace: records.Given,
+        came: Json | None,
+        step: int,
+        now: Now,
+    ) -> None:
+        if not attempt.exchanges:
             return
-        outcome: Any = input.get("outcome")
-        if "outcome" in trace:
-            outcome = trace["outcome"]
-        elif "version" in trace:
-            outcome = self._answer_in_version(attempt, trace["version"])
-        answer = None if outcome is None else from_wire(outcome)
-        last = attempt.exchanges[-1]
-        stopped = trace.get("stopped") or ""
-        attempt.exchanges[-1] = last._replace(
-            outcome=answer, wall=now.wall, stopped=stopped, answered=self.steps
+        outcome = self.outcome_of(attempt, trace, came)
+        attempt.exchanges[-1] = attempt.exchanges[-1]._replace(
+            outcome=None if outcome is None else from_wire(outcome),
+            wall=now.wall,
+            stopped=trace.stopped or "",
+            answered=step,
         )
 
-    def _answer_in_version(self, attempt: Attempt, version: str) -> Json | None:
+    def outcome_of(
+        self, attempt: Attempt, trace: records.Given, came: Json | None
+    ) -> Json | None:
+        """The outcome that an attempt is given, if the recording has it."""
+        if trace.outcome is not None:
+            return trace.outcome
+        if trace.version is None:
+            return came
         if attempt.object is None:
             return None
-        shown = attempt.object._replace(version=version)
+        shown = attempt.object._replace(version=trace.version)
         body = self.versions.find(shown)
         if body is None:
             attempt.unknown = _words_for_unshown(shown)
             return None
         return {"is": "Applied", "object": body.data}
 
-    def _index(self, trace: Json) -> None:
-        name, key = trace["index"], Key(*trace["object"])
-        if trace.get("unknown"):
-            self._unindexed.add(name)
+    def _index(self, trace: records.Indexed) -> None:
+        if trace.unknown:
+            self._unindexed.add(trace.name)
             return
-        values = {
-            _hashable_key(each): read_only(value)
-            for each, value in trace.get("values", ())
-        }
-        index = self._indices.get(name, Index()).with_object(key, values)
-        self._indices = self._indices.set(name, index)
+        values = {_hashable_key(k): read_only(value) for k, value in trace.values}
+        index = self._indices.get(trace.name, Index()).with_object(trace.object, values)
+        self._indices = self._indices.set(trace.name, index)
 
 
 def _words_for_unshown(version: Version) -> str:

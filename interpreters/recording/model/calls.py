@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,8 +18,9 @@ import orjson
 from fnop.effects import Call, Outcome
 from fnop.effects.values import digest, same_json
 from fnop.effects.wire import digest_of, encode, from_wire, portable
-from fnop.interpreters.recording.identities.tokens import MARK, TOKEN
+from fnop.interpreters.recording.identities.tokens import MARK, TOKEN, draws_secret
 from fnop.interpreters.recording.identities.volatile import UID, has_token
+from fnop.interpreters.recording.model.history import History, Question, Request, Step
 
 __all__ = ["Calls", "Recorded", "Replies", "alike", "fits", "last_answers", "part_of"]
 
@@ -32,60 +34,46 @@ class Recorded(NamedTuple):
     wall: float
 
 
-class Calls:
-    """The fold of a recording to the answers of `fnop.call`, in their order.
+@dataclass
+class Calls(Question):
+    """The answers of `fnop.call` in a recording, in their order.
 
     `drawn` are the random bytes that were a secret, in hexadecimal. If a call is given
     bytes that its own handler has drawn, a token stands for them.
     """
 
-    def __init__(self) -> None:
-        self.answers: list[Recorded] = []
-        self.drawn: list[str] = []
-        self._drawing: dict[int, _Asker] = {}
-        # The last drawn bytes of each handler and object, in the forms that a call may
-        # be given.
-        self._tokens: dict[_Asker, dict[str, str]] = {}
-        self._asked: dict[int, tuple[Call, float]] = {}
-        self._steps = 0
+    history: History = field(default_factory=History)
+    answers: list[Recorded] = field(default_factory=list)
+    drawn: list[str] = field(default_factory=list)
+    # The last drawn bytes of each handler and object, in the forms that a call may be
+    # given.
+    _tokens: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    _asked: dict[Request, Call] = field(default_factory=dict)
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Take one record in."""
-        self._steps += record.get("gap", 1)
-        if "gap" in record:
-            return
-        input = record["input"]
-        if input["in"] == "Started":
-            self._asked.clear()
-            self._drawing.clear()
-        if input["in"] == "Answered" and input["id"] in self._drawing:
-            asker = self._drawing.pop(input["id"])
-            for drawn in _drawn_texts(input["outcome"]):
-                self.drawn.append(drawn)
-                self._tokens[asker] = dict(_tokens_for(drawn))
-        if input["in"] == "Answered" and input["id"] in self._asked:
-            call, wall = self._asked.pop(input["id"])
-            outcome = from_wire(input["outcome"])
-            self.answers.append(Recorded(call, outcome, self._steps, wall))
-        for command in record["commands"]:
-            effect = command.get("effect") or {}
-            if command["do"] == "Perform" and effect.get("is") == "Call":
-                call = from_wire(
-                    _effect_with_tokens(
-                        effect, self._tokens.get(_asker_of(command), {})
-                    )
+    def see(self, step: Step) -> None:
+        """Take one step in."""
+        if step.request is not None:
+            self._note_answer(step.request, step)
+        for request in step.requests.values():
+            if request.verb == Call.__name__:
+                tokens = self._tokens.get(_asker_of(request), {})
+                self._asked[request] = from_wire(
+                    _effect_with_tokens(request.effect, tokens)
                 )
-                self._asked[command["id"]] = call, record["wall"]
-            if command["do"] == "Perform" and _is_drawing(effect):
-                self._drawing[command["id"]] = _asker_of(command)
+
+    def _note_answer(self, request: Request, step: Step) -> None:
+        if draws_secret(request.effect):
+            for drawn in _drawn_texts(request.outcome or {}):
+                self.drawn.append(drawn)
+                self._tokens[_asker_of(request)] = dict(_tokens_for(drawn))
+        if (call := self._asked.pop(request, None)) is not None:
+            answer = from_wire(request.outcome)
+            self.answers.append(Recorded(call, answer, step.number, request.wall))
 
 
-# A handler, and the object that it is called for.
-_Asker = tuple[Any, Any]
-
-
-def _asker_of(command: Mapping[str, Any]) -> _Asker:
-    return command.get("handler"), command.get("subject")
+def _asker_of(request: Request) -> tuple[str, str]:
+    """The handler of a request, and the object that it is called for."""
+    return request.handler, request.subject
 
 
 def _tokens_for(drawn: str) -> Iterator[tuple[str, str]]:
@@ -113,11 +101,6 @@ def _effect_with_tokens(
         text = text.replace(drawn, token)
     found: dict[str, Any] = orjson.loads(text)
     return found
-
-
-def _is_drawing(effect: Mapping[str, Any]) -> bool:
-    """Whether an effect asks for random bytes that are a secret."""
-    return effect.get("is") == "Random" and bool(effect.get("secret"))
 
 
 _BYTES = re.compile(r"(?:[0-9a-f]{2})+")

@@ -2,68 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
-from fnop.interpreters.recording.model.served import Served
-from fnop.interpreters.recording.model.versions import objects_in
+from fnop.interpreters.recording.model.history import History, Question, Step
+from fnop.interpreters.recording.model.records import Began
+from fnop.interpreters.recording.model.refs import Named, Place
 
-__all__ = ["Contents", "Named", "NoSuchObject", "is_kind"]
+__all__ = ["Contents", "NoSuchObject", "is_kind"]
 
 
 class NoSuchObject(LookupError):
     """The recording shows no such object, or several; the message is one sentence."""
 
 
-class Named(NamedTuple):
-    """An object of a recording: its kind, its namespace ("" for none), and its name."""
-
-    resource: Resource
-    namespace: str
-    name: str
-
-    @property
-    def where(self) -> str:
-        """`namespace/name`."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-    def __str__(self) -> str:
-        return f"{self.resource.label} {self.where}"
-
-
 _SHOWN_MAX = 8
 
 
 @dataclass
-class Contents:
+class Contents(Question):
     """The fold of a recording to its objects, in the order of their appearance."""
 
-    _served: Served = field(default_factory=Served)
-    _objects: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+    _objects: dict[Place, None] = field(default_factory=dict)
     _handled: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Take one record in. Raises the same errors as `Attempts.add`."""
-        if "gap" in record:
-            return
-        self._served.add(record)
-        for each in objects_in(record["input"]):
-            meta = each["metadata"]
-            kind = str(each.get("apiVersion")), str(each.get("kind"))
-            names = str(meta.get("namespace") or ""), str(meta.get("name"))
-            self._objects.setdefault((*kind, *names))
-        for command in record["commands"]:
-            if command["do"] == "Began" and command.get("object"):
-                self._handled.add(tuple(command["object"][:3]))
+    def see(self, step: Step) -> None:
+        """Take one step in."""
+        for each in step.shown:
+            self._objects.setdefault(Place.of(each.data))
+        for command in step.commands:
+            if isinstance(command, Began) and command.object is not None:
+                self._handled.add(command.object[:3])
 
     @property
     def objects(self) -> tuple[Named, ...]:
         """All objects whose kinds the API server has served."""
         kinds = {
             (each.api_version, each.kind): each
-            for each in self._served.catalogue.resources
+            for each in self.history.catalogue.resources
         }
         return tuple(
             Named(kinds[api_version, kind], namespace, name)

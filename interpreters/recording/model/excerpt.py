@@ -8,6 +8,7 @@ clients are repeated in the run that goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
@@ -15,10 +16,13 @@ from fnop.core.api.resources import Resource, Selector
 from fnop.core.children.owned import owners_of
 from fnop.core.values.body import Body
 from fnop.core.values.errors import number_of
+from fnop.interpreters.recording.model import records
 from fnop.interpreters.recording.model.account import Account
 from fnop.interpreters.recording.model.calls import Calls, Recorded, part_of
+from fnop.interpreters.recording.model.history import History, Question, Step
+from fnop.interpreters.recording.model.refs import Place
 from fnop.interpreters.recording.model.truth import Truth
-from fnop.interpreters.recording.model.world import Foreign, Own, Place, World
+from fnop.interpreters.recording.model.world import Foreign, Own, World
 
 __all__ = [
     "Excerpt",
@@ -92,38 +96,31 @@ def excerpt_of(
     Raises `ValueError` if the recording has too few steps, or if the part would end
     before it begins. Raises `Incomplete` if the recording lacks some of the part.
     """
-    own, calls, watched, truth = Own(), Calls(), set[str](), Truth(account)
+    own, calls, truth, watched = _whole(read, account)
+    part = _Part(World(own, manager), step)
+    world, history = part.world, part.history
     for record in read():
-        own.add(record)
-        truth.add(record)
-        calls.add(record)
-        watched |= _watched_kinds(record)
-    world, changes = World(own, manager), list[Foreign]()
-    begun: tuple[int, dict[Place, dict[str, Any]], float] | None = None
-    missing = 0
-    for record in read():
-        if until is not None and world.steps >= until:
+        if until is not None and history.steps >= until:
             break
-        found = world.add(record)
-        if "gap" in record:
-            missing += record["gap"]
-            if begun is not None or (step is not None and world.steps >= step):
-                raise Incomplete(_words_for_missing(world.steps, record["gap"]))
-        if begun is not None:
-            changes += found
-        elif _is_ready(record) if step is None else world.steps >= step:
-            begun = world.steps, world.restorable(), world.wall
-    if begun is None:
-        raise ValueError(_words_for_absence(step, until, world.steps))
-    changes = [each for each in changes if not world.is_collected(each)]
-    end, catalogue = world.restorable(), world.served.catalogue
-    answers = part_of(calls.answers, begun[0], until)
-    told = world.wall, answers, frozenset(watched)
+        part.add(record)
+    if part.begun is None:
+        raise ValueError(_words_for_absence(step, until, history.steps))
     excerpt = Excerpt(
-        catalogue, *begun, changes, end, *told, missing, drawn=calls.drawn
+        history.catalogue,
+        *part.begun,
+        [each for each in part.changes if not world.is_collected(each)],
+        world.restorable(),
+        history.wall,
+        part_of(calls.answers, part.begun[0], until),
+        watched,
+        part.missing,
+        drawn=calls.drawn,
     )
-    if not account.changes:
-        return excerpt
+    return _with_truth(excerpt, truth, until) if account.changes else excerpt
+
+
+def _with_truth(excerpt: Excerpt, truth: Truth, until: int | None) -> Excerpt:
+    """The excerpt with the objects of the cluster, and the changes in the cluster."""
     return excerpt._replace(
         objects=truth.objects(excerpt.step),
         changes=truth.changes_of_others(excerpt.step, until),
@@ -132,17 +129,72 @@ def excerpt_of(
     )
 
 
-def _words_for_missing(last: int, missing: int) -> str:
-    """The sentence about missing steps; `last` is the last of them."""
+@dataclass
+class _Part(Question):
+    """The part of a recording from a step on, or from the one when all is seen.
+
+    `begun` is the step at which it begins, with the objects and the time. `changes`
+    are those by others since then. Steps were `missing` before it.
+    """
+
+    world: World
+    step: int | None
+    begun: tuple[int, dict[Place, dict[str, Any]], float] | None = None
+    changes: list[Foreign] = field(default_factory=list)
+    missing: int = 0
+
+    def __post_init__(self) -> None:
+        """Share the history of the world."""
+        self.history = self.world.history
+
+    def miss(self, gap: records.Gap) -> None:
+        """Count missing steps; raise `Incomplete` if the part lacks them."""
+        self.missing += gap.steps
+        if self.begun is not None or (self.step is not None and gap.last >= self.step):
+            raise Incomplete(_words_for_missing(gap))
+
+    def see(self, step: Step) -> None:
+        """Take one step in."""
+        news = self.world.see(step)
+        if self.begun is not None:
+            self.changes += news
+        elif _is_ready(step) if self.step is None else step.number >= self.step:
+            self.begun = step.number, self.world.restorable(), step.wall
+
+
+def _whole(
+    read: Callable[[], Records], account: Account
+) -> tuple[Own, Calls, Truth, frozenset[str]]:
+    """The questions that need the whole recording, and the kinds that are watched."""
+    history, watched = History(), set[str]()
+    own, calls, truth = Own(history), Calls(history), Truth(account, history)
+    for record in read():
+        found = history.read(record)
+        if isinstance(found, records.Gap):
+            truth.miss(found)
+            continue
+        for question in (own, calls, truth):
+            question.see(found)
+        watched |= {
+            each.resource
+            for each in found.commands
+            if isinstance(each, records.ListPage)
+            or (isinstance(each, records.Watch) and each.begins_list)
+        }
+    return own, calls, truth, frozenset(watched)
+
+
+def _words_for_missing(gap: records.Gap) -> str:
+    """The sentence about missing steps."""
     return (
-        f"the recording lacks {number_of(missing, 'step')} after #{last - missing}, "
-        f"and with them what others have done: go on from #{last + 1}, or later"
+        f"the recording lacks {number_of(gap.steps, 'step')} after #{gap.first - 1}, "
+        f"and with them what others have done: go on from #{gap.last + 1}, or later"
     )
 
 
-def _is_ready(record: Mapping[str, Any]) -> bool:
-    """Whether the operator has seen all objects by this record."""
-    return any(each["do"] == "Ready" for each in record.get("commands", ()))
+def _is_ready(step: Step) -> bool:
+    """Whether the operator has seen all objects by this step."""
+    return any(isinstance(each, records.Ready) for each in step.commands)
 
 
 def _words_for_absence(step: int | None, until: int | None, steps: int) -> str:
@@ -169,21 +221,6 @@ def _words_for_absence(step: int | None, until: int | None, steps: int) -> str:
 
 
 _NAME = "name the step at which the part begins (--from, and --at with --as-test)"
-
-
-def _watched_kinds(record: Mapping[str, Any]) -> set[str]:
-    commands = record.get("commands", ())
-    return {str(each["resource"]) for each in commands if _begins_list(each)}
-
-
-def _begins_list(command: Mapping[str, Any]) -> bool:
-    match command:
-        case {"do": "ListPage"}:
-            return True
-        case {"do": "Watch", "version": version}:
-            return not version
-        case _:
-            return False
 
 
 # ------------------------------------------------------------------ a part of the world

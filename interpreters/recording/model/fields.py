@@ -8,7 +8,7 @@ from typing import Any
 from fnop.core.values.diff import Diff, DiffItem, diff
 from fnop.core.values.paths import path_text
 
-__all__ = ["changes_of", "fields_text", "listed"]
+__all__ = ["brief", "changes_of", "fields_text", "listed"]
 
 _SHOWN_MAX = 8
 # These fields change with each write, or as its consequence.
@@ -73,3 +73,12 @@ def listed(words: Iterable[str]) -> str:
     more = len(found) - _SHOWN_MAX
     text = ", ".join(found[:_SHOWN_MAX])
     return f"{text} and {more} more" if more > 0 else text
+
+
+_TEXT_LENGTH_MAX = 300
+
+
+def brief(text: Any) -> str:
+    """A text from someone else, on one line."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= _TEXT_LENGTH_MAX else f"{line[:_TEXT_LENGTH_MAX]}..."

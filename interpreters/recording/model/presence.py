@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from fnop.core.values.body import Body
-from fnop.interpreters.recording.model.versions import objects_in
+from fnop.interpreters.recording.model import records
+from fnop.interpreters.recording.model.history import History, Question, Step
 
 __all__ = ["Departure", "Presence"]
-
-Json = Mapping[str, Any]
 
 # The scope of lists and watches: the kind, the namespace, and the selectors.
 Scope = tuple[str, str, str]
@@ -26,55 +25,55 @@ class Departure(NamedTuple):
     listed: bool = False
 
 
-class Presence:
-    """The fold: takes records in, returns departures."""
+@dataclass
+class Presence(Question):
+    """The objects that exist, as far as listings and watches show them."""
 
-    def __init__(self) -> None:
-        self._scopes: dict[int, Scope] = {}
-        self._present: dict[Scope, set[str]] = {}
-        # The current listings whose beginning is known.
-        self._listed: dict[Scope, set[str]] = {}
+    history: History = field(default_factory=History)
+    # The streams that have begun since steps were missing.
+    _scopes: dict[int, Scope] = field(default_factory=dict)
+    _present: dict[Scope, set[str]] = field(default_factory=dict)
+    # The current listings whose beginning is known.
+    _listed: dict[Scope, set[str]] = field(default_factory=dict)
 
-    def miss(self) -> None:
-        """Steps are missing, so no listing and no stream is known completely."""
+    def miss(self, gap: records.Gap) -> None:
+        """Take note of missing steps: no listing and no stream is known completely."""
         self._scopes.clear()
         self._listed.clear()
 
-    def add(self, record: Json) -> list[Departure]:
-        """Take one record in; return the objects that are gone with it."""
-        input = record["input"]
-        if input["in"] == "Started":
+    def see(self, step: Step) -> list[Departure]:
+        """Take one step in; return the objects that are gone with it."""
+        if step.is_start:
             self._scopes.clear()
-        found = [*self._note_departures(input)]
-        for command in record["commands"]:
-            if command["do"] in ("ListPage", "Watch"):
-                self._begin(command)
+        found = [*self._note_departures(step)]
+        for command in step.commands:
+            if isinstance(command, records.ListPage | records.Watch):
+                scope = (
+                    command.resource,
+                    command.namespace,
+                    str(command.selectors or ""),
+                )
+                self._scopes[command.stream] = scope
+                if command.begins_list:
+                    self._listed[scope] = set()
         return found
 
-    def _begin(self, command: Json) -> None:
-        selectors = str(command.get("selectors") or "")
-        scope = command["resource"], command.get("namespace") or "", selectors
-        self._scopes[command["stream"]] = scope
-        # A watch without a version begins with a list.
-        token = "version" if command["do"] == "Watch" else "continue_token"
-        if not command.get(token):
-            self._listed[scope] = set()
-
-    def _note_departures(self, input: Json) -> Iterator[Departure]:
-        scope = self._scopes.get(input.get("stream", -1))
-        match input:
-            case {"in": "WatchEvent", "type": "DELETED"}:
-                for uid in _uids(input):
+    def _note_departures(self, step: Step) -> Iterator[Departure]:
+        scope = self._scopes.get(getattr(step.input, "stream", -1))
+        uids = [each.uid for each in step.shown]
+        match step.input:
+            case records.WatchEvent(type="DELETED"):
+                for uid in uids:
                     self._present_in(scope).discard(uid)
                     if scope is not None and scope in self._listed:
                         self._listed[scope].discard(uid)  # the list is still streamed
                     yield Departure(uid)
-            case {"in": "WatchEvent"}:
-                self._present_in(scope).update(_uids(input))
-            case {"in": "ListItem"} if scope is not None and scope in self._listed:
-                self._listed[scope].update(_uids(input))
-            case {"in": "ListDone"} if scope is not None and scope in self._listed:
-                if not input.get("continue_token"):
+            case records.WatchEvent():
+                self._present_in(scope).update(uids)
+            case records.ListItem() if scope is not None and scope in self._listed:
+                self._listed[scope].update(uids)
+            case records.ListDone(continue_token=token) if scope in self._listed:
+                if not token:
                     found = self._listed.pop(scope)
                     gone = self._present_in(scope) - found
                     self._present[scope] = found
@@ -84,7 +83,3 @@ class Presence:
 
     def _present_in(self, scope: Scope | None) -> set[str]:
         return set() if scope is None else self._present.setdefault(scope, set())
-
-
-def _uids(input: Json) -> Iterator[str]:
-    return (Body(each).uid for each in objects_in(input))

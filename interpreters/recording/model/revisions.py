@@ -24,15 +24,14 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import Diff
 from fnop.core.values.paths import path_text
 from fnop.interpreters.recording.model.fields import changes_of
+from fnop.interpreters.recording.model.refs import Ref
 
 __all__ = [
     "VERSIONS_MAX",
-    "Ref",
     "Revision",
     "Revisions",
     "leaves_of",
     "packed",
-    "ref_of",
     "told",
 ]
 
@@ -41,32 +40,6 @@ Json = Mapping[str, Any]
 # Beyond this number the oldest versions are forgotten, except the last one of each
 # object.
 VERSIONS_MAX = 20_000
-
-
-class Ref(NamedTuple):
-    """An object by its names, which a later object may reuse."""
-
-    kind: str  # plural.group
-    namespace: str
-    name: str
-
-    @property
-    def label(self) -> str:
-        """The kind and the names of the object: `pods/default/web`."""
-        place = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.kind.partition('.')[0]}/{place}{self.name}"
-
-
-def ref_of(resource: str, namespace: object, name: object) -> Ref:
-    """The object with a resource's key.
-
-    >>> ref_of("deployments.v1.apps", "default", "web").kind
-    'deployments.apps'
-    """
-    plural, _, rest = resource.partition(".")
-    group = rest.partition(".")[2]
-    kind = f"{plural}.{group}" if group else plural
-    return Ref(kind, str(namespace or ""), str(name or ""))
 
 
 @dataclass(slots=True, eq=False)

@@ -14,13 +14,11 @@ from fnop.core.values.paths import FieldPath
 from fnop.effects import Answer, Applied
 from fnop.effects.values import same_json
 from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.effects import has_answer
 
 __all__ = ["IndexEntry", "Reply", "Source", "equal_to", "replies"]
 
 Json = Mapping[str, Any]
-
-# Other effects are answered only with their completion.
-_TELLING = frozenset(("Call", "Get", "List", "Random"))
 
 
 class Reply(NamedTuple):
@@ -48,7 +46,7 @@ class Source(NamedTuple):
 def replies(attempt: Attempt, until: int) -> Iterator[tuple[Reply, Any]]:
     """The answers of an attempt up to a step, with their values."""
     for each in attempt.exchanges:
-        if each.asked["is"] not in _TELLING or not 0 < each.answered <= until:
+        if not has_answer(each.asked["is"]) or not 0 < each.answered <= until:
             continue
         match each.outcome:
             case Answer(value=value) | Applied(object=value):

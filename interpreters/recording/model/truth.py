@@ -6,14 +6,15 @@ lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fnop.core.values.body import Body
 from fnop.interpreters.recording.model.account import Account, Change
-from fnop.interpreters.recording.model.versions import objects_in
-from fnop.interpreters.recording.model.world import Foreign, Place, restorable
+from fnop.interpreters.recording.model.history import History, Question, Step
+from fnop.interpreters.recording.model.records import Gap
+from fnop.interpreters.recording.model.refs import Place
+from fnop.interpreters.recording.model.world import Foreign, restorable
 
 __all__ = ["Truth"]
 
@@ -25,27 +26,27 @@ _OTHERS = frozenset(("user", "rival"))
 
 
 @dataclass
-class Truth:
-    """The fold of a recording that has an account.
+class Truth(Question):
+    """The cluster of a recording that has an account.
 
     The account has neither the times of changes nor managed fields. These come from the
     steps, and from the versions that were shown.
     """
 
     account: Account
+    history: History = field(default_factory=History)
     _walls: list[float] = field(default_factory=list)
     # The managed fields in the versions that were shown, by uid.
     _managed: dict[str, dict[int, Any]] = field(default_factory=dict)
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Take one record in."""
-        last = self._walls[-1] if self._walls else 0.0
-        wall = record.get("wall", last)
-        self._walls += [wall] * record.get("gap", 1)
-        if "gap" in record:
-            return
-        for each in objects_in(record["input"]):
-            body = Body(each)
+    def miss(self, gap: Gap) -> None:
+        """Take note of missing steps."""
+        self._walls += [self.history.wall] * gap.steps
+
+    def see(self, step: Step) -> None:
+        """Take one step in."""
+        self._walls.append(step.wall)
+        for body in step.shown:
             if body.version.isdecimal():
                 fields = body.meta.get("managedFields")
                 self._managed.setdefault(body.uid, {})[int(body.version)] = fields

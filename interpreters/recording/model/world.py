@@ -14,16 +14,18 @@ from typing import Any, NamedTuple
 from fnop.core.children.fields import managers_at
 from fnop.core.children.owned import owners_of
 from fnop.core.values.body import Body, is_behind
+from fnop.effects import Delete
 from fnop.effects.values import same_json
+from fnop.interpreters.recording.identities.metadata import SERVER
 from fnop.interpreters.recording.model.fields import changes_of
-from fnop.interpreters.recording.model.served import Served
-from fnop.interpreters.recording.model.versions import objects_in
+from fnop.interpreters.recording.model.history import History, Question, Request, Step
+from fnop.interpreters.recording.model.records import Answered
+from fnop.interpreters.recording.model.refs import Place
 
 __all__ = [
     "CONTROLLERS",
     "Foreign",
     "Own",
-    "Place",
     "World",
     "authors_of",
     "change_of",
@@ -39,32 +41,6 @@ CONTROLLERS = frozenset(
         *("cloud-controller-manager", "k3s", "kube-apiserver"),
     )
 )
-_WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
-# Answers after which a request has certainly changed nothing.
-_DENIALS = frozenset(("Conflict", "Refused", "Missing"))
-# Fields that only the API server sets.
-_SERVER = frozenset(
-    (
-        *("uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
-        *("managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"),
-    )
-)
-
-
-class Place(NamedTuple):
-    """The identity of an object, as it was shown."""
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-
-    @classmethod
-    def of(cls, found: Json) -> Place:
-        """The place of an object, by its JSON form."""
-        meta = found["metadata"]
-        where = str(meta.get("namespace") or ""), str(meta.get("name") or "")
-        return cls(str(found.get("apiVersion")), str(found.get("kind")), *where)
 
 
 class Foreign(NamedTuple):
@@ -80,9 +56,13 @@ class Foreign(NamedTuple):
     after: dict[str, Any] | None
 
 
+# The object, and the former and the present version as in `Foreign`.
+_Change = tuple[Place, dict[str, Any] | None, dict[str, Any] | None]
+
+
 @dataclass
-class Own:
-    """The fold of a recording to the versions that its operator has made.
+class Own(Question):
+    """The versions that the operator of a recording has made.
 
     A write that changes nothing is answered with another client's version, which was
     shown before the write was sent. If steps are missing, a request without a beginning
@@ -90,69 +70,57 @@ class Own:
     requested, unless the API server refused. The answer need not show it.
     """
 
+    history: History = field(default_factory=History)
     versions: set[tuple[str, str]] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
-    _served: Served = field(default_factory=Served)
-    # The uid of the object in each place, and of the objects that requests delete.
+    # The uid of the object in each place, and the step that showed each version first.
     _uids: dict[Place, str] = field(default_factory=dict)
-    _deleting: dict[int, str] = field(default_factory=dict)
-    # The effect of each request, and the step in which it was sent.
-    _asked: dict[int, tuple[str, int]] = field(default_factory=dict)
     _shown: dict[tuple[str, str], int] = field(default_factory=dict)
-    _steps: int = 0
-    # The last missing step of this process.
-    _missing: int = 0
+    # The uids of the objects that pending requests delete.
+    _deleting: dict[Request, str] = field(default_factory=dict)
 
-    def add(self, record: Json) -> None:
-        """Take one record in."""
-        if "gap" in record:
-            self._steps += record["gap"]
-            self._missing = self._steps
-            return
-        input = record["input"]
-        self._steps += 1
-        if input["in"] == "Started":
-            self._asked.clear()
-            self._deleting.clear()
-            self._missing = 0
-        self._served.add(record)
-        asked = None
-        if input["in"] == "Answered":
-            unknown = ("", self._missing) if self._missing else None
-            asked = self._asked.pop(input["id"], unknown)
-            uid = self._deleting.pop(input["id"], "")
-            if input["outcome"]["is"] in _DENIALS:
+    def see(self, step: Step) -> None:
+        """Take one step in."""
+        sent = self._step_of_write(step)
+        if step.request is not None:
+            uid = self._deleting.pop(step.request, "")
+            if step.request.is_denied:
                 self.deleted.discard(uid)
-        for each in objects_in(input):
-            body = Body(each)
-            self._uids[Place.of(each)] = body.uid
+        for body in step.shown:
+            self._uids[Place.of(body.data)] = body.uid
             version = body.uid, body.version
-            first = self._shown.setdefault(version, self._steps)
-            if asked is not None and first > asked[1]:
+            first = self._shown.setdefault(version, step.number)
+            if sent is not None and first > sent:
                 self.versions.add(version)
-        for command in record["commands"]:
-            effect = (command.get("effect") or {}).get("is")
-            if command["do"] == "Perform" and effect in _WRITES:
-                self._asked[command["id"]] = effect, self._steps
-            if command["do"] == "Perform" and effect == "Delete":
-                uid = command["effect"].get("uid") or self._uid_of(command)
-                self._deleting[command["id"]] = uid
+        for request in step.requests.values():
+            if request.verb == Delete.__name__:
+                uid = self._deleting[request] = self._uid_deleted(request)
                 self.deleted.add(uid)
 
-    def _uid_of(self, command: Json) -> str:
-        """The uid of the object that a request is about, as far as it was shown."""
-        kinds = self._served.catalogue.resources
-        resource = next((e for e in kinds if e.key == command.get("resource")), None)
-        if resource is None:
-            return ""
-        names = command.get("namespace") or "", command.get("name") or ""
-        place = Place(resource.api_version, resource.kind, *names)
+    def _step_of_write(self, step: Step) -> int | None:
+        """The step that sent the write that may be answered, or the last missing step.
+
+        It is None if no write is answered.
+        """
+        if step.request is not None and step.request.is_write:
+            return step.request.step
+        missing = self.history.missing if isinstance(step.input, Answered) else 0
+        return missing or None
+
+    def _uid_deleted(self, request: Request) -> str:
+        """The uid of the object that a request deletes, as far as it was shown."""
+        uid = request.effect.get("uid")
+        resource = self.history.resource(request.resource)
+        if uid or resource is None:
+            return uid or ""
+        kind = resource.api_version, resource.kind
+        place = Place(*kind, request.namespace, request.name)
         return self._uids.get(place, "")
 
 
 @dataclass
-class World:
-    """The fold of a recording to the objects that exist.
+class World(Question):
+    """The objects that exist at a step of a recording.
 
     `own` are the operator's versions and deletions in the whole recording: an answer
     may come after the watch event of the same write. `manager` is its name in managed
@@ -161,54 +129,52 @@ class World:
 
     own: Own
     manager: str = ""
-    served: Served = field(default_factory=Served)
+    history: History = field(default_factory=History)
     objects: dict[Place, dict[str, Any]] = field(default_factory=dict)
-    steps: int = 0
-    wall: float = 0.0
     # The versions in which objects were removed, as far as they are numbers.
     _dead: dict[str, int] = field(default_factory=dict)
 
-    def add(self, record: Json) -> list[Foreign]:
-        """Take one record in; return the changes by others that it shows.
-
-        Raises the same errors as `Attempts.add`.
-        """
-        self.steps += record.get("gap", 1)
-        if "gap" in record:
-            return []
-        input, self.wall = record["input"], record["wall"]
-        self.served.add(record)
-        gone = input["in"] == "WatchEvent" and input.get("type") == "DELETED"
+    def see(self, step: Step) -> list[Foreign]:
+        """Take one step in; return the changes by others that it shows."""
         return [
-            each
-            for found in objects_in(input)
-            for each in self._note_object(found, gone)
+            Foreign(step.number, step.wall, *change)
+            for body in step.shown
+            for change in self._note_object(body, gone=step.is_gone)
         ]
 
-    def _note_object(self, found: dict[str, Any], gone: bool) -> Iterator[Foreign]:
-        place, body = Place.of(found), Body(found)
+    def _note_object(self, body: Body, *, gone: bool) -> Iterator[_Change]:
+        place = Place.of(body.data)
         if not body.uid or not body.name or body.uid in self._dead:
             return  # an object that is not kept, or that an answer shows too late
         before = self.objects.get(place)
         was = None if before is None else Body(before)
+        if was is not None and was.uid != body.uid:
+            was = None  # another object of the same name
         if gone or (body.is_deleting and not body.finalizers):
-            self._dead[body.uid] = int(body.version) if body.version.isdecimal() else 0
-            if was is not None and was.uid == body.uid:
-                del self.objects[place]
-            if was is not None and was.uid == body.uid and not _is_known(was, self.own):
-                yield Foreign(self.steps, self.wall, place, before, None)
-            return
-        if was is not None and was.uid == body.uid and _is_old(body, was):
-            return
-        self.objects[place] = found
-        is_begun = was is None or not was.is_deleting
-        if body.is_deleting and is_begun and body.uid in self.own.deleted:
-            return
-        known = self.own.versions
-        if (body.uid, body.version) in known or self._is_of_controllers(was, body):
-            return
-        former = before if was is not None and was.uid == body.uid else None
-        yield Foreign(self.steps, self.wall, place, former, found)
+            yield from self._note_end(place, was, body)
+        elif was is None or not _is_old(body, was):
+            self.objects[place] = body.data
+            if not self._is_own_change(was, body):
+                yield place, None if was is None else was.data, body.data
+
+    def _note_end(
+        self, place: Place, was: Body | None, body: Body
+    ) -> Iterator[_Change]:
+        self._dead[body.uid] = int(body.version) if body.version.isdecimal() else 0
+        if was is not None:
+            del self.objects[place]
+            # Unless its end follows from an earlier deletion.
+            if not (was.is_deleting or was.uid in self.own.deleted):
+                yield place, was.data, None
+
+    def _is_own_change(self, was: Body | None, body: Body) -> bool:
+        """Whether the operator has made a version, or the cluster's controllers."""
+        is_begun = body.is_deleting and (was is None or not was.is_deleting)
+        return (
+            (is_begun and body.uid in self.own.deleted)
+            or (body.uid, body.version) in self.own.versions
+            or self._is_of_controllers(was, body)
+        )
 
     def _is_of_controllers(self, was: Body | None, body: Body) -> bool:
         """Whether only the operator and the cluster's controllers made it."""
@@ -294,11 +260,6 @@ def _is_old(body: Body, known: Body) -> bool:
     return body.version == known.version or is_behind(body.version, known.version)
 
 
-def _is_known(was: Body, own: Own) -> bool:
-    """Whether the end of an object follows from an earlier deletion."""
-    return was.is_deleting or was.uid in own.deleted
-
-
 def _without_foreign_owners(found: dict[str, Any], known: set[str]) -> dict[str, Any]:
     references = found["metadata"].get("ownerReferences")
     if not references or all(each.uid in known for each in owners_of(Body(found))):
@@ -369,7 +330,7 @@ def change_of(before: Json, after: Json) -> tuple[dict[str, Any], Any]:
 
 def _without_server_fields(found: dict[str, Any]) -> dict[str, Any]:
     meta = found.get("metadata") or {}
-    return {**found, "metadata": {k: v for k, v in meta.items() if k not in _SERVER}}
+    return {**found, "metadata": {k: v for k, v in meta.items() if k not in SERVER}}
 
 
 def _patch(before: Json, after: Json) -> dict[str, Any]:

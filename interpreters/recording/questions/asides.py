@@ -6,23 +6,16 @@ lines without any trouble.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fnop.interpreters.explain.recorded import took
-from fnop.interpreters.recording.questions.story import brief, log_told, outcome_told
+from fnop.interpreters.recording.model import records
+from fnop.interpreters.recording.model.fields import brief
+from fnop.interpreters.recording.model.history import History, Question, Step
+from fnop.interpreters.recording.questions.story import log_told, outcome_told
 
 __all__ = ["Aside", "Asides"]
-
-Json = Mapping[str, Any]
-
-
-# Commands whose names say everything.
-_WORDS = {
-    "Ready": "is ready",
-    "Refresh": "shows an impure daemon the new state of its object",
-}
 
 
 class Aside(NamedTuple):
@@ -33,101 +26,82 @@ class Aside(NamedTuple):
 
 
 @dataclass
-class Asides:
-    """The fold: takes records in, returns asides."""
+class Asides(Question):
+    """The asides of a recording's steps."""
 
-    # The kinds of streams, and the paths of discovery requests.
-    _streams: dict[int, str] = field(default_factory=dict)
-    _fetched: dict[int, str] = field(default_factory=dict)
-    _logs: dict[int, str] = field(default_factory=dict)
+    history: History = field(default_factory=History)
     # Equal asides are kept once, because many steps have the same.
     _known: dict[Aside, Aside] = field(default_factory=dict)
 
-    def add(self, record: Json) -> Aside:
-        """The aside of one more record. Raises the same errors as `Attempts.add`."""
-        if "gap" in record:
-            return Aside()
-        input = record["input"]
-        if input["in"] == "Started":
-            self._streams.clear()
-            self._logs.clear()
-            self._fetched.clear()
-        heard = self._words_for_input(input)
-        found = Aside(
-            heard, (*self._words_for_commands(record["commands"], record["mono"]),)
-        )
+    def miss(self, gap: records.Gap) -> Aside:
+        """The aside of missing steps."""
+        return Aside()
+
+    def see(self, step: Step) -> Aside:
+        """The aside of one more step."""
+        words = (self._words_for_command(each, step.now.mono) for each in step.commands)
+        found = Aside(self._words_for_input(step), (*filter(None, words),))
         return self._known.setdefault(found, found)
 
-    def _words_for_input(self, input: Json) -> str:
-        match input:
-            case {"in": "AlarmRang"}:
+    def _words_for_input(self, step: Step) -> str:
+        match step.input:
+            case records.AlarmRang():
                 return "its alarm rings"
-            case {"in": "ListDone", "stream": stream, "version": version}:
+            case records.ListDone(stream=stream, version=version):
                 known = f"as of version {brief(version)}"
-                return f"{self._kind(stream)} are listed, {known}"
-            case {"in": "Bookmark", "stream": stream, "version": version}:
-                return f"{self._kind(stream)} are at version {brief(version)}"
-            case {"in": "LogLines", "stream": stream, "lines": list(lines)}:
-                count = f"{len(lines)} lines of {self._logs.get(stream, 'a log')}"
-                return count if lines else ""
-            case {"in": "WriteDenied", "handler": handler}:
+                return f"{self._stream(stream)} are listed, {known}"
+            case records.Bookmark(stream=stream, version=version):
+                return f"{self._stream(stream)} are at version {brief(version)}"
+            case records.LogLines(stream=stream, lines=lines) if lines:
+                return f"{len(lines)} lines of {self._stream(stream, 'a log')}"
+            case records.WriteDenied(handler=handler):
                 return f"a denial by {brief(handler)} is to be a Kubernetes Event"
-            case {"in": "Answered", "id": number, "outcome": outcome}:
-                path = self._fetched.pop(number, None)
-                if path is None:
-                    return ""
+            case records.Answered(outcome=outcome) if step.fetched:
                 is_done = outcome["is"] == "Applied"
-                return f"GET {path} -> {'done' if is_done else outcome_told(outcome)}"
+                answer = "done" if is_done else outcome_told(outcome)
+                return f"GET {brief(step.fetched)} -> {answer}"
             case _:
                 return ""
 
-    def _words_for_commands(self, commands: Any, mono: float) -> Iterator[str]:
-        for command in commands:
-            yield from self._words_for_command(command, mono)
-
-    def _words_for_command(self, command: Json, mono: float) -> Iterator[str]:
+    def _words_for_command(self, command: records.Command, mono: float) -> str:
         match command:
-            case {"stream": int(stream)}:
-                yield from self._words_for_stream(command, stream)
-            case {"do": "Fetch", "id": number, "path": path}:
-                self._fetched[number] = brief(path)
-                yield f"GET {brief(path)}"
-            case {"do": "Alarm", "at": at}:
-                yield f"sets its alarm, in {took(max(0.0, at - mono))}"
-            case {"do": "Say", "level": level, "message": message}:
-                if level not in ("warning", "error"):
-                    yield f"{level}: {brief(message)}"
-            case {"do": "Interrupt", "reason": reason}:
-                yield f"asks an impure handler to stop: {brief(reason)}"
-            case {"do": "Exit", "reason": reason}:
-                yield f"exits with {command.get('status', 0)}: {brief(reason)}"
-            case {"do": str(verb)} if verb in _WORDS:
-                yield _WORDS[verb]
+            case records.ListPage(stream=stream):
+                return f"lists {self._stream(stream)}"
+            case records.Watch(stream=stream, version=since):
+                begins = f"from version {brief(since)}" if since else _FIRST
+                return f"watches {self._stream(stream)} {begins}"
+            case records.FollowLog(stream=stream):
+                return f"reads {self._stream(stream)}"
+            case records.CloseStream(stream=stream):
+                is_log = isinstance(self.history.streams.get(stream), records.FollowLog)
+                does = "reads" if is_log else "watches"
+                return f"{does} {self._stream(stream)} no longer"
+            case records.Fetch(path=path):
+                return f"GET {brief(path)}"
+            case records.Alarm(at=at):
+                return f"sets its alarm, in {took(max(0.0, at - mono))}"
+            case records.Say(is_trouble=False):
+                return f"{command.level}: {brief(command.message)}"
+            case records.Interrupt(reason=reason):
+                return f"asks an impure handler to stop: {brief(reason)}"
+            case records.Exit(reason=reason, status=status):
+                return f"exits with {status}: {brief(reason)}"
+            case records.Ready():
+                return "is ready"
+            case records.Refresh():
+                return "shows an impure daemon the new state of its object"
             case _:
-                pass
+                return ""
 
-    def _words_for_stream(self, command: Json, stream: int) -> Iterator[str]:
-        match command:
-            case {"do": "ListPage", "resource": resource}:
-                yield f"lists {self._follow(stream, resource)}"
-            case {"do": "Watch", "resource": resource}:
-                since = brief(command.get("version"))
-                kind = self._follow(stream, resource)
-                begins = f"from version {since}" if since else "from the beginning"
-                yield f"watches {kind} {begins}"
-            case {"do": "FollowLog"}:
-                name = self._logs[stream] = f"the log of {log_told(command)}"
-                yield f"reads {name}"
-            case {"do": "CloseStream"} if stream in self._logs:
-                yield f"reads {self._logs[stream]} no longer"
-            case {"do": "CloseStream"}:
-                yield f"watches {self._kind(stream)} no longer"
-            case _:
-                pass
+    def _stream(self, number: int, unknown: str = "objects") -> str:
+        """The kind of a listing or a watch, or the log that is read."""
+        match self.history.streams.get(number):
+            case records.FollowLog() as log:
+                return f"the log of {log_told(log)}"
+            case records.ListPage(resource=resource) | records.Watch(resource=resource):
+                return brief(resource).partition(".")[0]
+            case None:
+                return unknown
 
-    def _follow(self, stream: int, resource: Any) -> str:
-        kind = self._streams[stream] = brief(resource).partition(".")[0]
-        return kind
 
-    def _kind(self, stream: Any) -> str:
-        return self._streams.get(stream, "objects")
+_FIRST = "from the beginning"

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from fnop.interpreters.recording.model.attempts import Attempt
 from fnop.interpreters.recording.model.predicates import Predicate
-from fnop.interpreters.recording.model.revisions import Ref, Revision
+from fnop.interpreters.recording.model.refs import Ref
+from fnop.interpreters.recording.model.revisions import Revision
 from fnop.interpreters.recording.questions.staleness import (
     Beside,
     View,

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fnop.interpreters.recording.model.revisions import Ref
+from fnop.effects import Call
+from fnop.interpreters.recording.model.history import Request
+from fnop.interpreters.recording.model.refs import Ref
 from fnop.interpreters.recording.questions.timeline import Event
 
 __all__ = [
@@ -88,12 +90,16 @@ def arrow_of(event: Event, objects: Iterable[Ref]) -> Arrow:
         case "shown":
             return Arrow(about or OTHERS, OPERATOR)
         case "send" if event.request is not None:
-            return Arrow(OPERATOR, OUTSIDE if event.request.verb == "Call" else about)
+            return Arrow(OPERATOR, OUTSIDE if _is_call(event.request) else about)
         case "answer" if event.request is not None:
-            is_call = event.request.verb == "Call"
-            return Arrow(OUTSIDE if is_call else about or OTHERS, OPERATOR)
+            source = OUTSIDE if _is_call(event.request) else about
+            return Arrow(source or OTHERS, OPERATOR)
         case _:
             return Arrow(OPERATOR)
+
+
+def _is_call(request: Request) -> bool:
+    return request.verb == Call.__name__
 
 
 def calls_of(events: Sequence[Event]) -> list[tuple[int, int]]:

@@ -10,8 +10,10 @@ from fnop.core.seam.traces import Version
 from fnop.core.values.diff import path_at
 from fnop.core.values.paths import path_text
 from fnop.interpreters.recording.model.attempts import Attempt
-from fnop.interpreters.recording.model.revisions import Ref, Revision, Revisions, ref_of
-from fnop.interpreters.recording.questions.timeline import ACTORS, Event, Request
+from fnop.interpreters.recording.model.history import Request
+from fnop.interpreters.recording.model.refs import Ref, ref_of
+from fnop.interpreters.recording.model.revisions import Revision, Revisions
+from fnop.interpreters.recording.questions.timeline import ACTORS, Event
 
 __all__ = ["Behind", "Link", "Sighting"]
 
@@ -138,8 +140,7 @@ class Behind:
         what = f"{', '.join(fields)}: decided" if fields else "decided"
         place = self.places.get(attempt.handler)
         where = f" ({place})" if place else ""
-        reason = f", called for {attempt.reason}" if attempt.reason else ", called"
-        return f"{what} by {attempt.handler}{where}{reason}"
+        return f"{what} by {attempt.handler}{where}, called{attempt.reason_text}"
 
     def _links_to_views(self, attempt: Attempt, depth: int) -> Iterator[Link]:
         for number, version in enumerate(_views(attempt)):

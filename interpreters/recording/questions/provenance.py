@@ -22,10 +22,24 @@ from fnop.core.seam.traces import Version
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import Path, path_at
 from fnop.core.values.paths import FieldPath, element_of, find, names_of
+from fnop.effects import Apply, Delete
 from fnop.effects.values import same_json
-from fnop.interpreters.recording.model.attempts import Attempt, Attempts
-from fnop.interpreters.recording.model.carried import Carried, carried
+from fnop.interpreters.recording.identities.metadata import DELETION, OWN, SERVER
+from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.effects import (
+    covers,
+    given_fields,
+    is_overlapping,
+    is_within,
+)
+from fnop.interpreters.recording.model.history import (
+    History,
+    Question,
+    Request,
+    Step,
+)
 from fnop.interpreters.recording.model.presence import Presence
+from fnop.interpreters.recording.model.records import Gap, Indexed
 from fnop.interpreters.recording.model.sources import (
     IndexEntry,
     Reply,
@@ -33,23 +47,8 @@ from fnop.interpreters.recording.model.sources import (
     equal_to,
     replies,
 )
-from fnop.interpreters.recording.model.versions import objects_in
 
-__all__ = ["Gone", "Provenance", "Shown", "Sight", "Why", "Write", "covers", "way"]
-
-Json = Mapping[str, Any]
-
-# Effects that change an object.
-_WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
-# Fields with this prefix, and finalizers, are fnop's own notes.
-_OWN = "fnop.dev/"
-# Metadata that the API server sets, regardless of the request.
-_SERVERS = frozenset(
-    ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
-) | {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
-_DELETION = frozenset(("deletionTimestamp", "deletionGracePeriodSeconds"))
-# Answers after which a request certainly makes no further changes.
-_SETTLED = frozenset(("Applied", "Conflict", "Refused", "Missing"))
+__all__ = ["Gone", "Provenance", "Shown", "Sight", "Why"]
 
 
 class Shown(NamedTuple):
@@ -62,27 +61,6 @@ class Shown(NamedTuple):
     wall: float
     by: str
     body: Body
-
-
-@dataclass(slots=True)
-class Write:
-    """A request of the operator that changes the object.
-
-    `authors` are the handlers whose changes it carries, with their fields if these are
-    known. `version` is the version that it made. `answered` is how it ended: "" if no
-    answer has come yet, and "Unknown" if no answer can come because its process has
-    ended.
-    """
-
-    step: int
-    wall: float
-    effect: Json
-    handler: str
-    subject: str
-    fields: Carried = ()
-    version: str = ""
-    answered: str = ""
-    attempts: tuple[Attempt, ...] = ()
 
 
 class Sight(NamedTuple):
@@ -104,13 +82,6 @@ class Gone(NamedTuple):
     step: int
     wall: float
     listed: bool
-
-
-class Missing(NamedTuple):
-    """A gap of `steps` missing steps, after the last recorded step before it."""
-
-    after: int
-    steps: int
 
 
 class Why(NamedTuple):
@@ -139,7 +110,7 @@ class Why(NamedTuple):
     former: Any
     shown: Shown
     before: Shown | None
-    write: Write | None
+    write: Request | None
     author: str
     is_own: bool
     managers: tuple[str, ...]
@@ -150,18 +121,18 @@ class Why(NamedTuple):
     answers: tuple[Reply, ...] = ()
     indices: tuple[tuple[str, int], ...] = ()
     gone: Gone | None = None
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[Gap, ...] = ()
     is_managers: bool = False
 
     @property
     def is_uncertain(self) -> bool:
         """Whether a request that the recording lacks may have made the version."""
-        return any(each.after < self.shown.step for each in self.missing)
+        return any(each.first <= self.shown.step for each in self.missing)
 
 
 @dataclass
-class Provenance:
-    """The fold of a recording about one object, given by its kind and its names.
+class Provenance(Question):
+    """The versions of one object, given by its kind and its names, and their authors.
 
     `manager` is the operator's name in managed fields. Without it, managed fields do
     not decide whether a field is the operator's.
@@ -171,109 +142,56 @@ class Provenance:
     namespace: str
     name: str
     manager: str = ""
-    attempts: Attempts = field(default_factory=Attempts)
+    history: History = field(default_factory=History)
     shown: list[Shown] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
-    _asked: dict[int, Write] = field(default_factory=dict)
-    # The last attempt of each handler, by the handler and the object as people name it.
-    _latest: dict[tuple[str, str], Attempt] = field(default_factory=dict)
+    writes: list[Request] = field(default_factory=list)
     # The step and the time at which each version of an object was first shown, by uid.
     _first: dict[str, dict[str, tuple[int, float]]] = field(default_factory=dict)
-    _presence: Presence = field(default_factory=Presence)
     _gone: dict[str, Gone] = field(default_factory=dict)
     # The steps in which an index was given values of an object.
     _indexed: dict[tuple[str, Key], list[int]] = field(default_factory=dict)
-    _missing: list[Missing] = field(default_factory=list)
+    _missing: list[Gap] = field(default_factory=list)
 
-    def add(self, record: Json) -> None:
-        """Take one record in. Raises the same errors as `Attempts.add`."""
-        if "gap" in record:
-            self._note_missing(record)
-            return
-        step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
-        if input["in"] == "Started":
-            self._end_process()
-        ended = {each.number: each for each in self.attempts.add(record)}
-        for command in record["commands"]:
-            if command["do"] == "Began":
-                number = command["attempt"]
-                begun = self.attempts.open.get(number) or ended[number]
-                self._latest[begun.handler, begun.where] = begun
-        for each in objects_in(input):
-            self._note_version(each, step, wall, way(input))
-        if input["in"] == "Answered":
-            self._answer(input)
-        for departure in self._presence.add(record):
-            self._gone[departure.uid] = Gone(step, wall, departure.listed)
-        for command in record["commands"]:
-            self._send(command, step, wall)
+    def __post_init__(self) -> None:
+        """Note the presence of objects in the same history."""
+        self._presence = Presence(self.history)
 
-    def _note_missing(self, record: Json) -> None:
-        """Steps are missing, and with them calls, the end of a listing, and answers."""
-        self._missing.append(Missing(self.attempts.steps, record["gap"]))
-        self.attempts.add(record)
-        self._presence.miss()
-        self._latest.clear()
+    def miss(self, gap: Gap) -> None:
+        """Take note of missing steps, and of a listing that may have ended there."""
+        self._missing.append(gap)
+        self._presence.miss(gap)
 
-    def _note_version(
-        self, found: dict[str, Any], step: int, wall: float, by: str
-    ) -> None:
-        body = Body(found)
+    def see(self, step: Step) -> None:
+        """Take one step in."""
+        for body in step.shown:
+            self._note_version(body, step)
+        for departure in self._presence.see(step):
+            self._gone[departure.uid] = Gone(step.number, step.wall, departure.listed)
+        self.writes += filter(self._changes_object, step.requests.values())
+        for command in step.commands:
+            if isinstance(command, Indexed):
+                steps = self._indexed.setdefault((command.name, command.object), [])
+                steps.append(step.number)
+
+    def _note_version(self, body: Body, step: Step) -> None:
         known = self._first.setdefault(body.uid, {})
         if body.version in known:
             return
-        known[body.version] = step, wall
-        if self._is_meant(found, body):
-            self.shown.append(Shown(step, wall, by, body))
+        known[body.version] = step.number, step.wall
+        if self._is_meant(body):
+            self.shown.append(Shown(step.number, step.wall, step.way, body))
 
-    def _is_meant(self, found: dict[str, Any], body: Body) -> bool:
-        kind = found.get("apiVersion"), found.get("kind")
+    def _is_meant(self, body: Body) -> bool:
+        kind = body.data.get("apiVersion"), body.data.get("kind")
         names = body.namespace or "", body.name
         wanted = self.resource.api_version, self.resource.kind
         return names == (self.namespace, self.name) and kind == wanted
 
-    def _send(self, command: Json, step: int, wall: float) -> None:
-        match command:
-            case {"do": "Perform", "effect": {"is": kind} as effect, "id": number}:
-                place = command.get("namespace") or "", command.get("name")
-                is_ours = kind in _WRITES and place == (self.namespace, self.name)
-                if is_ours and command.get("resource") == self.resource.key:
-                    handler = command.get("handler") or ""
-                    subject = command.get("subject") or ""
-                    write = Write(step, wall, effect, handler, subject)
-                    write.attempts = tuple(self._attempts_behind(write))
-                    self.writes.append(write)
-                    self._asked[number] = write
-            case {"do": "Wrote", "id": number, "fields": fields}:
-                if number in self._asked:
-                    self._asked[number].fields = carried(fields)
-            case {"do": "Indexed", "index": index, "object": names}:
-                self._indexed.setdefault((index, Key(*names)), []).append(step)
-            case _:
-                pass
-
-    def _answer(self, input: Json) -> None:
-        write = self._asked.pop(input["id"], None)
-        if write is None:
-            return
-        outcome = input["outcome"]
-        write.answered = outcome["is"]
-        made = outcome.get("object")
-        if isinstance(made, dict):
-            write.version = Body(made).version
-
-    def _end_process(self) -> None:
-        """The process is over: no process receives the answers to its requests."""
-        for write in self._asked.values():
-            write.answered = "Unknown"
-        self._asked.clear()
-
-    def _attempts_behind(self, write: Write) -> Iterator[Attempt]:
-        """The last attempt of each handler whose changes a write may carry."""
-        for name in dict.fromkeys(each.strip() for each in write.handler.split(",")):
-            found = self._latest.get((name, write.subject))
-            if found is not None:
-                yield found
+    def _changes_object(self, request: Request) -> bool:
+        """Whether a request is a write of the object in question."""
+        names = request.resource, request.namespace, request.name
+        wanted = self.resource.key, self.namespace, self.name
+        return request.is_write and names == wanted
 
     # ------------------------------------------------------------- the question
 
@@ -318,7 +236,7 @@ class Provenance:
 
     def _explain_change(self, found: _Field, former: Any, at: int | None) -> Why:
         path, value, shown, before, _ = found
-        is_servers, is_deletion = _is_meta(path, _SERVERS), _is_meta(path, _DELETION)
+        is_servers, is_deletion = _is_meta(path, SERVER), _is_meta(path, DELETION)
         write = (self._deleting_request if is_deletion else self._writing_request)(
             found
         )
@@ -344,16 +262,16 @@ class Provenance:
 
     def _missing_between(
         self, before: Shown | None, shown: Shown, at: int | None
-    ) -> Iterator[Missing]:
+    ) -> Iterator[Gap]:
         """The missing steps in which the value may have appeared or changed."""
         since = 0 if before is None else before.step
         last = max(each.step for each in self._versions(at))
         for each in self._missing:
-            is_later = last <= each.after and (at is None or each.after < at)
-            if since <= each.after < shown.step or is_later:
+            is_later = last < each.first and (at is None or each.first <= at)
+            if since < each.first <= shown.step or is_later:
                 yield each
 
-    def _add_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
+    def _add_sources(self, why: Why, attempt: Attempt, write: Request) -> Why:
         until = write.step
         sources = (
             (each, self._step_of_source(each.of, attempt))
@@ -384,7 +302,7 @@ class Provenance:
             found.sort(key=lambda each: int(each.body.version))
         return found
 
-    def _writing_request(self, found: _Field) -> Write | None:
+    def _writing_request(self, found: _Field) -> Request | None:
         """The operator's request that made a version, even if its reply was lost."""
         path, value, shown, *_ = found
         managers = managers_at(shown.body.data, path) if value is not None else ()
@@ -396,20 +314,20 @@ class Provenance:
             ours = (each for each in made if self._changes(each, found))
             first = made[0] if value is not None else None
             return next(ours, first)
-        lost = (each for each in reversed(sent) if each.answered not in _SETTLED)
+        lost = (each for each in reversed(sent) if not each.is_settled)
         return next((each for each in lost if self._sets(each, path, value)), None)
 
-    def _deleting_request(self, found: _Field) -> Write | None:
+    def _deleting_request(self, found: _Field) -> Request | None:
         """The operator's request that has asked for the deletion."""
         for write in self.writes:
             is_in_time = found.born <= write.step < found.shown.step
             is_made = write.version in ("", found.shown.body.version)
-            is_done = write.answered == "Applied" or write.answered not in _SETTLED
-            if write.effect["is"] == "Delete" and is_in_time and is_made and is_done:
+            is_deletion = write.verb == Delete.__name__ and not write.is_denied
+            if is_deletion and is_in_time and is_made:
                 return write
         return None
 
-    def _changes(self, write: Write, found: _Field) -> bool:
+    def _changes(self, write: Request, found: _Field) -> bool:
         """Whether a request gives a field a value, or removes the field.
 
         A field that is no longer applied is removed if it has no other manager.
@@ -420,18 +338,16 @@ class Provenance:
             return False
         owners = managers_at(found.before.body.data, found.path)
         is_ours = not self.manager or self.manager in owners
-        return write.effect["is"] == "Apply" and is_ours
+        return write.verb == Apply.__name__ and is_ours
 
-    def _author_of(self, write: Write, found: _Field) -> str:
+    def _author_of(self, write: Request, found: _Field) -> str:
         """The handler whose change it is; "" for fnop, or the API server."""
         ways = [*self._settable_paths(found.path)]
         if self._is_own_condition(found):
             return ""
         # A field that contains this one counts before a field within this one.
         into_list = names_of(found.path) != found.path
-        for reaches in (
-            (_is_overlapping,) if into_list else (_is_within, _is_overlapping)
-        ):
+        for reaches in (is_overlapping,) if into_list else (is_within, is_overlapping):
             for name, pointers in reversed(write.fields):
                 places = [path_at(each) for each in pointers]
                 if any(reaches(way, each) for each in places for way in ways):
@@ -458,13 +374,13 @@ class Provenance:
         if self.resource.kind == "Secret" and names[:1] == ("data",):
             yield ("stringData", *names[1:])
 
-    def _sets(self, write: Write, path: FieldPath, value: Any) -> bool:
+    def _sets(self, write: Request, path: FieldPath, value: Any) -> bool:
         """Whether a request gives a field this value; None: it removes the field."""
         if value is None:
             return any(
                 covers(write.effect, each) for each in self._settable_paths(path)
             )
-        given, patch = _given_fields(write.effect), write.effect.get("json") or ()
+        given, patch = given_fields(write.effect), write.effect.get("json") or ()
         if self.resource.kind == "Secret" and "stringData" in given:
             text = find(given, ("stringData", *path[1:]))
             if isinstance(text, str) and b64encode(text.encode()).decode() == value:
@@ -522,23 +438,12 @@ def _path_with_names(value: Any, path: FieldPath) -> FieldPath:
     return found
 
 
-def way(input: Json) -> str:
-    """The way in which an input shows an object: a listing, an answer, or a watch."""
-    match input:
-        case {"in": "ListItem"}:
-            return "listed"
-        case {"in": "WatchEvent", "type": str(kind)}:
-            return kind.lower()
-        case _:
-            return "answered"
-
-
 def _is_newer(one: str, other: str) -> bool:
     both = one.isdecimal() and other.isdecimal()
     return int(one) > int(other) if both else False
 
 
-def _unknown_author(write: Write) -> str:
+def _unknown_author(write: Request) -> str:
     """The last handler behind a request whose fields are not known; or "".
 
     It has changed the object by a function.
@@ -556,43 +461,4 @@ def _is_own(path: Path) -> bool:
     """Whether fnop keeps its own data there: its state, its marks, finalizers."""
     if path[:2] == ("metadata", "finalizers"):
         return True
-    return any(each.startswith(_OWN) for each in path[1:3])
-
-
-# These fields say which object, and which version of it, is to be changed.
-_PRECONDITIONS = (("metadata", "resourceVersion"), ("metadata", "uid"))
-
-
-def covers(effect: Json, path: Path) -> bool:
-    """Whether an effect sets a field, or something within it.
-
-    >>> covers({"is": "Patch", "merge": {"status": {"a": 1}}}, ("status", "a"))
-    True
-    """
-    if path in _PRECONDITIONS:
-        return False
-    if any(
-        _is_overlapping(path, path_at(each["path"]))
-        for each in effect.get("json") or ()
-    ):
-        return True
-    given: Any = _given_fields(effect)
-    for key in path:
-        if not isinstance(given, Mapping):
-            return True  # a list, or a value, that contains the field
-        if key not in given:
-            return False
-        given = given[key]
-    return True
-
-
-def _given_fields(effect: Json) -> Json:
-    return effect.get("merge") or effect.get("manifest") or effect.get("child") or {}
-
-
-def _is_overlapping(one: Path, other: Path) -> bool:
-    return _is_within(one, other) or _is_within(other, one)
-
-
-def _is_within(path: Path, whole: Path) -> bool:
-    return path[: len(whole)] == whole
+    return any(each.startswith(OWN) for each in path[1:3])

@@ -1,4 +1,7 @@
-"""The reasons of calls, as far as earlier commands and traces show them."""
+"""The reasons of calls, as far as earlier commands and traces show them.
+
+A reason is a value; `words_of` has the words for all of them.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,113 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
-from fnop.core.values.body import is_behind
+from fnop.core.memory.observation import essence_of
+from fnop.core.values.body import Body, Key, is_behind
+from fnop.core.values.diff import Diff
+from fnop.effects import Again, Requeue
+from fnop.interpreters.recording.model import records
 from fnop.interpreters.recording.model.attempts import Attempt
-from fnop.interpreters.recording.model.fields import listed
+from fnop.interpreters.recording.model.fields import changes_of, fields_text, listed
+from fnop.interpreters.recording.model.history import History
 
-__all__ = ["Reasons"]
+__all__ = ["Reason", "Reasons", "words_of"]
 
 Json = Mapping[str, Any]
+
+
+class Retried(NamedTuple):
+    """The call before has failed, at a step."""
+
+    failed: int
+
+
+class CalledAgain(NamedTuple):
+    """The call before asked for another one, at a step."""
+
+    asked: int
+
+
+class Requeued(NamedTuple):
+    """Another handler has requeued the object, at these steps."""
+
+    by: str
+    steps: tuple[int, ...]
+
+
+class Former(NamedTuple):
+    """A mapping names the object as it was before."""
+
+    what: str = "former"
+
+
+class FirstOfProcess(NamedTuple):
+    """A process calls the handler for the object for the first time."""
+
+    what: str = "first"
+
+
+class Changed(NamedTuple):
+    """The object differs from the one that was shown to the call before."""
+
+    fields: Diff
+
+
+class ChildrenChanged(NamedTuple):
+    """Children differ from those of the call before: `pods/web`."""
+
+    children: tuple[str, ...]
+
+
+class Due(NamedTuple):
+    """The time of a timer, or of a handler that waits, has come."""
+
+    what: str = "due"
+
+
+class NothingNew(NamedTuple):
+    """The recording shows no reason, and the object is the same in its essence."""
+
+    what: str = "nothing"
+
+
+Reason = (
+    Retried
+    | CalledAgain
+    | Requeued
+    | Former
+    | FirstOfProcess
+    | Changed
+    | ChildrenChanged
+    | Due
+    | NothingNew
+)
+
+
+def words_of(reason: Reason) -> str:
+    """The words for the reason of a call.
+
+    >>> words_of(Requeued("checked for default/a", (3, 5)))
+    'requeued by checked for default/a at #3, #5'
+    """
+    match reason:
+        case Retried(failed):
+            return f"again after its failure at #{failed}"
+        case CalledAgain(asked):
+            return f"again, as it asked at #{asked}"
+        case Requeued(by, steps):
+            return f"requeued by {by} at {listed(f'#{each}' for each in steps)}"
+        case Former():
+            return "the former one"
+        case FirstOfProcess():
+            return "the first call of this process"
+        case Changed(fields):
+            return f"changed: {fields_text(fields)}"
+        case ChildrenChanged(children):
+            return f"changed children: {listed(children)}"
+        case Due():
+            return "its time has come"
+        case NothingNew():
+            return "nothing new in its essence"
 
 
 class _Requeue(NamedTuple):
@@ -31,10 +134,23 @@ class _Again(NamedTuple):
     due: float
 
 
+class _View(NamedTuple):
+    """The object that a call was shown, the versions of children, and its process."""
+
+    body: Body
+    children: Mapping[Key, str]
+    process: int
+
+
 @dataclass
 class Reasons:
-    """The calls that were requested and have not come yet."""
+    """The calls that were requested and have not come yet, and the last view of each.
 
+    Keys are the handler and the object's uid.
+    """
+
+    history: History
+    _last: dict[tuple[str, str], _View] = field(default_factory=dict)
     _requeued: dict[tuple[str, str], list[_Requeue]] = field(default_factory=dict)
     _again: dict[tuple[str, str], _Again] = field(default_factory=dict)
     _failed: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -45,20 +161,20 @@ class Reasons:
     # Handlers that were once called only because their time had come.
     _timed: set[str] = field(default_factory=set)
 
-    def note(self, trace: Json, attempt: Attempt, step: int) -> None:
+    def note(self, trace: records.Command, attempt: Attempt, step: int) -> None:
         """Take note of a trace of an attempt."""
         key = _key(attempt)
         match trace:
-            case {"do": "Asked", "effect": effect}:
+            case records.Asked(effect=effect):
                 self._note_effect(effect, attempt, step)
-            case {"do": "Desires", "desired": desired}:
+            case records.Desires(decision={"desired": desired}):
                 self._is_reconciler(attempt)
                 if desired.get("again") is not None:
                     self._again[key] = _again(desired["again"], attempt, step)
-            case {"do": "Ended"}:
-                for effect in trace.get("plan", ()):
+            case records.Ended(decision=decision):
+                for effect in decision.get("plan", ()):
                     self._note_effect(effect, attempt, step)
-                if trace.get("failure"):
+                if decision.get("failure"):
                     self._failed[key] = step
             case _:
                 pass
@@ -69,6 +185,7 @@ class Reasons:
         self._again.clear()
         self._failed.clear()
         self._given.clear()
+        self._last.clear()
 
     def _is_reconciler(self, attempt: Attempt) -> None:
         """Note a reconcile handler; its first call met the earlier requests."""
@@ -81,9 +198,9 @@ class Reasons:
 
     def _note_effect(self, effect: Json, attempt: Attempt, step: int) -> None:
         match effect:
-            case {"is": "Again", "after": seconds}:
+            case {"is": Again.__name__, "after": seconds}:
                 self._again[_key(attempt)] = _again(seconds, attempt, step)
-            case {"is": "Requeue", "target": {"name": str(name)} as target}:
+            case {"is": Requeue.__name__, "target": {"name": str(name)} as target}:
                 own = "" if attempt.object is None else attempt.object.namespace
                 place = str(target.get("namespace") or own), name
                 sake = f" for {attempt.where}" if attempt.where else ""
@@ -93,27 +210,57 @@ class Reasons:
             case _:
                 pass
 
-    def of(
-        self, attempt: Attempt, newest: str, resource: Resource | None
-    ) -> Iterator[str]:
+    def of(self, attempt: Attempt, *, timed: bool) -> list[Reason]:
         """The reasons for a call, which are used up by it.
 
-        `newest` is the version that the recording has shown last.
+        `timed` means that nothing has happened in this step except that a time has
+        come.
         """
+        key, body = _key(attempt), attempt.body
+        was = self._last.pop(key, None)
+        if body is None:
+            return []
+        children = {key: each.version for key, each in attempt.children.items()}
+        view = _View(body, children, self.history.processes)
+        if attempt.unknown:  # the recording lacks a part of its view
+            was = None
+        else:
+            self._last[key] = view
+        requested = [*self._requests_for(attempt)]
+        if was is None:
+            return requested
+        found = [*requested, *_differences(was, view)]
+        return found or [*self._other_reasons(attempt, was, timed=timed)]
+
+    def _requests_for(self, attempt: Attempt) -> Iterator[Reason]:
+        """The requests for a call, and that it is for a former version."""
         key = _key(attempt)
         failed, again = self._failed.pop(key, 0), self._again.pop(key, None)
         if attempt.retry and failed:
-            yield f"again after its failure at #{failed}"
+            yield Retried(failed)
         elif again is not None and again.due <= attempt.now.wall:
-            yield f"again, as it asked at #{again.step}"
+            yield CalledAgain(again.step)
         if attempt.handler in self._reconcilers:
-            yield from self._requeue_reasons(attempt, resource)
-        if self._is_former(attempt, newest):
-            yield "the former one"
+            yield from self._requeue_reasons(attempt)
+        if self._is_former(attempt):
+            yield Former()
         if attempt.body is not None:
             self._given[key] = attempt.body.version
 
-    def _is_former(self, attempt: Attempt, newest: str) -> bool:
+    def _other_reasons(
+        self, attempt: Attempt, was: _View, *, timed: bool
+    ) -> Iterator[Reason]:
+        """The reason for a call without a request or a change of the essence."""
+        assert attempt.body is not None
+        beside = changes_of(was.body.data, attempt.body.data)
+        if self._is_timed(attempt, at_its_time=timed):
+            yield Due()
+        elif beside:
+            yield Changed(beside)
+        elif attempt.reason is None:
+            yield NothingNew()
+
+    def _is_former(self, attempt: Attempt) -> bool:
         """Whether a mapping is called for the object as it was before.
 
         It was already called for that version when the version was the present one. An
@@ -122,9 +269,11 @@ class Reasons:
         if attempt.body is None or attempt.reason not in _EVENTS or attempt.retry:
             return False
         version = attempt.body.version
+        shown = self.history.versions.of(attempt.body.uid)
+        newest = next((each.version for each in shown), "")
         return self._given.get(_key(attempt)) == version and is_behind(version, newest)
 
-    def is_timed(self, attempt: Attempt, *, at_its_time: bool) -> bool:
+    def _is_timed(self, attempt: Attempt, *, at_its_time: bool) -> bool:
         """Whether a call without another reason comes because its time has come.
 
         `at_its_time` means that nothing else has happened in this step. Timers that are
@@ -136,10 +285,11 @@ class Reasons:
             self._timed.add(attempt.handler)
         return at_its_time or attempt.handler in self._timed
 
-    def _requeue_reasons(
-        self, attempt: Attempt, resource: Resource | None
-    ) -> Iterator[str]:
-        if attempt.object is None or resource is None:
+    def _requeue_reasons(self, attempt: Attempt) -> Iterator[Reason]:
+        if attempt.object is None:
+            return
+        resource = self.history.resource(attempt.object.resource)
+        if resource is None:
             return
         place = attempt.object.namespace, attempt.object.name
         asked = self._requeued.get(place, [])
@@ -150,8 +300,24 @@ class Reasons:
         else:
             self._requeued.pop(place, None)
         for by in dict.fromkeys(each.by for each in ours):
-            steps = dict.fromkeys(f"#{e.step}" for e in ours if e.by == by)
-            yield f"requeued by {by} at {listed(steps)}"
+            steps = dict.fromkeys(each.step for each in ours if each.by == by)
+            yield Requeued(by, tuple(steps))
+
+
+def _differences(was: _View, now: _View) -> Iterator[Reason]:
+    """The differences from the call before."""
+    if was.process != now.process:
+        yield FirstOfProcess()
+    found = changes_of(essence_of(was.body), essence_of(now.body))
+    both = {**was.children, **now.children}
+    changed = [
+        each for each in both if was.children.get(each) != now.children.get(each)
+    ]
+    names = sorted(f"{key.resource.partition('.')[0]}/{key.name}" for key in changed)
+    if found:
+        yield Changed(found)
+    if names:
+        yield ChildrenChanged(tuple(names))
 
 
 def _again(seconds: float, attempt: Attempt, step: int) -> _Again:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from fnop.core.values.paths import Contrast, contrasts
 from fnop.interpreters.recording.model.attempts import Attempt
-from fnop.interpreters.recording.model.revisions import Ref, Revision
+from fnop.interpreters.recording.model.refs import Ref
+from fnop.interpreters.recording.model.revisions import Revision
 from fnop.interpreters.recording.questions.steps import Past, Steps
 
 __all__ = ["Beside", "View", "operator_view", "view_of"]

@@ -13,27 +13,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fnop.core.api.resources import Resource
 from fnop.interpreters.recording.model.account import Account
-from fnop.interpreters.recording.model.attempts import Attempt, Attempts
-from fnop.interpreters.recording.model.contents import (
-    Contents,
-    Named,
-    NoSuchObject,
-    is_kind,
+from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.contents import Contents, NoSuchObject, is_kind
+from fnop.interpreters.recording.model.history import (
+    History,
+    Question,
+    Request,
+    Step,
 )
-from fnop.interpreters.recording.model.revisions import Ref, Revision, Revisions
+from fnop.interpreters.recording.model.records import Gap
+from fnop.interpreters.recording.model.refs import Named, Ref
+from fnop.interpreters.recording.model.revisions import Revision, Revisions
 from fnop.interpreters.recording.model.versions import Packed, Versions
 from fnop.interpreters.recording.questions.asides import Aside, Asides
 from fnop.interpreters.recording.questions.links import Behind
 from fnop.interpreters.recording.questions.story import Story
-from fnop.interpreters.recording.questions.timeline import Event, Request, Timeline
+from fnop.interpreters.recording.questions.timeline import Event, Timeline
 
 __all__ = ["EVENTS_MAX", "VERSIONS_MAX", "Past", "Reading", "Steps"]
-
-Json = Mapping[str, Any]
 
 # Beyond these numbers of events and versions, only the last ones are kept: about 2 GB.
 EVENTS_MAX, VERSIONS_MAX = 500_000, 250_000
@@ -61,8 +62,8 @@ class Past(NamedTuple):
 
 
 @dataclass
-class Reading:
-    """The fold: takes records in; `end` comes after the last one.
+class Reading(Question):
+    """The steps of a recording while it is read; `end` comes after the last one.
 
     `steps` are those so far. `account` is what a check reports in addition to the
     steps, and `manager` is the operator's name in managed fields. `places` are the
@@ -76,43 +77,38 @@ class Reading:
     numbers: list[int] = field(default_factory=list)
     walls: list[float] = field(default_factory=list)
     gaps: dict[int, int] = field(default_factory=dict)
-    contents: Contents = field(default_factory=Contents)
-    processes: int = 0
     _asides: list[Aside] = field(default_factory=list)
-    _words: Asides = field(default_factory=Asides)
 
     def __post_init__(self) -> None:
         """Begin a timeline that keeps everything, in little memory."""
-        story = Story(Attempts(Versions(Packed)), self.manager)
+        self.history = History(Versions(Packed))
+        story = Story(self.history, self.manager)
         events: deque[Event] = deque(maxlen=EVENTS_MAX)
         revisions = Revisions(VERSIONS_MAX)
         self.timeline = Timeline(self.account, events, 0, revisions, story)
+        self.contents, self._words = Contents(self.history), Asides(self.history)
 
-    def add(self, record: Json) -> None:
-        """Take one record in. Raises the same errors as `Attempts.add`."""
-        if "gap" in record:
-            self._note_missing(record["gap"])
+    def see(self, step: Step) -> None:
+        """Take one step in."""
         before = self.timeline.count
-        self.timeline.add(record)
-        self.contents.add(record)
-        step = self.timeline.steps
-        self.numbers.append(step)
-        self._asides.append(self._words.add(record))
-        wall = self.walls[-1] if self.walls else 0.0
-        self.walls.append(wall if "gap" in record else record["wall"])
-        if "gap" not in record and record["input"]["in"] == "Started":
-            self.processes += 1
-        for event in islice(reversed(self.timeline.events), self._fresh(before)):
+        self.timeline.see(step)
+        self.contents.see(step)
+        self._note(self._words.see(step), self.timeline.count - before)
+
+    def miss(self, gap: Gap) -> None:
+        """Take note of missing steps, which are listed by the last of them."""
+        before = self.timeline.count
+        self.gaps[gap.last] = gap.steps
+        self.timeline.miss(gap)
+        self._note(self._words.miss(gap), self.timeline.count - before)
+
+    def _note(self, aside: Aside, fresh: int) -> None:
+        self.numbers.append(self.history.steps)
+        self._asides.append(aside)
+        self.walls.append(self.history.wall)
+        for event in islice(reversed(self.timeline.events), fresh):
             if event.attempt is not None and event.attempt.end is not None:
                 _strip_attempt(event.attempt)
-
-    def _note_missing(self, count: Any) -> None:
-        if type(count) is not int or count < 1:
-            raise ValueError("the number of missing steps is none")
-        self.gaps[self.timeline.steps + count] = count
-
-    def _fresh(self, before: int) -> int:
-        return self.timeline.count - before
 
     def end(self) -> None:
         """The recording is over: add the events after its last step."""
@@ -135,7 +131,7 @@ class Reading:
             (*self.walls,),
             dict(self.gaps),
             (*self._asides,),
-            self.processes,
+            self.history.processes,
             self.contents,
             [each for each in timeline.events if not each.is_told_twice],
             self.left_out,

@@ -8,34 +8,26 @@ others have done.
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fnop.interpreters.recording.identities.volatile import MADE
+from fnop.interpreters.recording.model import records
 from fnop.interpreters.recording.model.account import Account, Change, Mark
 from fnop.interpreters.recording.model.attempts import Attempt
-from fnop.interpreters.recording.model.carried import Carried, carried
+from fnop.interpreters.recording.model.history import Question, Request, Step
 from fnop.interpreters.recording.model.presence import Presence
-from fnop.interpreters.recording.model.revisions import (
-    Ref,
-    Revision,
-    Revisions,
-    packed,
-    ref_of,
-)
-from fnop.interpreters.recording.model.times import moment
-from fnop.interpreters.recording.model.versions import objects_in
+from fnop.interpreters.recording.model.refs import Ref, ref_of
+from fnop.interpreters.recording.model.revisions import Revision, Revisions, packed
 from fnop.interpreters.recording.questions.story import Line, Story, log_told
 
-__all__ = ["ACTORS", "EVENTS_MAX", "Event", "Request", "Timeline"]
+__all__ = ["ACTORS", "EVENTS_MAX", "Event", "Timeline"]
 
 Json = Mapping[str, Any]
 
 EVENTS_MAX = 10_000
-# Effects that change an object.
-_WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
 _VERBS = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
 # The words of the account for the author of a change.
 ACTORS = {
@@ -49,49 +41,6 @@ ACTORS = {
     "user": "the user",
 }
 _OTHERS = frozenset(ACTORS) - {"", "operator"}
-
-
-@dataclass(slots=True, eq=False)
-class Request:
-    """A request of the operator, or a call outside of the cluster.
-
-    - `object` is None if the request is not about an object.
-    - `attempts` are the last ones of the handlers behind it.
-    - `fields` are the handlers' changes that it carries, if they are known.
-    - `answered` is the outcome's kind, at the step `ended`. They are "" and 0 if no
-      answer has come: it was lost, or the operator ended, or steps are missing.
-    - `may_have_ended` means that the answer may be in missing steps.
-    - `shown` are the objects in the answer.
-    """
-
-    step: int
-    verb: str
-    object: Ref | None
-    handler: str
-    attempts: tuple[Attempt, ...]
-    fields: Carried = ()
-    answered: str = ""
-    ended: int = 0
-    ended_wall: float = 0.0
-    shown: tuple[Revision, ...] = ()
-    may_have_ended: bool = False
-
-    @property
-    def outcome(self) -> str:
-        """The result of the request, in a word or two."""
-        lacks = "steps are missing" if self.may_have_ended else "no reply"
-        return self.answered or lacks
-
-    @property
-    def is_write(self) -> bool:
-        """Whether the request changes an object."""
-        return self.verb in _WRITES
-
-    @property
-    def made(self) -> Revision | None:
-        """The version that it has made; None if it changed nothing, or is unknown."""
-        found = self.shown[0] if self.is_write and self.shown else None
-        return found if found is not None and found.made == self.step else None
 
 
 @dataclass(slots=True, eq=False)
@@ -129,7 +78,7 @@ class Event:
             case "shown" | "change" | "user":
                 return f"{self.text}{_version_in_words(self.revision)}"
             case "send" if self.request is not None and not self.request.ended:
-                return f"{self.text} -> {self.request.outcome}"
+                return f"{self.text} -> {self.request.result}"
             case _:
                 return f"{self.text}{self.answer}"
 
@@ -169,17 +118,15 @@ class Event:
             parts = self.text.partition(" -> ")[0], self.request.answered
         elif self.object is not None and self.sort in ("shown", "change"):
             parts = self.object.label, self.text.removeprefix("sees ")
-        return "/".join((self.sort, *(_STABLE.sub("-*", each) for each in parts)))
+        return "/".join((self.sort, *(MADE.sub("-*", each) for each in parts)))
 
 
 _REFUSALS = frozenset(("Conflict", "Refused", "Raised", "Unknown", "Unreachable"))
-# The end of a name that fnop derives from the owner's uid (`stable_name`).
-_STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 
 
 @dataclass
-class Timeline:
-    """The fold: takes records in, returns events; the last `EVENTS_MAX` of them.
+class Timeline(Question):
+    """The events of a recording; the last `EVENTS_MAX` of them.
 
     `count` is the number of all events. After the last record comes `end`.
     """
@@ -194,19 +141,15 @@ class Timeline:
     _ahead: list[tuple[tuple[float, float, int], Mark | Change]] = field(
         default_factory=list
     )
-    # The requests without an answer, the last attempt of each handler and object, and
-    # the kinds of streams.
-    _open: dict[int, Event] = field(default_factory=dict)
-    _latest: dict[tuple[str, str], Attempt] = field(default_factory=dict)
-    _streams: dict[int, str] = field(default_factory=dict)
-    _logs: dict[int, Json] = field(default_factory=dict)
+    # The requests without an answer, each with its event.
+    _open: dict[Request, Event] = field(default_factory=dict)
     _served: tuple[object, dict[tuple[str, str], str]] = (None, {})
     is_shortened: bool = False
-    _presence: Presence = field(default_factory=Presence)
-    _wall: float = 0.0
 
     def __post_init__(self) -> None:
-        """Line up the entries of the account."""
+        """Line up the entries of the account, and share the story's history."""
+        self.history = self.story.history
+        self._presence = Presence(self.history)
         for change in self.account.changes:
             self.revisions.tell(_revision_of(change))
         told: list[Mark | Change] = [*self.account.marks, *self.account.changes]
@@ -214,52 +157,29 @@ class Timeline:
         self._ahead = sorted(zip(places, told, strict=True), reverse=True)
 
     @property
-    def steps(self) -> int:
-        """The number of records so far."""
-        return self.story.attempts.steps
-
-    @property
-    def pending(self) -> Iterator[Request]:
+    def pending(self) -> Iterable[Request]:
         """The requests that are still without an answer."""
-        return (each.request for each in self._open.values() if each.request)
+        return self._open
 
-    def add(self, record: Json) -> None:
-        """Take one record in. Raises the same errors as `Attempts.add`."""
-        if "gap" in record:
-            self._report_missing(record)
-            return
-        step, self._wall = self.steps + 1, moment(record).wall
-        self._add_account(step)
-        lines = self.story.told(record)
-        if record["input"]["in"] == "Started":
+    def see(self, step: Step) -> None:
+        """Take one step in."""
+        self._add_account(step.number)
+        lines = self.story.lines(step)
+        if step.is_start:
+            for each in self._open:
+                each.shorten()
             self._open.clear()
-            self._latest.clear()
-        answer = next((each for each in lines if each.sort == "answer"), None)
-        self._handle_input(record["input"], step, answer)
-        self._add_departures(record, step)
-        sent = {}
-        for command in record["commands"]:
-            self._note(command)
-            if command["do"] == "Perform":
-                sent[command["id"]] = command
+        self._note_input(step, next((e for e in lines if e.sort == "answer"), None))
+        self._add_departures(step)
         for line in lines:
             if line.sort != "answer":
-                self._tell(line, sent)
-        for command in record["commands"]:
-            if command["do"] == "Wrote" and command["id"] in self._open:
-                request = self._open[command["id"]].request
-                assert request is not None
-                request.fields = carried(command["fields"])
+                self._tell(line)
 
-    def _report_missing(self, record: Json) -> None:
+    def miss(self, gap: records.Gap) -> None:
         """Report that steps are missing: their content is not known."""
-        for line in self.story.told(record):
-            self._tell(line, {})
-        self._presence.miss()
-        self._latest.clear()
-        for each in self._open.values():
-            assert each.request is not None
-            each.request.may_have_ended = True
+        for line in self.story.miss(gap):
+            self._tell(line)
+        self._presence.miss(gap)
 
     def end(self) -> None:
         """The recording is over: add the events after its last step."""
@@ -316,7 +236,7 @@ class Timeline:
 
     def _change(self, change: Change) -> None:
         step = max(0, change.since - 1)
-        event = Event(step, self._wall, "change", "", by=change.by)
+        event = Event(step, self.history.wall, "change", "", by=change.by)
         self._set_object(event, change)
         if change.by == "operator":
             self._attribute_version(event, change.since - 1)
@@ -331,11 +251,9 @@ class Timeline:
         """Attribute a version to the unanswered request that made it."""
         if event.revision is None or event.revision.made:
             return
-        for each in self._open.values():
-            request = each.request
-            if request is None or not request.is_write or request.step != step:
-                continue
-            if request.object == event.object:
+        for request in self._open:
+            is_of_step = request.is_write and request.step == step
+            if is_of_step and request.object == event.object:
                 request.shown, event.revision.made = (event.revision,), step
 
     def _set_object(self, event: Event, change: Change) -> None:
@@ -346,81 +264,72 @@ class Timeline:
 
     # ---------------------------------------------------------- what the world answers
 
-    def _handle_input(self, input: Json, step: int, answer: Line | None) -> None:
-        match input:
-            case {"in": "Answered", "id": number, "outcome": outcome}:
-                sent = self._open.pop(number, None)
-                if sent is not None and sent.request is not None:
-                    shown = self._objects(input, step, sent.request.object)
-                    self._answered(sent, sent.request, outcome["is"], shown, answer)
-            case {"in": "WatchEvent", "stream": stream, "type": kind}:
-                kind_of = self._streams.get(stream)
-                gone = kind == "DELETED"
-                for each in self._objects(input, step, kind_of, gone=gone):
-                    self._add_shown(each, step, _VERBS.get(kind, str(kind)))
-            case {"in": "ListItem", "stream": stream}:
-                for each in self._objects(input, step, self._streams.get(stream)):
+    def _note_input(self, step: Step, answer: Line | None) -> None:
+        kind = self.history.kind_of(getattr(step.input, "stream", -1))
+        match step.input:
+            case records.Answered() if step.request is not None:
+                about = step.request.object
+                shown = self._objects(step, None if about is None else about.kind)
+                self._note_answer(step.request, shown, answer)
+            case records.WatchEvent(type=type):
+                for each in self._objects(step, kind):
+                    self._add_shown(each, step, _VERBS.get(type, type))
+            case records.ListItem():
+                for each in self._objects(step, kind):
                     self._add_shown(each, step, "listed")
-            case {"in": "ListDone" | "Bookmark", "stream": stream, "version": version}:
-                if stream in self._streams:
-                    self.revisions.reach(self._streams[stream], str(version), step)
-            case {"in": "LogLines", "stream": stream, "lines": list(lines)} if lines:
-                self._read(stream, lines, step)
-            case {"in": "StreamEnded", "stream": stream, "reason": reason}:
-                self._add_stream_end(input, stream, reason, step)
+            case records.ListDone(version=version) | records.Bookmark(version=version):
+                if kind is not None:
+                    self.revisions.reach(kind, version, step.number)
+            case records.LogLines(stream=stream, lines=lines) if lines:
+                self._add_log_lines(self.history.streams.get(stream), len(lines), step)
+            case records.StreamEnded() as end:
+                self._add_stream_end(end, kind or "a kind", step)
             case _:
                 pass
 
-    def _add_stream_end(self, input: Json, stream: int, reason: str, step: int) -> None:
-        log = self._logs.get(stream)
-        if log is None:
-            kind = self._streams.get(stream, "a kind").partition(".")[0]
-            what = f"the watch of {kind}"
-        elif reason == "eof":
+    def _add_stream_end(self, end: records.StreamEnded, kind: str, step: Step) -> None:
+        log = self.history.streams.get(end.stream)
+        if not isinstance(log, records.FollowLog):
+            what = f"the watch of {kind.partition('.')[0]}"
+        elif end.reason == "eof":
             return  # its container has ended, or everything was read
         else:
             what = f"the log of {log_told(log)}"
-        why = input.get("message") or reason
-        words = f"{what} ends: {input.get('status') or ''} {why}"
+        words = f"{what} ends: {end.status or ''} {end.message or end.reason}"
         text = " ".join(words.split())[:_TEXT_LENGTH_MAX]
-        self._add(Event(step, self._wall, "stream", text))
+        self._add(Event(step.number, step.wall, "stream", text))
 
-    def _read(self, stream: int, lines: list[Any], step: int) -> None:
+    def _add_log_lines(self, log: Any, number: int, step: Step) -> None:
         """Add an event for log lines that handlers want."""
-        command = self._logs.get(stream)
-        if command is None:
-            return
-        count = "a line" if len(lines) == 1 else f"{len(lines)} lines"
-        text = f"reads {count} of the log of {log_told(command)}"
-        event = Event(step, self._wall, "shown", text)
-        names = str(command.get("namespace") or ""), str(command.get("name"))
-        event.object = Ref("pods", *names)
-        self._add(event)
+        if isinstance(log, records.FollowLog):
+            count = "a line" if number == 1 else f"{number} lines"
+            text = f"reads {count} of the log of {log_told(log)}"
+            event = self._add(Event(step.number, step.wall, "shown", text))
+            event.object = Ref("pods", log.namespace, log.name)
 
-    def _add_departures(self, record: Json, step: int) -> None:
+    def _add_departures(self, step: Step) -> None:
         """Add the objects that a listing lacks, unless the account already has them."""
-        for departure in self._presence.add(record):
+        for departure in self._presence.see(step):
             if departure.listed and not self.account.changes:
-                version = str(record["input"].get("version"))
-                found = self.revisions.lose(departure.uid, version, step, self._wall)
+                version = str(getattr(step.input, "version", ""))
+                at = step.number, step.wall
+                found = self.revisions.lose(departure.uid, version, *at)
                 if found is not None:
                     self._add_shown(found, step, "no more in a listing")
 
-    def _objects(
-        self, input: Json, step: int, about: Ref | str | None, *, gone: bool = False
-    ) -> Iterator[Revision]:
-        """Take note of the objects of an input; `about` is their kind, if known."""
-        kind = about.kind if isinstance(about, Ref) else about
-        for data in objects_in(input):
-            meta = data["metadata"]
-            if not meta.get("name"):
+    def _objects(self, step: Step, kind: str | None) -> Iterator[Revision]:
+        """Take note of the objects of an input, which are of a kind, if it is known."""
+        for body in step.shown:
+            if not body.name:
                 continue  # a status, or a list
-            names = str(meta.get("namespace") or ""), str(meta["name"])
-            ref = Ref(self._kind_of(data) or kind or str(data.get("kind")), *names)
-            yield self.revisions.show(ref, data, step, self._wall, gone=gone)
+            data = body.data
+            known = self._kind_of(data) or kind or str(data.get("kind"))
+            ref = Ref(known, body.namespace or "", body.name)
+            at = step.number, step.wall
+            yield self.revisions.show(ref, data, *at, gone=step.is_gone)
 
     def _kind_of(self, data: Json) -> str:
-        catalogue = self.story.attempts.catalogue
+        catalogue = self.history.catalogue
         if self._served[0] is not catalogue:
             kinds = {(e.api_version, e.kind): e.label for e in catalogue.resources}
             self._served = catalogue, kinds
@@ -428,29 +337,24 @@ class Timeline:
             (str(data.get("apiVersion")), str(data.get("kind"))), ""
         )
 
-    def _add_shown(self, found: Revision, step: int, what: str) -> None:
+    def _add_shown(self, found: Revision, step: Step, what: str) -> None:
         text = f"sees {found.ref.label} {what}"
-        event = Event(step, self._wall, "shown", text)
+        event = Event(step.number, step.wall, "shown", text)
         event.object, event.revision = found.ref, found
         self._add(event)
 
-    def _answered(
-        self,
-        sent: Event,
-        request: Request,
-        outcome: str,
-        shown: Iterator[Revision],
-        line: Line | None,
+    def _note_answer(
+        self, request: Request, shown: Iterator[Revision], line: Line | None
     ) -> None:
-        request.answered, request.shown = str(outcome), (*shown,)
-        request.ended, request.ended_wall = self.steps, self._wall
+        request.shown, sent = (*shown,), self._open.pop(request, None)
+        request.shorten()
         if request.is_write and request.shown:
             found = request.shown[0]
             # A request did not make a version that existed before, or that another
             # client made.
             is_known = found.shown <= request.step or found.by in _OTHERS
             found.made = found.made or (0 if is_known else request.step)
-        if line is None:
+        if line is None or sent is None:
             return
         last = self.events[-1] if self.events else None
         if last is not None and last.revision is request.made is not None:
@@ -459,51 +363,22 @@ class Timeline:
             sent.answer = line.text.removeprefix(sent.text)
             return
         event = Event(line.step, line.wall, "answer", line.text, line.where, line.depth)
-        event.object, event.request = sent.object, request
+        event.object, event.request = request.object, request
         self._add(event)
 
     # ------------------------------------------------------- what the operator decides
 
-    def _note(self, command: Json) -> None:
-        if command["do"] == "FollowLog":
-            self._logs[command["stream"]] = command
-        if command["do"] in ("Watch", "ListPage"):
-            kind = ref_of(str(command.get("resource")), "", "").kind
-            self._streams[command["stream"]] = kind
-
-    def _tell(self, line: Line, sent: Mapping[int, Json]) -> None:
+    def _tell(self, line: Line) -> None:
         event = Event(
-            *(line.step, line.wall, line.sort, line.text, str(line.where), line.depth),
+            *(line.step, line.wall, line.sort, line.text, line.where, line.depth),
             attempt=line.attempt,
         )
-        attempt = line.attempt
-        if attempt is not None:
-            self._latest[attempt.handler, attempt.where] = attempt
-            if attempt.object is not None:
-                event.object = ref_of(*attempt.object[:3])
+        if line.attempt is not None and line.attempt.object is not None:
+            event.object = ref_of(*line.attempt.object[:3])
         if line.sort == "send" and line.request is not None:
-            self._send(event, line.request, sent[line.request])
+            event.object, event.request = line.request.object, line.request
+            self._open[line.request] = event
         self._add(event)
-
-    def _send(self, event: Event, number: int, command: Json) -> None:
-        resource, name = command.get("resource"), command.get("name")
-        if resource:
-            event.object = ref_of(resource, command.get("namespace"), name)
-        handler = command.get("handler") or ""
-        event.request = Request(
-            event.step,
-            str(command["effect"]["is"]),
-            event.object,
-            handler,
-            (*self._attempts_behind(handler, event.where),),
-        )
-        self._open[number] = event
-
-    def _attempts_behind(self, handlers: str, where: str) -> Iterator[Attempt]:
-        for each in handlers.split(","):
-            found = self._latest.get((each.strip(), where))
-            if found is not None:
-                yield found
 
 
 _TEXT_LENGTH_MAX = 300

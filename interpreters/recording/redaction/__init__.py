@@ -28,11 +28,7 @@ from fnop.interpreters.recording.redaction.places import (
     is_secret_kind,
     is_sensitive_name,
 )
-from fnop.interpreters.recording.redaction.redactor import (
-    Draft,
-    Redaction,
-    draws_secret,
-)
+from fnop.interpreters.recording.redaction.redactor import Draft, Redaction
 from fnop.interpreters.recording.redaction.telling import (
     BITS_MIN,
     LENGTH_MIN,
@@ -55,7 +51,6 @@ __all__ = [
     "Redaction",
     "Substitutions",
     "drawn_forms",
-    "draws_secret",
     "escapes",
     "forms",
     "has_token",

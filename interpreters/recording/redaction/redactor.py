@@ -11,7 +11,7 @@ import orjson
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.diff import Path, parse_field
 from fnop.effects.values import canonical
-from fnop.interpreters.recording.identities.tokens import MARK
+from fnop.interpreters.recording.identities.tokens import MARK, draws_secret
 from fnop.interpreters.recording.redaction.copies import Substitutions
 from fnop.interpreters.recording.redaction.digests import Digests
 from fnop.interpreters.recording.redaction.forms import (
@@ -27,7 +27,7 @@ from fnop.interpreters.recording.redaction.forms import (
 from fnop.interpreters.recording.redaction.places import Places, differs, has_clue
 from fnop.interpreters.recording.redaction.telling import is_address, is_telling
 
-__all__ = ["Draft", "Redaction", "draws_secret"]
+__all__ = ["Draft", "Redaction"]
 
 
 def _listed_path(field: str) -> Path:
@@ -114,7 +114,7 @@ class Redaction:
                 return True
         for each in record["commands"]:
             if each["do"] == "Perform" and (
-                _is_about_secrets(each) or draws_secret(each)
+                _is_about_secrets(each) or _draws_secret(each)
             ):
                 self._remember((each,))
                 return True
@@ -240,7 +240,7 @@ class Redaction:
         for each in commands:
             if _is_about_secrets(each):
                 self._about_secrets.add(each["id"])
-            if draws_secret(each):
+            if _draws_secret(each):
                 self._drawing.add(each["id"])
 
     def _replace_drawn(self, answered: dict[str, Any]) -> dict[str, Any]:
@@ -352,8 +352,5 @@ def _is_about_secrets(command: dict[str, Any]) -> bool:
     )
 
 
-def draws_secret(command: dict[str, Any]) -> bool:
-    """Whether the command asks for random bytes that are a secret."""
-    effect = command.get("effect") or {}
-    is_drawn = command["do"] == "Perform" and effect.get("is") == "Random"
-    return is_drawn and bool(effect.get("secret"))
+def _draws_secret(command: dict[str, Any]) -> bool:
+    return command["do"] == "Perform" and draws_secret(command["effect"])

@@ -34,9 +34,9 @@ from fnop.interpreters.recording.format.reader import (
     read_records,
     understood,
 )
-from fnop.interpreters.recording.identities.tokens import another_token
+from fnop.interpreters.recording.identities.tokens import another_token, draws_secret
 from fnop.interpreters.recording.model.carried import told_alike
-from fnop.interpreters.recording.redaction import draws_secret, has_token
+from fnop.interpreters.recording.redaction import has_token
 from fnop.interpreters.recording.redaction.likeness import Likeness, Retold
 from fnop.interpreters.runtime.guard import Act
 from fnop.interpreters.runtime.machine import Machine
@@ -492,7 +492,7 @@ class _Given:
         for each in commands:
             if each["do"] == "Perform":
                 self._asked[each["id"]] = each.get("subject") or ""
-                if draws_secret(each):
+                if each["do"] == "Perform" and draws_secret(each["effect"]):
                     self.drawing.add(each["id"])
 
     def has_reached(self, command: dict[str, Any]) -> bool:

@@ -25,7 +25,7 @@ from fnop.interpreters.recording.model.account import (
     Crash,
     Differing,
     Mark,
-    Place,
+    ReferenceLine,
     account_from_json,
     account_to_json,
 )
@@ -92,7 +92,7 @@ def test_an_account_is_the_same_as_json() -> None:
         (Change(4, 8, "xs.example.com", "d", "x", "u", "ADDED", "user", {"a": 1}),),
         "the run without faults",
         (Differing("xs/x", "spec.a", 1, None),),
-        (Place("start/", "the operator starts"),),
+        (ReferenceLine("start/", "the operator starts"),),
         (Crash(5, "crash", "h", "create", ["same_end"]),),
         2,
     )

@@ -17,7 +17,7 @@ from fnop.interpreters.check.campaign.explore import Case, Explorer, observed
 from fnop.interpreters.check.state.kinds import Schedule
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.recording.model.excerpt import Excerpt, excerpt_of
-from fnop.interpreters.recording.model.world import Place
+from fnop.interpreters.recording.model.refs import Place
 from fnop.interpreters.recording.redaction import Redaction
 from fnop.interpreters.simulation.actions import apply, delete, edit
 from fnop.interpreters.simulation.simulation import SimulatedRun

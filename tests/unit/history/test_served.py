@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.recording.model.served import Served
+from fnop.interpreters.recording.model.history import History
 
 ROOT = "/apis/example.com"
 PATH = f"{ROOT}/v1"
@@ -19,21 +19,22 @@ def listing(*names: str) -> dict[str, Any]:
     return {"kind": "APIResourceList", "groupVersion": "v1", "resources": kinds}
 
 
-def hear(served: Served, number: int, path: str, document: dict[str, Any]) -> None:
+def hear(history: History, number: int, path: str, document: dict[str, Any]) -> None:
     """Let it take in a request and its answer."""
     fetch = {"do": "Fetch", "id": number, "path": path}
-    served.add({"input": {"in": "AlarmRang"}, "commands": [fetch]})
+    at = {"wall": 0.0, "mono": 0.0}
+    history.read({**at, "input": {"in": "AlarmRang"}, "commands": [fetch]})
     outcome = {"is": "Applied", "object": document}
     answer = {"in": "Answered", "id": number, "outcome": outcome}
-    served.add({"input": answer, "commands": []})
+    history.read({**at, "input": answer, "commands": []})
 
 
-def names_of(served: Served) -> list[str]:
+def names_of(served: History) -> list[str]:
     return [each.plural for each in served.catalogue.resources]
 
 
 def test_what_is_heard_again_changes_nothing() -> None:
-    served = Served()
+    served = History()
     hear(served, 1, PATH, listing("apples"))
     before = served.catalogue
     for number in range(2, 5):
@@ -43,7 +44,7 @@ def test_what_is_heard_again_changes_nothing() -> None:
 
 
 def test_a_kind_that_comes_later_is_known() -> None:
-    served = Served()
+    served = History()
     hear(served, 1, PATH, listing("apples"))
     hear(served, 2, PATH, listing("apples", "pears"))
     assert names_of(served) == ["apples", "pears"]
@@ -52,7 +53,7 @@ def test_a_kind_that_comes_later_is_known() -> None:
 
 
 def test_equal_documents_of_two_paths_are_two() -> None:
-    served = Served()
+    served = History()
     for number, version in enumerate(("v1", "v2"), start=1):
         hear(served, number, f"/api/{version}", listing("apples"))
     # What the list of versions says of a document counts as a part of it.

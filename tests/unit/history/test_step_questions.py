@@ -10,9 +10,10 @@ import pytest
 import fnop
 from fnop.adapters.cli.step import Session, Unclear
 from fnop.core.handlers.declare.registry import Registry
-from fnop.interpreters.recording.model.contents import Named, NoSuchObject
+from fnop.interpreters.recording.model.contents import NoSuchObject
 from fnop.interpreters.recording.model.predicates import parse_predicate
-from fnop.interpreters.recording.model.revisions import Ref, Revision
+from fnop.interpreters.recording.model.refs import Named, Ref
+from fnop.interpreters.recording.model.revisions import Revision
 from fnop.interpreters.recording.questions.cursor import Cursor, NoAnswer
 from fnop.interpreters.recording.questions.provenance import Provenance
 from fnop.interpreters.recording.questions.steps import Past, Reading

@@ -30,7 +30,7 @@ def test_every_call_has_its_end_in_the_story(name: str, tmp_path: Path) -> None:
         for each in lines
         if each.text.startswith(ends) or re.search("handler .* failed", each.text)
     )
-    running = Counter(each.where for each in story.attempts.open.values())
+    running = Counter(each.where for each in story.history.attempts.open.values())
     assert called
     assert ended + running == called
     assert all("\n" not in each.text for each in lines)

@@ -26,6 +26,7 @@ from tests.simulations import example
 from tests.thorough import examples
 
 KIND = "fnopexamples"
+AT = {"wall": 0.0, "mono": 0.0}
 ABOUT = "fnopexamples/default/example-1"
 
 
@@ -147,10 +148,10 @@ def test_a_refused_deletion_is_none() -> None:
     own = Own()
     effect = {"is": "Delete", "uid": "u"}
     asked = {"do": "Perform", "id": 7, "effect": effect, "resource": "pods.v1."}
-    own.add({"input": {"in": "Started"}, "commands": [asked]})
+    own.add({**AT, "input": {"in": "Started"}, "commands": [asked]})
     assert own.deleted == {"u"}
     refused = {"in": "Answered", "id": 7, "outcome": {"is": "Conflict"}}
-    own.add({"input": refused, "commands": []})
+    own.add({**AT, "input": refused, "commands": []})
     assert own.deleted == set()
 
 
@@ -249,9 +250,9 @@ def test_while_a_request_is_open_the_managers_decide(
     about = ["configmaps.v1.", "default", "c", "u", "1"]
     began = {"do": "Began", "attempt": 1, "handler": "keep", "object": about}
     others = Others(OURS)
-    first = {"input": managed("1", "1", "bob"), "commands": [began, sent]}
+    first = {**AT, "input": managed("1", "1", "bob"), "commands": [began, sent]}
     assert others.add(first) == []
-    second = {"input": managed("2", "2", manager), "commands": []}
+    second = {**AT, "input": managed("2", "2", manager), "commands": []}
     assert [each.text for each in others.add(second)] == told
 
 
@@ -465,7 +466,7 @@ def test_calls_that_are_left_out_have_ended_with_nothing(
     records, busy, story = read_recording(record(name, tmp_path))[1], Busy(), Story()
     for each in records:
         busy.add(each)
-    lines = [line for each in records for line in story.told(each)]
+    lines = [line for each in records for line in story.add(each)]
     quiet = [
         each
         for each in lines

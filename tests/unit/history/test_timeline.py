@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from fnop.interpreters.recording.model.refs import Ref
 from fnop.interpreters.recording.model.revisions import (
     VERSIONS_MAX,
-    Ref,
     Revision,
     Revisions,
     packed,

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from fnop.core.values.paths import FieldPath, names_of
-from fnop.interpreters.recording.model.contents import Contents, Named, NoSuchObject
-from fnop.interpreters.recording.questions.provenance import Provenance, Why, covers
+from fnop.interpreters.recording.model.contents import Contents, NoSuchObject
+from fnop.interpreters.recording.model.effects import covers
+from fnop.interpreters.recording.model.refs import Named
+from fnop.interpreters.recording.questions.provenance import Provenance, Why
 from tests.commands import fnop
 from tests.histories import leaves
 from tests.pages import read_recording

@@ -186,7 +186,8 @@ def test_an_object_that_goes_before_the_end_has_departed_once() -> None:
         (ListDone(2, "9"), []),
     ):
         told = [command_to_wire(each) for each in commands]
-        found += presence.add({"input": input_to_wire(input), "commands": told})
+        record = {"wall": 0.0, "mono": 0.0, "input": input_to_wire(input)}
+        found += presence.add({**record, "commands": told})
     assert found == [Departure("uid of a"), Departure("uid of b", listed=True)]
 
 

@@ -28,6 +28,7 @@ from fnop.interpreters.recording.format.reader import read_header, read_records
 from fnop.interpreters.recording.format.recorder import Recorder
 from fnop.interpreters.recording.model.excerpt import Incomplete, excerpt_of
 from fnop.interpreters.recording.model.presence import Presence
+from fnop.interpreters.recording.model.records import Gap
 from fnop.interpreters.recording.questions.busy import Busy
 from fnop.interpreters.recording.questions.links import Behind
 from fnop.interpreters.recording.questions.others import Others
@@ -344,9 +345,10 @@ def step(input: dict[str, Any], *commands: dict[str, Any]) -> dict[str, Any]:
 
 def test_after_the_gap_only_what_others_manage_is_theirs() -> None:
     others = Others("me")
-    began = {"do": "Began", "object": ["xs.v1.", "", "x", "u", "1"]}
+    began = {"do": "Began", "attempt": 1, "handler": "keep"}
+    began["object"] = ["xs.v1.", "", "x", "u", "1"]
     assert others.add(step(shown(1, "me", a=1), began)) == []
-    others.miss()  # with requests
+    others.miss(Gap(2, 4))  # with requests
     assert others.add(step(shown(3, "me", a=3))) == []  # who knows since when
     assert others.add(step(shown(4, "me", a=4))) == []
     (act,) = others.add(step(shown(5, "alice", a=5)))
@@ -366,7 +368,7 @@ def test_a_listing_in_which_steps_are_missing_lacks_nothing() -> None:
         for each in (begun, listed, done, begun):
             assert presence.add(each) == []
         if missing:  # and with them the first page
-            presence.miss()
+            presence.miss(Gap(5, 5))
             more = {**listing, "continue_token": "more"}
             assert presence.add(step({"in": "AlarmRang"}, more)) == []
         departures = presence.add(done)  # without the item

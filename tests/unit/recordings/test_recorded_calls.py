@@ -10,7 +10,8 @@ import pytest
 
 from fnop.core.values.body import Body
 from fnop.interpreters.recording.model.excerpt import excerpt_of
-from fnop.interpreters.recording.model.world import Own, Place, World, authors_of
+from fnop.interpreters.recording.model.refs import Place
+from fnop.interpreters.recording.model.world import Own, World, authors_of
 from tests.commands import fnop
 from tests.recorded_operators import MODELS, recorded_run, run_again
 from tests.recordings import compressed, inflated
