@@ -159,20 +159,9 @@ def _pod_on_node(
 # -------------------------------------------------------------------- finalize
 
 
-def _finalize(cluster: Cluster, call: Call) -> Answer:
-    """PUT on a namespace's `/finalize`: the only way to change spec.finalizers."""
-    _check_method(call, "PUT")
-    kind, name = call.kind, call.route.name or ""
-    new = decoded(kind, call.request.body)
-    if new["metadata"].get("name") != name:
-        raise bad_request(
-            f"the name of the object ({new['metadata'].get('name', '')}) does not "
-            f"match the name on the URL ({name})"
-        )
-    old = _get_object(cluster, call)
-    new = mutated(cluster, call, new, served(kind, old))
-    _check_version(call, new, old)
-    finalizers = (new.get("spec") or {}).get("finalizers") or []
+def _finalizers_of(namespace: Object) -> list[str]:
+    """The finalizers of a namespace's content; 400 or 422 for wrong ones."""
+    finalizers = (namespace.get("spec") or {}).get("finalizers") or []
     if not isinstance(finalizers, list) or not all(map(is_text, finalizers)):
         raise bad_request(
             'Namespace in version "v1" cannot be handled as a Namespace: json: cannot '
@@ -190,8 +179,24 @@ def _finalize(cluster: Cluster, call: Call) -> Answer:
         if each != "kubernetes" and "/" not in each
     ]
     if faults:
-        raise invalid("", "Namespace", name, faults)
-    new = _namespace_finalized(new, old, finalizers)
+        raise invalid("", "Namespace", namespace["metadata"]["name"], faults)
+    return finalizers
+
+
+def _finalize(cluster: Cluster, call: Call) -> Answer:
+    """PUT on a namespace's `/finalize`: the only way to change spec.finalizers."""
+    _check_method(call, "PUT")
+    kind, name = call.kind, call.route.name or ""
+    new = decoded(kind, call.request.body)
+    if new["metadata"].get("name") != name:
+        raise bad_request(
+            f"the name of the object ({new['metadata'].get('name', '')}) does not "
+            f"match the name on the URL ({name})"
+        )
+    old = _get_object(cluster, call)
+    new = mutated(cluster, call, new, served(kind, old))
+    _check_version(call, new, old)
+    new = _namespace_finalized(new, old, _finalizers_of(new))
     check_write(cluster, call, served(kind, new), served(kind, old))
     if call.dry_run:
         return cluster, ApiResponse(200, served(kind, new)), ()

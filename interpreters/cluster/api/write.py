@@ -347,17 +347,25 @@ def replaced(
     is_same = same(new, written(cluster, kind.resource, key, old))
     if present is not old:
         new = as_found(new, old, present)
-    raw, new = new, as_read(kind, new)
-    if call.dry_run:
-        return cluster, ApiResponse(200, served(kind, new)), ()
-    if is_released(new):
+    if not call.dry_run and is_released(new):
         # The last finalizer is removed. The answer shows the new object at its old
         # version, and the DELETED event shows the stored object at a new version.
         cluster, events = removed(cluster, kind, key)
         return cluster, ApiResponse(200, asked), events
-    if is_same:
+    if is_same and not call.dry_run:
         # A write that changes nothing does not count.
         return cluster, ApiResponse(200, served(kind, present)), ()
+    return _stored_update(cluster, call, new, present)
+
+
+def _stored_update(
+    cluster: Cluster, call: Call, raw: Object, present: Object
+) -> Answer:
+    """Store an object instead of the `present` one, unless it is a dry run."""
+    kind, key = call.kind, call.key
+    new = as_read(kind, raw)
+    if call.dry_run:
+        return cluster, ApiResponse(200, served(kind, new)), ()
     cluster, events = stored(cluster, kind, key, new, present, call.now)
     cluster = remembered(cluster, kind.resource, key, raw, new)
     return cluster, ApiResponse(200, served(kind, events[0].object)), events

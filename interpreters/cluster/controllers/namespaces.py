@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from fnop.interpreters.cluster.api.delete import Options, deleted
@@ -117,49 +118,56 @@ def _status(
     return {**status, "phase": "Terminating", "conditions": conditions}
 
 
-def _findings(left: list[tuple[str, Object]]) -> list[tuple[str, str, str]]:
-    remaining = ("ContentRemoved", "All content successfully removed")
-    finalizing = (
+# The conditions of a namespace without any content: type, reason and message.
+EMPTY = (
+    (
+        "NamespaceDeletionDiscoveryFailure",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    (
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    (
+        "NamespaceContentRemaining",
+        "ContentRemoved",
+        "All content successfully removed",
+    ),
+    (
+        "NamespaceFinalizersRemaining",
         "ContentHasNoFinalizers",
         "All content-preserving finalizers finished",
+    ),
+)
+
+
+def _findings(left: list[tuple[str, Object]]) -> list[tuple[str, str, str]]:
+    """The conditions of a namespace in which these objects are left."""
+    counts = Counter(resource for resource, _ in left)
+    holders = Counter(
+        name for _, obj in left for name in obj["metadata"].get("finalizers", ())
     )
-    counts: dict[str, int] = {}
-    holders: dict[str, int] = {}
-    for resource, obj in left:
-        counts[resource] = counts.get(resource, 0) + 1
-        for name in obj["metadata"].get("finalizers", ()):
-            holders[name] = holders.get(name, 0) + 1
+    *found, remaining, finalizing = EMPTY
     if counts:
-        found = [
-            f"{name} has {n} resource instances" for name, n in sorted(counts.items())
-        ]
-        remaining = (
-            "SomeResourcesRemain",
-            f"Some resources are remaining: {', '.join(found)}",
-        )
+        texts = (f"{name} has {n} resource instances" for name, n in _sorted(counts))
+        text = f"Some resources are remaining: {', '.join(texts)}"
+        remaining = (remaining[0], "SomeResourcesRemain", text)
     if holders:
-        found = [
-            f"{name} in {n} resource instances" for name, n in sorted(holders.items())
-        ]
-        finalizing = (
-            "SomeFinalizersRemain",
+        texts = (f"{name} in {n} resource instances" for name, n in _sorted(holders))
+        text = (
             "Some content in the namespace has finalizers remaining: "
-            + ", ".join(found),
+            f"{', '.join(texts)}"
         )
-    prefix = "NamespaceDeletion"
-    parsed = "All legacy kube types successfully parsed"
-    return [
-        (
-            f"{prefix}DiscoveryFailure",
-            "ResourcesDiscovered",
-            "All resources successfully discovered",
-        ),
-        (f"{prefix}GroupVersionParsingFailure", "ParsedGroupVersions", parsed),
-        (
-            f"{prefix}ContentFailure",
-            "ContentDeleted",
-            "All content successfully deleted, may be waiting on finalization",
-        ),
-        ("NamespaceContentRemaining", *remaining),
-        ("NamespaceFinalizersRemaining", *finalizing),
-    ]
+        finalizing = (finalizing[0], "SomeFinalizersRemain", text)
+    return [*found, remaining, finalizing]
+
+
+def _sorted(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items())

@@ -574,6 +574,19 @@ def _kept_daemon_set(new: Object, old: Object) -> Object:
 WITH_ADDRESS = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
+def _drop_node_ports(after: dict[str, Any], before: dict[str, Any]) -> None:
+    """Drop what was allocated for a service that is no longer reachable on nodes."""
+    allocated = {one.get("nodePort") for one in before.get("ports") or ()}
+    after["ports"] = [
+        {k: v for k, v in port.items() if k != "nodePort"}
+        if port.get("nodePort") in allocated
+        else port
+        for port in after.get("ports") or ()
+    ]
+    if after.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
+        after.pop("externalTrafficPolicy", None)
+
+
 def _kept_service(new: Object, old: Object) -> Object:
     """Keep allocated addresses and ports, unless the new type does not need them."""
     after, before = {**_value_at(new, "spec")}, _value_at(old, "spec")
@@ -587,15 +600,7 @@ def _kept_service(new: Object, old: Object) -> Object:
     ):
         after["clusterIPs"] = [location]  # the older field decides
     if after.get("type") == "ClusterIP" != before.get("type"):
-        allocated = {one.get("nodePort") for one in before.get("ports") or ()}
-        after["ports"] = [
-            {k: v for k, v in port.items() if k != "nodePort"}
-            if port.get("nodePort") in allocated
-            else port
-            for port in after.get("ports") or ()
-        ]
-        if after.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
-            after.pop("externalTrafficPolicy", None)
+        _drop_node_ports(after, before)
     if "healthCheckNodePort" in before:
         if not _is_checked(after):
             after.pop("healthCheckNodePort", None)
