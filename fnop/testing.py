@@ -1,5 +1,6 @@
 """Testing operators: one decision, a story, a law.
 
+- `World` is an operator and the world around it, which several tests share;
 - `load` makes a module of an operator's file with any name, and `near` finds a file
   from any place of a test;
 - `plan_of` calls one handler and shows its decision, `matches` evaluates its filters;
@@ -20,7 +21,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fnop.adapters.check.exploring import (
+from fnop.adapters.common.loading import module_of_file as load, near as near
+from fnop.adapters.testing.exploring import (
     Check as Check,
     Exploration as Exploration,
     checks as checks,
@@ -29,7 +31,6 @@ from fnop.adapters.check.exploring import (
     explore as explore,
     fault as fault,
 )
-from fnop.adapters.common.loading import module_of_file as load, near as near
 from fnop.adapters.testing.laws import (
     keep_data as keep_data,
     leave_no_orphans as leave_no_orphans,
@@ -44,6 +45,7 @@ from fnop.adapters.testing.planning import (
 )
 from fnop.adapters.testing.reviewing import review as review
 from fnop.adapters.testing.simulating import Simulation as Simulation
+from fnop.adapters.testing.world import World as World
 from fnop.core.admission.decisions import Decision as Decision
 from fnop.interpreters.check.state.expectations import expect as expect
 from fnop.interpreters.check.state.pictures import (
@@ -99,6 +101,7 @@ __all__ = [
     "Simulation",
     "Slow",
     "Stuck",
+    "World",
     "apply",
     "checks",
     "crash",

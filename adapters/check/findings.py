@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from fnop.adapters.check.folder import Folder
 from fnop.adapters.check.limits import Limits
-from fnop.adapters.check.report import Shown
+from fnop.adapters.reports.check_report import Shown
 from fnop.interpreters.check.campaign.campaign import Campaign
 from fnop.interpreters.check.campaign.explore import Explorer, Failure
 from fnop.interpreters.check.campaign.reports import SHOWN_MAX, Report

@@ -18,13 +18,13 @@ from fnop.adapters.check.recordings import (
     write_benign,
     write_failure,
 )
-from fnop.adapters.check.report import (
+from fnop.adapters.common.endings import warn
+from fnop.adapters.reports.check_report import (
     FOUND_BEFORE,
     PRETTY,
     case_record,
     failure_record,
 )
-from fnop.adapters.common.endings import warn
 from fnop.core.handlers.declare.handler import Handler
 from fnop.interpreters.check.campaign.campaign import Known
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure

@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 
 import fnop
-from fnop.adapters.check.report import case_record
 from fnop.adapters.recordings.recorded import Recording
 from fnop.adapters.recordings.recording_files import opened
+from fnop.adapters.reports.check_report import case_record
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.account import Step, account_of, happened, veiled
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure

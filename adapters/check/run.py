@@ -17,7 +17,6 @@ from fnop.adapters.check.limits import Limits, Steps
 from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.check.outlook import Outlook
 from fnop.adapters.check.places import must_be_writable
-from fnop.adapters.check.report import Places, Shown, places_of
 from fnop.adapters.check.shards import identity_of, keep
 from fnop.adapters.check.telling import Source, cannot_write, status_of, tell
 from fnop.adapters.check.trials import OtherOrder, in_processes, onlooker
@@ -30,6 +29,7 @@ from fnop.adapters.common.loading import (
 )
 from fnop.adapters.common.manifests import ManifestProblem
 from fnop.adapters.kubernetes.identity import replicated
+from fnop.adapters.reports.check_report import Places, Shown, places_of
 from fnop.adapters.testing.cases import CheckProblem, cases_of, sound, subjects_for
 from fnop.adapters.testing.models import models_of
 from fnop.core.handlers.declare.handler import Handler

@@ -12,7 +12,9 @@ import orjson
 from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.check.places import must_be_writable
 from fnop.adapters.check.recordings import digest_of
-from fnop.adapters.check.report import (
+from fnop.adapters.check.telling import Source, status_of, tell
+from fnop.adapters.common.endings import EXIT_USAGE, fail
+from fnop.adapters.reports.check_report import (
     PRETTY,
     Places,
     Shown,
@@ -20,8 +22,6 @@ from fnop.adapters.check.report import (
     case_record,
     failure_json,
 )
-from fnop.adapters.check.telling import Source, status_of, tell
-from fnop.adapters.common.endings import EXIT_USAGE, fail
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import as_unicode

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fnop.adapters.check import report as check_report
 from fnop.adapters.check.options import CheckOptions
-from fnop.adapters.check.report import Places, Shown
 from fnop.adapters.common.endings import EXIT_ERROR, EXIT_UNKNOWN, EXIT_USAGE, fail
 from fnop.adapters.common.plain import echo
+from fnop.adapters.reports import check_report
+from fnop.adapters.reports.check_report import Places, Shown
 from fnop.interpreters.check.campaign.reports import Report
 
 __all__ = ["Source", "cannot_write", "status_of", "tell"]

@@ -8,7 +8,6 @@ import secrets
 import signal
 import ssl
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fnop.adapters.cli.option_fields import option, takes
 from fnop.adapters.common.endings import fail, warn
 from fnop.adapters.common.plain import echo
 from fnop.adapters.serving.cluster_kubeconfig import (
@@ -47,70 +47,99 @@ OWN_SERVICE = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClusterCommandOptions:
+    """The options of `fnop cluster`."""
+
+    port: int = option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=8001,
+        show_default=True,
+        help="The port to listen on; 0 takes a free one.",
+    )
+    host: str = option(
+        "--host",
+        default="127.0.0.1",
+        show_default=True,
+        metavar="ADDRESS",
+        help="The address to listen on. Beyond this machine only with TLS.",
+    )
+    kubeconfig: str | None = option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Write a kubeconfig of the cluster's admin.",
+    )
+    manifests: tuple[str, ...] = option(
+        "-f",
+        "--filename",
+        multiple=True,
+        type=click.Path(exists=True, allow_dash=True),
+        metavar="MANIFEST",
+        help="Begin with the objects of this file or folder (- for standard input); "
+        "repeat it for several.",
+    )
+    rbac: bool = option(
+        "--rbac",
+        is_flag=True,
+        help="Authorize requests by roles and bindings. Implies --tls.",
+    )
+    tokens: str | None = option(
+        "--tokens",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help='Bearer tokens of users, in lines of: token,user,uid,"group1,group2". '
+        "Implies --tls.",
+    )
+    tls: bool | None = option(
+        "--tls/--no-tls",
+        default=None,
+        help="Serve HTTPS, with a certificate authority made at the start.",
+    )
+    controllers: tuple[str, ...] = option(
+        "--controllers",
+        multiple=True,
+        metavar="NAME=PACE",
+        help="Set a built-in controller on, off, stuck, or late by some seconds, "
+        "such as deployment=stuck or kubelet=5; repeat it for several.",
+    )
+    services: tuple[str, ...] = option(
+        "--service",
+        multiple=True,
+        metavar="NAMESPACE/NAME=PORT",
+        help="The admission webhooks of a service listen at this port of 127.0.0.1.",
+    )
+    seed: str | None = option(
+        "--seed", metavar="TEXT", help="The seed of uids and generated names."
+    )
+
+    def __post_init__(self) -> None:
+        if self.is_secured and self.tls is False:
+            raise click.UsageError("--rbac and --tokens are served with TLS only")
+        if not _is_loopback(self.host) and not self.has_tls:
+            raise click.UsageError(
+                f"--host {self.host} lets other machines in: that needs --tls, "
+                "better with --rbac"
+            )
+        if self.has_tls and self.kubeconfig is None:
+            raise click.UsageError(
+                "--tls needs --kubeconfig FILE, for the certificates"
+            )
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether clients have to say who they are."""
+        return self.rbac or self.tokens is not None
+
+    @property
+    def has_tls(self) -> bool:
+        return self.is_secured or bool(self.tls)
+
+
 @click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8001,
-    show_default=True,
-    help="The port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="The address to listen on. Beyond this machine only with TLS.",
-)
-@click.option(
-    "--kubeconfig",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write a kubeconfig of the cluster's admin.",
-)
-@click.option(
-    "-f",
-    "--filename",
-    "manifests",
-    multiple=True,
-    type=click.Path(exists=True, allow_dash=True),
-    metavar="MANIFEST",
-    help="Begin with the objects of this file or folder (- for standard input); "
-    "repeat it for several.",
-)
-@click.option(
-    "--rbac",
-    is_flag=True,
-    help="Authorize requests by roles and bindings. Implies --tls.",
-)
-@click.option(
-    "--tokens",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help='Bearer tokens of users, in lines of: token,user,uid,"group1,group2". '
-    "Implies --tls.",
-)
-@click.option(
-    "--tls/--no-tls",
-    default=None,
-    help="Serve HTTPS, with a certificate authority made at the start.",
-)
-@click.option(
-    "--controllers",
-    multiple=True,
-    metavar="NAME=PACE",
-    help="Set a built-in controller on, off, stuck, or late by some seconds, "
-    "such as deployment=stuck or kubelet=5; repeat it for several.",
-)
-@click.option(
-    "--service",
-    "services",
-    multiple=True,
-    metavar="NAMESPACE/NAME=PORT",
-    help="The admission webhooks of a service listen at this port of 127.0.0.1.",
-)
-@click.option("--seed", metavar="TEXT", help="The seed of uids and generated names.")
-def cluster(manifests: Sequence[str], **options: Any) -> None:
+@takes(ClusterCommandOptions)
+def cluster(given: ClusterCommandOptions) -> None:
     """Serve a simulated Kubernetes cluster over HTTP until it is stopped.
 
     It needs no containers and no binaries, keeps everything in memory, and ends
@@ -125,33 +154,16 @@ def cluster(manifests: Sequence[str], **options: Any) -> None:
 
     Exit status: 0 when stopped, 1 when it cannot serve, 2 for a wrong call.
     """
-    options = _checked(options)
     _log()
     _allow_files()
     try:
-        _loop_runner()(_serve(manifests, options))
+        _loop_runner()(_serve(given))
     except (ServingProblem, KubeconfigProblem) as problem:
         fail(str(problem))
 
 
 class ServingProblem(Exception):
     """The cluster cannot be served; the text is one sentence."""
-
-
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    secured = bool(options["rbac"] or options["tokens"])
-    tls = options["tls"]
-    if secured and tls is False:
-        raise click.UsageError("--rbac and --tokens are served with TLS only")
-    tls = bool(secured or tls)
-    if not _is_loopback(options["host"]) and not tls:
-        raise click.UsageError(
-            f"--host {options['host']} lets other machines in: that needs --tls, "
-            "better with --rbac"
-        )
-    if tls and options["kubeconfig"] is None:
-        raise click.UsageError("--tls needs --kubeconfig FILE, for the certificates")
-    return {**options, "tls": tls, "secured": secured}
 
 
 def _is_loopback(host: str) -> bool:
@@ -195,17 +207,17 @@ def _loop_runner() -> Any:
 # ------------------------------------------------------------------- serving
 
 
-async def _serve(manifests: Sequence[str], options: dict[str, Any]) -> None:
+async def _serve(given: ClusterCommandOptions) -> None:
     from fnop.adapters.serving.api_server import HttpServer
     from fnop.adapters.serving.cluster_host import Host
     from fnop.adapters.serving.webhook_calls import WebhookCaller
     from fnop.interpreters.runtime.clock import SystemClock
 
     clock = SystemClock()
-    call = WebhookCaller(dict(map(_service, options["services"])))
-    host = Host(_initial_cluster(manifests, options, clock.now().wall), clock, call)
-    found = _secrets(options, clock.now().wall) if options["tls"] else None
-    server = HttpServer(host, _login(host, options))
+    call = WebhookCaller(dict(map(_service, given.services)))
+    host = Host(_initial_cluster(given, clock.now().wall), clock, call)
+    found = _secrets(given, clock.now().wall) if given.has_tls else None
+    server = HttpServer(host, _login(host, given))
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -213,38 +225,36 @@ async def _serve(manifests: Sequence[str], options: dict[str, Any]) -> None:
             loop.add_signal_handler(number, stopped.set)
     try:
         port = await server.start(
-            options["host"],
-            options["port"],
+            given.host,
+            given.port,
             None if found is None else found.context,
         )
     except OSError as problem:
-        raise ServingProblem(_why_not(options, problem)) from problem
+        raise ServingProblem(_why_not(given, problem)) from problem
     try:
-        _announce(options, port, found)
+        _announce(given, port, found)
         await stopped.wait()
     finally:
         await server.close()
 
 
-def _why_not(options: dict[str, Any], problem: OSError) -> str:
+def _why_not(given: ClusterCommandOptions, problem: OSError) -> str:
     import errno
 
-    where = f"{options['host']}:{options['port']}"
+    where = f"{given.host}:{given.port}"
     if problem.errno == errno.EADDRINUSE:
         return f"{where} is taken; choose another --port, or 0 for a free one"
     return f"cannot listen on {where}: {problem.strerror or problem}"
 
 
-def _initial_cluster(
-    manifests: Sequence[str], options: dict[str, Any], now: float
-) -> Cluster:
+def _initial_cluster(given: ClusterCommandOptions, now: float) -> Cluster:
     """The cluster with the objects of the manifests."""
     from fnop.interpreters.cluster import answer, empty_cluster, paced
 
-    seed = options["seed"] or secrets.token_hex(4)
-    state = empty_cluster(seed, now, rbac=options["rbac"])
+    seed = given.seed or secrets.token_hex(4)
+    state = empty_cluster(seed, now, rbac=given.rbac)
     try:
-        state = paced(state, dict(map(_pace, options["controllers"])))
+        state = paced(state, dict(map(_pace, given.controllers)))
     except ValueError as problem:
         raise ServingProblem(f"--controllers {problem}") from problem
     from fnop.adapters.common.manifests import ManifestProblem, read_manifests
@@ -257,7 +267,7 @@ def _initial_cluster(
         return response
 
     try:
-        create_all(lambda: state.registry, send, read_manifests(manifests, warn))
+        create_all(lambda: state.registry, send, read_manifests(given.manifests, warn))
     except (ManifestProblem, ObjectProblem) as problem:
         raise ServingProblem(str(problem)) from problem
     # Refused if the manifests have one of their own.
@@ -303,20 +313,20 @@ class Secrets:
     admin: Pair
 
 
-def _secrets(options: dict[str, Any], now: float) -> Secrets:
+def _secrets(given: ClusterCommandOptions, now: float) -> Secrets:
     from fnop.adapters.serving.certificates import Authority, TlsMissing, server_context
 
     try:
         authority = Authority(now)
     except TlsMissing as problem:
         raise ServingProblem(str(problem)) from problem
-    names = dict.fromkeys((options["host"], "127.0.0.1", "::1", "localhost"))
+    names = dict.fromkeys((given.host, "127.0.0.1", "::1", "localhost"))
     pair = authority.for_server((*names, "kubernetes", "kubernetes.default.svc"))
     admin = authority.for_client(ADMIN, (ADMINS,))
     return Secrets(server_context(authority, pair), authority, admin)
 
 
-def _login(host: Any, options: dict[str, Any]) -> Any:
+def _login(host: Any, given: ClusterCommandOptions) -> Any:
     from fnop.adapters.serving.cluster_login import (
         Admin,
         Authentication,
@@ -324,24 +334,24 @@ def _login(host: Any, options: dict[str, Any]) -> Any:
         read_tokens,
     )
 
-    if not options["secured"]:
+    if not given.is_secured:
         return Admin(host)
     try:
-        tokens = read_tokens(options["tokens"]) if options["tokens"] else {}
+        tokens = read_tokens(given.tokens) if given.tokens else {}
     except TokenProblem as problem:
         raise ServingProblem(str(problem)) from problem
     return Authentication(host, tokens)
 
 
-def _announce(options: dict[str, Any], port: int, found: Secrets | None) -> None:
-    url = f"{'https' if found else 'http'}://{_host_in_url(options['host'])}:{port}"
-    path = options["kubeconfig"]
+def _announce(given: ClusterCommandOptions, port: int, found: Secrets | None) -> None:
+    url = f"{'https' if found else 'http'}://{_host_in_url(given.host)}:{port}"
+    path = given.kubeconfig
     if path is not None:
         admin = None if found is None else (found.authority.certificate, found.admin)
         write_kubeconfig(path, url, admin)
-    if not _is_loopback(options["host"]):
+    if not _is_loopback(given.host):
         echo(
-            f"fnop: warning: other machines can reach {options['host']}:{port}",
+            f"fnop: warning: other machines can reach {given.host}:{port}",
             err=True,
         )
     echo(f"serving a simulated cluster at {url}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fnop.adapters.cli.options import cluster_of, files, of_cluster, shared
+from fnop.adapters.cli.option_fields import declared, option, takes
+from fnop.adapters.cli.options import ClusterOptions, files, shared
 from fnop.adapters.common.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.common.loading import LoadProblem, load
 from fnop.adapters.common.manifests import ManifestProblem, echo_yaml
@@ -21,38 +23,43 @@ from fnop.interpreters.runtime.reading import Expired, ReadProblem
 __all__ = ["crd"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class CrdOptions:
+    """The options of `fnop crd`."""
+
+    paths: tuple[str, ...] = declared(files)
+    module: tuple[str, ...] = declared(shared("module"))
+    check: str | None = option(
+        "--check",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Print nothing but the difference from this file, and exit with 1 where "
+        "there is one.",
+    )
+    compatible_with: str | None = option(
+        "--compatible-with",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Exit with 1 if the definitions break what those in this file, such as "
+        "the last release, have accepted or served.",
+    )
+    live: bool = option(
+        "--live",
+        is_flag=True,
+        help="The same with the definitions of the cluster, and name the objects there "
+        "that would no longer be valid. It only reads.",
+    )
+    cluster: ClusterOptions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files and modules."""
+        return (*self.paths, *self.module)
+
+
 @click.command()
-@files
-@shared("module")
-@click.option(
-    "--check",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Print nothing but the difference from this file, and exit with 1 where there "
-    "is one.",
-)
-@click.option(
-    "--compatible-with",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Exit with 1 if the definitions break what those in this file, such as the "
-    "last release, have accepted or served.",
-)
-@click.option(
-    "--live",
-    is_flag=True,
-    help="The same with the definitions of the cluster, and name the objects there "
-    "that would no longer be valid. It only reads.",
-)
-@of_cluster
-def crd(
-    paths: Sequence[str],
-    module: Sequence[str],
-    check: str | None,
-    compatible_with: str | None,
-    live: bool,
-    **options: Any,
-) -> None:
+@takes(CrdOptions)
+def crd(given: CrdOptions) -> None:
     """Print the definitions (CRDs) of the kinds in some files.
 
     A kind is a class with @fnop.definition(...) that a file defines or imports, also
@@ -75,61 +82,59 @@ def crd(
     different, or breaking, or when no definition can be made; 2 for a wrong call, or
     files without kinds.
     """
-    from fnop.adapters.definitions.class_kinds import kinds_in
-    from fnop.adapters.definitions.classes import (
-        definitions_of,
-        definitions_yaml,
-        warnings_about,
-    )
-    from fnop.adapters.definitions.problems import DefinitionProblem
+    from fnop.adapters.definitions.classes import definitions_yaml, warnings_about
 
-    names = [*paths, *module]
-    if not names:
+    if not given.names:
         raise click.UsageError(
             "name the file with the kinds, such as: fnop crd operator.py"
         )
-    try:
-        classes = kinds_in(load(paths, module))
-        if not classes:
-            fail(
-                f"{', '.join(names)}: there is no kind; decorate a class with "
-                "@fnop.definition('databases.v1.example.com')",
-                EXIT_USAGE,
-            )
-        definitions = definitions_of(classes)
-    except (LoadProblem, DefinitionProblem) as problem:
-        fail(str(problem))
+    definitions = _definitions(given)
     for each in definitions:
         for warning in warnings_about(each):
             warn(f"{each['metadata']['name']}: {warning}")
     text = definitions_yaml(definitions)
-    if check is not None:
-        named = [*paths, *(f"-m {each}" for each in module)]
-        _compare(check, text, f"fnop crd {' '.join(named)}")
-    if compatible_with is not None or live:
-        _must_not_break(definitions, compatible_with, live=live, options=options)
-    elif check is None:
+    if given.check is not None:
+        named = [*given.paths, *(f"-m {each}" for each in given.module)]
+        _compare(given.check, text, f"fnop crd {' '.join(named)}")
+    if given.compatible_with is not None or given.live:
+        _must_not_break(definitions, given)
+    elif given.check is None:
         echo_yaml(text)
 
 
+def _definitions(given: CrdOptions) -> list[dict[str, Any]]:
+    """The definitions of the kinds; the command ends if there are none."""
+    from fnop.adapters.definitions.class_kinds import kinds_in
+    from fnop.adapters.definitions.classes import definitions_of
+    from fnop.adapters.definitions.problems import DefinitionProblem
+
+    try:
+        classes = kinds_in(load(given.paths, given.module))
+        if not classes:
+            fail(
+                f"{', '.join(given.names)}: there is no kind; decorate a class with "
+                "@fnop.definition('databases.v1.example.com')",
+                EXIT_USAGE,
+            )
+        return definitions_of(classes)
+    except (LoadProblem, DefinitionProblem) as problem:
+        fail(str(problem))
+
+
 def _must_not_break(
-    definitions: Sequence[Mapping[str, Any]],
-    file: str | None,
-    *,
-    live: bool,
-    options: Mapping[str, Any],
+    definitions: Sequence[Mapping[str, Any]], given: CrdOptions
 ) -> None:
     """Show the breaking changes; exit with 1 if there are any."""
     from fnop.adapters.definitions.crd_compatibility import breaks_of_file
 
     found: list[tuple[str, str]] = []
-    if file is not None:
+    if given.compatible_with is not None:
         try:
-            found += breaks_of_file(definitions, file)
+            found += breaks_of_file(definitions, given.compatible_with)
         except ManifestProblem as problem:
             fail(str(problem))
-    if live:
-        found += _breaks_of_live_objects(definitions, options)
+    if given.live:
+        found += _breaks_of_live_objects(definitions, given.cluster)
     for name, text in found:
         echo(one_line(f"{name} {text}"))
     if found:
@@ -138,17 +143,14 @@ def _must_not_break(
 
 
 def _breaks_of_live_objects(
-    definitions: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+    definitions: Sequence[Mapping[str, Any]], cluster: ClusterOptions
 ) -> list[tuple[str, str]]:
     from fnop.adapters.definitions.crd_compatibility import breaks_of_live
-    from fnop.adapters.kubernetes.client import ConfigurationProblem, connect
+    from fnop.adapters.kubernetes.client import ConfigurationProblem
 
     async def asked() -> list[tuple[str, str]]:
-        api = await connect(**cluster_of(options))
-        try:
+        async with cluster.connected() as api:
             return await breaks_of_live(definitions, api)
-        finally:
-            await api.close()
 
     try:
         return asyncio.run(asked())

@@ -6,12 +6,14 @@ import asyncio
 import json
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from fnop.adapters.cli.name_options import a_namespace
-from fnop.adapters.cli.options import cluster_of, of_cluster, shared
+from fnop.adapters.cli.option_fields import declared, option, takes
+from fnop.adapters.cli.options import ClusterOptions, shared
 from fnop.adapters.common.endings import fail, warn
 from fnop.adapters.common.loading import LoadProblem, load
 from fnop.adapters.common.operator_settings import (
@@ -34,47 +36,54 @@ __all__ = ["explain"]
 _WIDTH_MAX = 110
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """The options of `fnop explain`."""
+
+    words: tuple[str, ...] = declared(
+        click.argument("words", nargs=-1, required=True, metavar="KIND/NAME")
+    )
+    namespace: str | None = option(
+        "-n",
+        "--namespace",
+        callback=a_namespace,
+        metavar="NAME",
+        help="The object's namespace; by default that of the kubeconfig's context.",
+    )
+    cluster: ClusterOptions
+    name: str | None = declared(
+        shared(
+            "name",
+            "; by default the one that has left marks on the object",
+            default=None,
+            show_default=False,
+        )
+    )
+    paths: tuple[str, ...] = option(
+        "--operator",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="The operator's file: its settings are used, and its filters are asked.",
+    )
+    module: tuple[str, ...] = declared(shared("module"))
+    places: tuple[str, ...] = declared(state_places)
+    state_key_file: str | None = declared(shared("state_key_file"))
+    peering: str = declared(shared("peering", default="default", show_default=True))
+    record: str | None = option(
+        "--record",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="A recording (`fnop run --record`): what it has about the object.",
+    )
+    output: str = declared(
+        shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
+    )
+
+
 @click.command()
-@click.argument("words", nargs=-1, required=True, metavar="KIND/NAME")
-@click.option(
-    "-n",
-    "--namespace",
-    callback=a_namespace,
-    metavar="NAME",
-    help="The object's namespace; by default that of the kubeconfig's context.",
-)
-@of_cluster
-@shared(
-    "name",
-    "; by default the one that has left marks on the object",
-    default=None,
-    show_default=False,
-)
-@click.option(
-    "--operator",
-    "paths",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="The operator's file: its settings are used, and its filters are asked.",
-)
-@shared("module")
-@state_places
-@shared("state_key_file")
-@shared("peering", default="default", show_default=True)
-@click.option(
-    "--record",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="A recording (`fnop run --record`): what it has about the object.",
-)
-@shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
-def explain(
-    words: Sequence[str],
-    paths: Sequence[str],
-    module: Sequence[str],
-    **options: Any,
-) -> None:
+@takes(ExplainOptions)
+def explain(given: ExplainOptions) -> None:
     """Explain why an object is as it is, and what comes next.
 
     The story is read from the cluster: the operator's state and conditions on the
@@ -87,15 +96,15 @@ def explain(
 
     Exit status: 0 when the object was read, 1 when not, 2 for a wrong call.
     """
-    kind, name = _kind_and_name(words)
+    kind, name = _kind_and_name(given.words)
     try:
-        given = Settings(options["name"] or "default")
-        storages = tuple(map(storage_at, options["places"]))
-        given = signing(given, options["state_key_file"])
+        settings = Settings(given.name or "default")
+        storages = tuple(map(storage_at, given.places))
+        settings = signing(settings, given.state_key_file)
     except ValueError as problem:
         raise click.UsageError(str(problem)) from problem
-    handlers = _handlers(paths, module)
-    settings = told_settings(handlers or (), given, storages, warn)
+    handlers = _handlers(given.paths, given.module)
+    settings = told_settings(handlers or (), settings, storages, warn)
     from fnop.adapters.kubernetes.client import ConfigurationProblem
     from fnop.adapters.reports.explaining import with_recording
     from fnop.interpreters.recording.format.reader import Damage
@@ -103,8 +112,8 @@ def explain(
 
     damage = Damage()
     try:
-        evidence = asyncio.run(_connected(kind, name, settings, handlers, options))
-        evidence = with_recording(evidence, options["record"], damage)
+        evidence = asyncio.run(_connected(kind, name, settings, handlers, given))
+        evidence = with_recording(evidence, given.record, damage)
     except ConfigurationProblem as problem:
         fail(str(problem))
     except Unreachable as problem:
@@ -112,8 +121,8 @@ def explain(
     except ReadProblem as problem:
         fail(str(problem))
     if damage.problem is not None:
-        warn(f"{options['record']}: {damage.problem}")
-    _print(evidence, options)
+        warn(f"{given.record}: {damage.problem}")
+    _print(evidence, given)
 
 
 def _kind_and_name(words: Sequence[str]) -> tuple[str, str]:
@@ -143,33 +152,29 @@ async def _connected(
     name: str,
     settings: Settings,
     handlers: tuple[Handler, ...] | None,
-    options: dict[str, Any],
+    given: ExplainOptions,
 ) -> Evidence:
-    from fnop.adapters.kubernetes.client import connect
     from fnop.adapters.reports.explaining import explained
 
-    api = await connect(**cluster_of(options))
-    try:
+    async with given.cluster.connected() as api:
         return await explained(
             api,
             kind,
             name,
-            options["namespace"] or api.default_namespace or "default",
+            given.namespace or api.default_namespace or "default",
             settings,
             handlers=handlers,
-            is_named=options["name"] is not None,
-            peering=options["peering"],
+            is_named=given.name is not None,
+            peering=given.peering,
         )
-    finally:
-        await api.close()
 
 
-def _print(evidence: Evidence, options: dict[str, Any]) -> None:
+def _print(evidence: Evidence, given: ExplainOptions) -> None:
     from fnop.adapters.reports.explain_report import as_json, as_lines
     from fnop.interpreters.explain.telling import explain as story_of
 
     story = story_of(evidence)
-    if options["output"].lower() == "json":
+    if given.output.lower() == "json":
         # Escapes of JSON keep a terminal safe from foreign text.
         echo(json.dumps(as_json(story)))
         return

@@ -6,12 +6,13 @@ A record with a higher priority than the operators' freezes them all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from fnop.adapters.cli.options import cluster_of, of_cluster, shared
+from fnop.adapters.cli.option_fields import declared, option, takes
+from fnop.adapters.cli.options import ClusterOptions, shared
 from fnop.adapters.common.endings import fail
 from fnop.adapters.common.plain import echo
 from fnop.core.api.namespaces import check_namespace, has_patterns
@@ -31,33 +32,59 @@ from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest, Unreacha
 __all__ = ["freeze", "resume"]
 
 
-def _options(command: Any) -> Any:
-    for option in (
-        of_cluster,
-        click.option("-i", "--id", "identity", help="The record's author; you@host."),
-        shared("peering", default="default", show_default=True),
-        shared("all_namespaces"),
-        shared("namespace", "; repeat it for several"),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True, kw_only=True)
+class ResumeOptions:
+    """The operators that are meant, and who speaks to them."""
+
+    namespace: tuple[str, ...] = declared(
+        shared("namespace", "; repeat it for several")
+    )
+    all_namespaces: bool = declared(shared("all_namespaces"))
+    peering: str = declared(shared("peering", default="default", show_default=True))
+    identity: str | None = option("-i", "--id", help="The record's author; you@host.")
+    cluster: ClusterOptions
+
+    def check(self) -> None:
+        """Raise `click.UsageError` unless they say which operators are meant."""
+        if bool(self.namespace) == self.all_namespaces:
+            raise click.UsageError("say which operators: -n/--namespace NAME, or -A")
+        if has_patterns(self.namespace):
+            raise click.UsageError(
+                "name each namespace; patterns are not supported here"
+            )
+        try:
+            for each in self.namespace:
+                check_namespace(each)
+        except ValueError as problem:
+            raise click.UsageError(str(problem)) from problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezeOptions:
+    """The options of `fnop freeze`."""
+
+    where: ResumeOptions
+    priority: int = declared(shared("priority", default=FREEZE_PRIORITY))
+    dev: bool = option(
+        "--dev", is_flag=True, help=f"The same as --priority={DEV_PRIORITY}."
+    )
+    lifetime: int = option(
+        "-t",
+        "--lifetime",
+        type=click.IntRange(min=1),
+        default=3600,
+        show_default=True,
+        metavar="SECONDS",
+        help="The time after which they resume by themselves.",
+    )
+    message: str = option(
+        "-m", "--message", default="", help="The reason; the operators log it."
+    )
 
 
 @click.command()
-@_options
-@shared("priority", default=FREEZE_PRIORITY)
-@click.option("--dev", is_flag=True, help=f"The same as --priority={DEV_PRIORITY}.")
-@click.option(
-    "-t",
-    "--lifetime",
-    type=click.IntRange(min=1),
-    default=3600,
-    show_default=True,
-    metavar="SECONDS",
-    help="The time after which they resume by themselves.",
-)
-@click.option("-m", "--message", default="", help="The reason; the operators log it.")
-def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) -> None:
+@takes(FreezeOptions)
+def freeze(given: FreezeOptions) -> None:
     """Freeze operators, until `fnop resume`.
 
     Operators stop handling objects while their peering object has a record of a higher
@@ -68,37 +95,28 @@ def freeze(priority: int, dev: bool, lifetime: int, message: str, **where: Any) 
     """
     from fnop.adapters.kubernetes.identity import person
 
-    identity = person(where["identity"])
-    wall = SystemClock().now().wall
-    record = record_of(DEV_PRIORITY if dev else priority, lifetime, wall, message)
-    found = _patch_all(renewal_patch(identity, record), where)
+    identity, lifetime = person(given.where.identity), given.lifetime
+    priority = DEV_PRIORITY if given.dev else given.priority
+    record = record_of(priority, lifetime, SystemClock().now().wall, given.message)
+    found = _patch_all(renewal_patch(identity, record), given.where)
     for place in found:
         echo(f"frozen: {place}, by {identity}, for {lifetime} s")
 
 
 @click.command()
-@_options
-def resume(**where: Any) -> None:
+@takes(ResumeOptions)
+def resume(given: ResumeOptions) -> None:
     """Resume operators that `fnop freeze` has frozen."""
     from fnop.adapters.kubernetes.identity import person
 
-    identity = person(where["identity"])
-    for place in _patch_all(removal_patch([identity]), where):
+    identity = person(given.identity)
+    for place in _patch_all(removal_patch([identity]), given):
         echo(f"resumed: {place}, by {identity}")
 
 
-def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
+def _patch_all(patch: dict[str, Any], where: ResumeOptions) -> list[str]:
     """Write a record into each of the peering objects; return their places."""
-    namespaces: Sequence[str] = where["namespace"]
-    if bool(namespaces) == where["all_namespaces"]:
-        raise click.UsageError("say which operators: -n/--namespace NAME, or -A")
-    if has_patterns(namespaces):
-        raise click.UsageError("name each namespace; patterns are not supported here")
-    try:
-        for each in namespaces:
-            check_namespace(each)
-    except ValueError as problem:
-        raise click.UsageError(str(problem)) from problem
+    where.check()
     from fnop.adapters.kubernetes.client import ConfigurationProblem
 
     try:
@@ -107,17 +125,12 @@ def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
         fail(str(problem))
 
 
-async def _send(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
-    from fnop.adapters.kubernetes.client import connect
-
-    api = await connect(**cluster_of(where))
-    try:
+async def _send(patch: dict[str, Any], where: ResumeOptions) -> list[str]:
+    async with where.cluster.connected() as api:
         found: list[str] = []
-        for namespace in where["namespace"] or (None,):
-            found += await _send_into(api, patch, where["peering"], namespace)
+        for namespace in where.namespace or (None,):
+            found += await _send_into(api, patch, where.peering, namespace)
         return found
-    finally:
-        await api.close()
 
 
 async def _send_into(

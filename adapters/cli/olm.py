@@ -5,24 +5,25 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from fnop.adapters.cli.rbac import study_options, study_with, wishes_of
+from fnop.adapters.cli.option_fields import option, takes
+from fnop.adapters.cli.rbac import StudyOptions, study_with
 from fnop.adapters.common.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.common.plain import echo
 from fnop.adapters.generate.images import is_image
 
 if TYPE_CHECKING:
-    from fnop.adapters.generate.olm import About
+    from fnop.adapters.generate.olm_about import About
 
 __all__ = ["olm"]
 
 EXIT_BROKEN = 1
 _PERSON = re.compile(r"\s*([^<]+?)\s*<([^<>]+)>\s*")
-_NAMES_OF_SCOPE = ("namespace", "all_namespaces")
 
 
 def people(
@@ -70,163 +71,184 @@ def an_image(
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class OlmOptions:
+    """The options of `fnop olm`."""
+
+    study: StudyOptions
+    version: str | None = option(
+        "--version", metavar="X.Y.Z", help="The version of the operator."
+    )
+    image: str | None = option(
+        "--image",
+        callback=an_image,
+        metavar="IMAGE",
+        help="The operator's image; by default PACKAGE:VERSION.",
+    )
+    package: str | None = option(
+        "--package",
+        metavar="NAME",
+        help="The name of all its versions; by default that of the account.",
+    )
+    channels: tuple[str, ...] = option(
+        "--channel",
+        multiple=True,
+        default=("stable",),
+        show_default=True,
+        metavar="NAME",
+        help="A channel of updates; the first is the default one.",
+    )
+    own_namespace: bool = option(
+        "--own-namespace",
+        is_flag=True,
+        help="It serves the namespace that its OperatorGroup names, and not the "
+        "cluster.",
+    )
+    display_name: str = option(
+        "--display-name", default="", metavar="TEXT", help="Its name for people."
+    )
+    description: str = option(
+        "--description",
+        default="",
+        metavar="TEXT",
+        help="What it does, in Markdown; by default the docstring of its file.",
+    )
+    provider: str = option(
+        "--provider", default="", metavar="NAME", help="Who provides it."
+    )
+    provider_url: str = option(
+        "--provider-url", default="", metavar="URL", help="The provider's site."
+    )
+    maintainers: tuple[tuple[str, str], ...] = option(
+        "--maintainer",
+        multiple=True,
+        callback=people,
+        metavar="'NAME <EMAIL>'",
+        help="Who maintains it; repeat it for several.",
+    )
+    links: tuple[tuple[str, str], ...] = option(
+        "--link",
+        multiple=True,
+        callback=named,
+        metavar="NAME=URL",
+        help="A page.",
+    )
+    keywords: tuple[str, ...] = option(
+        "--keyword",
+        multiple=True,
+        metavar="WORD",
+        help="A keyword.",
+    )
+    categories: tuple[str, ...] = option(
+        "--category", multiple=True, metavar="NAME", help="Such as Database."
+    )
+    capabilities: str = option(
+        "--capabilities",
+        default="Basic Install",
+        show_default=True,
+        metavar="LEVEL",
+        help="The level of capabilities, as OperatorHub.io names them.",
+    )
+    maturity: str = option(
+        "--maturity",
+        default="alpha",
+        show_default=True,
+        metavar="TEXT",
+        help="Maturity.",
+    )
+    replaces: str = option(
+        "--replaces", default="", metavar="NAME", help="The version before: db.v1.1.0."
+    )
+    min_kube_version: str = option(
+        "--min-kube-version",
+        default="1.20.0",
+        show_default=True,
+        metavar="X.Y.Z",
+        help="The oldest Kubernetes that it runs on.",
+    )
+    icon: str | None = option(
+        "--icon",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="An icon: .svg, .png, .jpeg or .gif.",
+    )
+    output: str = option(
+        "--output",
+        type=click.Path(file_okay=False),
+        default="bundle",
+        show_default=True,
+        metavar="DIR",
+        help="Where the bundle is written.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.study.paths and not self.version:
+            raise click.UsageError("--version is missing")
+
+    def about(self, account: str) -> About:
+        """The facts that only the author knows; others are the usual ones."""
+        from fnop.adapters.common.loading import module_of_file
+        from fnop.adapters.generate.olm_about import About, icon_of
+
+        package, version = self.package or account, self.version or ""
+        image = self.image or f"{package}:{version}"
+        if not self.image:
+            warn(f"the image is taken to be {image}; give --image")
+        usual = module_of_file(self.study.paths[0]).__doc__ or ""
+        return About(
+            package,
+            version,
+            image,
+            self.channels,
+            self.display_name,
+            (self.description or usual).strip(),
+            self.provider,
+            self.provider_url,
+            self.maintainers,
+            self.links,
+            self.keywords,
+            self.categories,
+            self.capabilities,
+            self.maturity,
+            self.replaces,
+            self.min_kube_version,
+            icon_of(Path(self.icon)) if self.icon else None,
+        )
+
+
 @click.command()
-@study_options(without=_NAMES_OF_SCOPE)
-@click.option("--version", metavar="X.Y.Z", help="The version of the operator.")
-@click.option(
-    "--image",
-    callback=an_image,
-    metavar="IMAGE",
-    help="The operator's image; by default PACKAGE:VERSION.",
-)
-@click.option(
-    "--package",
-    metavar="NAME",
-    help="The name of all its versions; by default that of the account.",
-)
-@click.option(
-    "--channel",
-    "channels",
-    multiple=True,
-    default=("stable",),
-    show_default=True,
-    metavar="NAME",
-    help="A channel of updates; the first is the default one.",
-)
-@click.option(
-    "--own-namespace",
-    is_flag=True,
-    help="It serves the namespace that its OperatorGroup names, and not the cluster.",
-)
-@click.option("--display-name", default="", metavar="TEXT", help="Its name for people.")
-@click.option(
-    "--description",
-    default="",
-    metavar="TEXT",
-    help="What it does, in Markdown; by default the docstring of its file.",
-)
-@click.option("--provider", default="", metavar="NAME", help="Who provides it.")
-@click.option("--provider-url", default="", metavar="URL", help="The provider's site.")
-@click.option(
-    "--maintainer",
-    "maintainers",
-    multiple=True,
-    callback=people,
-    metavar="'NAME <EMAIL>'",
-    help="Who maintains it; repeat it for several.",
-)
-@click.option(
-    "--link", "links", multiple=True, callback=named, metavar="NAME=URL", help="A page."
-)
-@click.option("--keyword", "keywords", multiple=True, metavar="WORD", help="A keyword.")
-@click.option(
-    "--category", "categories", multiple=True, metavar="NAME", help="Such as Database."
-)
-@click.option(
-    "--capabilities",
-    default="Basic Install",
-    show_default=True,
-    metavar="LEVEL",
-    help="The level of capabilities, as OperatorHub.io names them.",
-)
-@click.option(
-    "--maturity", default="alpha", show_default=True, metavar="TEXT", help="Maturity."
-)
-@click.option(
-    "--replaces", default="", metavar="NAME", help="The version before: db.v1.1.0."
-)
-@click.option(
-    "--min-kube-version",
-    default="1.20.0",
-    show_default=True,
-    metavar="X.Y.Z",
-    help="The oldest Kubernetes that it runs on.",
-)
-@click.option(
-    "--icon",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="An icon: .svg, .png, .jpeg or .gif.",
-)
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False),
-    default="bundle",
-    show_default=True,
-    metavar="DIR",
-    help="Where the bundle is written.",
-)
-@click.option(
-    "--validate",
-    type=click.Path(exists=True, file_okay=False),
-    metavar="DIR",
-    help="Judge the bundle in DIR, and make none.",
-)
-def olm(paths: Sequence[str], validate: str | None, **options: Any) -> None:
+@takes(OlmOptions)
+def olm(given: OlmOptions) -> None:
     """Make a bundle of an operator for the Operator Lifecycle Manager (OLM).
 
     Its rights are those that `fnop rbac` finds, its kinds those of --crd, its examples
-    those of --object, or of the files beside the operator. The bundle is judged by the
-    rules that operator-sdk's validator has.
+    those of --object, or of the files beside the operator. Mistakes in these options
+    are reported; `operator-sdk bundle validate` judges the bundle.
 
     \b
       fnop olm operator.py --version 1.2.0 --image registry.example.com/db:1.2.0
       docker build -f bundle/bundle.Dockerfile bundle
-      fnop olm --validate bundle/
+      operator-sdk bundle validate bundle
 
     Each option has a variable: FNOP_OLM_VERSION for --version.
 
-    Exit status: 0 when the bundle breaks no rule; 1 when it does; 2 for a wrong call,
+    Exit status: 0 when it is made; 1 when OLM would refuse it; 2 for a wrong call,
     or an operator of which no bundle can be made. Warnings are what catalogues ask for.
     """
-    if validate is not None:
-        sys.exit(_judged(_files_in(Path(validate)), validate))
-    if paths and not options["version"]:
-        raise click.UsageError("--version is missing")
-    options["namespace"] = ("default",) if options["own_namespace"] else ()
-    options["all_namespaces"] = False
-    wishes = wishes_of(paths, options, "fnop olm")
-    from fnop.adapters.generate.olm import BundleProblem, made
+    study = given.study
+    namespaces = ("default",) if given.own_namespace else None
+    wishes = study.wishes("fnop olm", study.account(), namespaces)
+    from fnop.adapters.generate.olm import made
+    from fnop.adapters.generate.olm_about import BundleProblem
 
-    study = study_with(wishes, quiet=options["quiet"])
+    found = study_with(wishes, quiet=study.quiet)
     try:
-        files = made(study, wishes, _about_package(paths, wishes.account.name, options))
+        about = given.about(wishes.account.name)
+        files = made(found, wishes, about)
     except BundleProblem as problem:
         fail(str(problem), EXIT_USAGE)
-    _write(Path(options["output"]), files)
-    sys.exit(_judged(files, options["output"]))
-
-
-def _about_package(
-    paths: Sequence[str], account: str, options: dict[str, Any]
-) -> About:
-    from fnop.adapters.common.loading import module_of_file
-    from fnop.adapters.generate.olm import About, icon_of
-
-    package = options["package"] or account
-    image = options["image"] or f"{package}:{options['version']}"
-    if not options["image"]:
-        warn(f"the image is taken to be {image}; give --image")
-    description = options["description"] or module_of_file(paths[0]).__doc__ or ""
-    return About(
-        package,
-        options["version"],
-        image,
-        tuple(options["channels"]),
-        options["display_name"],
-        description.strip(),
-        options["provider"],
-        options["provider_url"],
-        options["maintainers"],
-        options["links"],
-        options["keywords"],
-        options["categories"],
-        options["capabilities"],
-        options["maturity"],
-        options["replaces"],
-        options["min_kube_version"],
-        icon_of(Path(options["icon"])) if options["icon"] else None,
-    )
+    _write(Path(given.output), files)
+    sys.exit(_judge(about, given.output))
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
@@ -239,26 +261,13 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
             fail(f"cannot write {file}: {problem.strerror}", EXIT_USAGE)
 
 
-def _files_in(folder: Path) -> dict[str, str]:
-    found = {}
-    for file in sorted(folder.rglob("*")):
-        if file.is_file():
-            try:
-                found[file.relative_to(folder).as_posix()] = file.read_text("utf-8")
-            except (OSError, UnicodeDecodeError):
-                fail(f"{file} cannot be read as text", EXIT_USAGE)
-    return found
+def _judge(about: About, folder: str) -> int:
+    from fnop.adapters.generate.olm_about import judged
 
-
-def _judged(files: Mapping[str, str], folder: str) -> int:
-    from fnop.adapters.generate.olm_rules import RULES, bundle_of, judged
-
-    findings = judged(bundle_of(files))
+    findings = judged(about)
     for each in findings:
-        severity = "error" if each.is_error else "warning"
-        echo(f"{severity}: {each.sentence} ({each.rule})")
-    errors = sum(each.is_error for each in findings)
-    if errors:
+        echo(f"{'error' if each.is_error else 'warning'}: {each.sentence}")
+    if any(each.is_error for each in findings):
         return EXIT_BROKEN
-    echo(f"{folder} keeps the {sum(rule.is_error for rule in RULES)} rules for bundles")
+    echo(f"{folder} is made; to judge it: operator-sdk bundle validate {folder}")
     return 0

@@ -7,21 +7,31 @@ beginning is the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
 from fnop.adapters.cli.name_options import a_name, a_namespace, a_webhooks_name
+from fnop.adapters.cli.option_fields import declared, option
 from fnop.core.handlers.declare.connection import Impersonation
+from fnop.core.handlers.declare.settings import Settings
+
+if TYPE_CHECKING:
+    from fnop.adapters.kubernetes.client import KubernetesApi
+    from fnop.core.peers.lease import Candidate
 
 __all__ = [
-    "OF_CLUSTER",
     "SHARED",
-    "cluster_of",
+    "ClusterOptions",
+    "Connection",
+    "ElectionOptions",
+    "ScopeOptions",
+    "SelectionOptions",
     "files",
     "flag_of",
-    "of_cluster",
     "shared",
 ]
 
@@ -190,10 +200,6 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
 }
 
 
-OF_CLUSTER = ("context", "kubeconfig", "as_user", "as_groups", "as_uid")
-"""The options that say which cluster is meant, and as whom."""
-
-
 def shared(name: str, more: str = "", **attributes: Any) -> Decorator:
     """An option that several commands have; `more` ends its text for this command.
 
@@ -201,13 +207,6 @@ def shared(name: str, more: str = "", **attributes: Any) -> Decorator:
     """
     words, text, usual = SHARED[name]
     return click.option(*words, help=f"{text}{more}.", **{**usual, **attributes})
-
-
-def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that choose the cluster and the user, as in kubectl."""
-    for name in reversed(OF_CLUSTER):
-        function = shared(name)(function)
-    return function
 
 
 def flag_of(name: str) -> str:
@@ -219,17 +218,110 @@ def flag_of(name: str) -> str:
     return SHARED[name][0][0] if name in SHARED else f"--{name}".replace("_", "-")
 
 
-def cluster_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `fnop.adapters.kubernetes.client.connect` for these options.
+# --------------------------------------------------------------------- shared groups
 
-    >>> given = dict.fromkeys(("kubeconfig", "context", "as_uid"))
-    >>> cluster_of({**given, "as_user": "jane", "as_groups": ("dev",)})["impersonate"]
-    Impersonation(user='jane', groups=('dev',), uid=None, extra=())
-    """
-    user, groups, uid = (options[e] for e in ("as_user", "as_groups", "as_uid"))
-    who = Impersonation(user or "", tuple(groups), uid)
-    return {
-        "kubeconfig": options["kubeconfig"],
-        "context": options["context"],
-        "impersonate": who if user or groups or uid else None,
-    }
+
+class Connection(TypedDict):
+    """The arguments of `fnop.adapters.kubernetes.client.connect`."""
+
+    kubeconfig: str | None
+    context: str | None
+    impersonate: Impersonation | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """The cluster and the user, as in kubectl."""
+
+    context: str | None = declared(shared("context"))
+    kubeconfig: str | None = declared(shared("kubeconfig"))
+    as_user: str | None = declared(shared("as_user"))
+    as_groups: tuple[str, ...] = declared(shared("as_groups"))
+    as_uid: str | None = declared(shared("as_uid"))
+
+    def connection(self) -> Connection:
+        """The arguments by which a client connects to the cluster.
+
+        >>> given = {"context": None, "kubeconfig": None, "as_uid": None}
+        >>> jane = ClusterOptions(**given, as_user="jane", as_groups=("dev",))
+        >>> jane.connection()["impersonate"]
+        Impersonation(user='jane', groups=('dev',), uid=None, extra=())
+        """
+        user, groups, uid = self.as_user, self.as_groups, self.as_uid
+        who = Impersonation(user or "", groups, uid)
+        return {
+            "kubeconfig": self.kubeconfig,
+            "context": self.context,
+            "impersonate": who if user or groups or uid else None,
+        }
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[KubernetesApi]:
+        """A client of the cluster, which is closed afterwards.
+
+        Raises `ConfigurationProblem`.
+        """
+        from fnop.adapters.kubernetes.client import connect
+
+        api = await connect(**self.connection())
+        try:
+            yield api
+        finally:
+            await api.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeOptions:
+    """The namespaces that an operator serves."""
+
+    namespace: tuple[str, ...] = declared(
+        shared("namespace", ", or those of a pattern; repeat it for several")
+    )
+    all_namespaces: bool = declared(shared("all_namespaces", " (as without -n)"))
+
+    def __post_init__(self) -> None:
+        if self.namespace and self.all_namespaces:
+            raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
+
+    @property
+    def namespaces(self) -> tuple[str, ...] | None:
+        """The given namespaces and patterns; None is the whole cluster."""
+        return self.namespace or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionOptions(ScopeOptions):
+    """The objects that an operator serves, by namespace and labels."""
+
+    selector: str = option(
+        "-l",
+        "--selector",
+        default="",
+        metavar="LABELS",
+        help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
+    )
+
+    def settings(self, operator: str) -> Settings:
+        """The settings of an operator that serves them. Raises `ValueError`."""
+        return Settings(operator, self.namespaces, self.selector)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElectionOptions:
+    """Whether the operator is one of several replicas, of which one serves."""
+
+    leader_elect: bool = declared(shared("leader_elect"))
+    lease_namespace: str | None = declared(shared("lease_namespace"))
+
+    def __post_init__(self) -> None:
+        if self.lease_namespace and not self.leader_elect:
+            raise click.UsageError("--lease-namespace needs --leader-elect")
+
+    def candidate(self, settings: Settings) -> Candidate | None:
+        """The operator as a candidate, if it is one of several replicas."""
+        if not self.leader_elect:
+            return None
+        from fnop.adapters.kubernetes.identity import candidate_of
+
+        where = self.lease_namespace
+        return candidate_of(settings.operator, settings.namespaces, where)

@@ -8,11 +8,18 @@ import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fnop.adapters.cli.options import cluster_of, files, of_cluster, shared
+from fnop.adapters.cli.option_fields import declared, option, takes
+from fnop.adapters.cli.options import (
+    ClusterOptions,
+    SelectionOptions,
+    files,
+    shared,
+)
 from fnop.adapters.common.endings import EXIT_ERROR, fail, warn
 from fnop.adapters.common.operator_settings import signing
 from fnop.adapters.common.plain import echo, one_line
@@ -75,83 +82,124 @@ def _words(
     return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """The options of `fnop plan`."""
+
+    paths: tuple[str, ...] = declared(files)
+    module: tuple[str, ...] = declared(shared("module"))
+    selection: SelectionOptions
+    name: str = declared(shared("name"))
+    state_key_file: str | None = declared(shared("state_key_file"))
+    cluster: ClusterOptions
+    rounds: int = option(
+        "--rounds",
+        type=click.IntRange(1, _ROUNDS_MAX),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Go on after the first round, which is certain: before each further one "
+        "the simulated controllers settle.",
+    )
+    detailed_exitcode: bool = option(
+        "--detailed-exitcode",
+        is_flag=True,
+        help="End with 2 if something would change, or is not known, as terraform "
+        "does.",
+    )
+    fail_on: tuple[str, ...] = option(
+        "--fail-on",
+        multiple=True,
+        callback=_words,
+        metavar="WORDS",
+        help="End with 3 if the plan has one of these: create, change, delete, raise "
+        "(a handler fails), call (a call is not made), unread (something may not be "
+        "read), refused (the server refuses a request of --server-dry-run). Repeat "
+        "it, or separate by commas.",
+    )
+    takeover: bool = option(
+        "--takeover",
+        is_flag=True,
+        help="Tell which handlers would be called again on objects that a Kopf "
+        "operator has handled, and end with 3 if there are any.",
+    )
+    server_dry_run: bool = option(
+        "--server-dry-run",
+        is_flag=True,
+        help="Also send the first round's requests with dryRun=All, and tell what the "
+        "server refuses, or would store otherwise. That takes the right to write, and "
+        "nothing is kept.",
+    )
+    admission: bool = option(
+        "--admission",
+        is_flag=True,
+        help="Audit instead: ask the admission handlers about each live object, as if "
+        "a user wrote it now, and end with 2 if any would be refused or changed.",
+    )
+    bookkeeping: bool = option(
+        "--bookkeeping",
+        is_flag=True,
+        help="Show in full what fnop notes for itself: finalizer, state, condition, "
+        "marks.",
+    )
+    redact: tuple[str, ...] = declared(
+        shared("redact", "; it is masked, as secrets are")
+    )
+    show_secrets: bool = option(
+        "--show-secrets",
+        is_flag=True,
+        help="Print the values of Secrets, and of fields such as passwords, in clear "
+        "text.",
+    )
+    output: str = declared(
+        shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
+    )
+
+    def __post_init__(self) -> None:
+        if self.admission:
+            self._check_audit()
+        if "refused" in self.fail_on and not self.server_dry_run:
+            raise click.UsageError("--fail-on refused needs --server-dry-run")
+
+    def _check_audit(self) -> None:
+        """Refuse the options of a plan for an audit, which plans nothing."""
+        of_plans = {
+            "detailed-exitcode": self.detailed_exitcode,
+            "fail-on": self.fail_on,
+            "takeover": self.takeover,
+            "server-dry-run": self.server_dry_run,
+            "rounds": self.rounds > 1,
+        }
+        for word, value in of_plans.items():
+            if value:
+                raise click.UsageError(f"--admission plans nothing: leave out --{word}")
+
+    @property
+    def is_json(self) -> bool:
+        return self.output.lower() == "json"
+
+    def settings(self) -> Settings:
+        """The operator's settings. Raises `click.UsageError`."""
+        try:
+            return signing(self.selection.settings(self.name), self.state_key_file)
+        except ValueError as problem:
+            raise click.UsageError(str(problem)) from problem
+
+    def masking(self, program: Program) -> Masking:
+        """The fields that are masked. The command ends if one cannot be."""
+        from fnop.interpreters.plan.masking import Masking
+        from fnop.interpreters.recording.redaction import Redaction
+
+        try:
+            redaction = Redaction(secrets.token_bytes(16), program, self.redact)
+        except ValueError as problem:
+            fail(f"--redact: {problem}")
+        return Masking(None if self.show_secrets else redaction)
+
+
 @click.command(cls=PlanCommand)
-@files
-@shared("module")
-@shared("namespace", ", or those of a pattern; repeat it for several")
-@shared("all_namespaces", " (as without -n)")
-@click.option(
-    "-l",
-    "--selector",
-    default="",
-    metavar="LABELS",
-    help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
-)
-@shared("name")
-@shared("state_key_file")
-@of_cluster
-@click.option(
-    "--rounds",
-    type=click.IntRange(1, _ROUNDS_MAX),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Go on after the first round, which is certain: before each further one the "
-    "simulated controllers settle.",
-)
-@click.option(
-    "--detailed-exitcode",
-    is_flag=True,
-    help="End with 2 if something would change, or is not known, as terraform does.",
-)
-@click.option(
-    "--fail-on",
-    multiple=True,
-    callback=_words,
-    metavar="WORDS",
-    help="End with 3 if the plan has one of these: create, change, delete, raise (a "
-    "handler fails), call (a call is not made), unread (something may not be read), "
-    "refused (the server refuses a request of --server-dry-run). Repeat it, or "
-    "separate by commas.",
-)
-@click.option(
-    "--takeover",
-    is_flag=True,
-    help="Tell which handlers would be called again on objects that a Kopf operator "
-    "has handled, and end with 3 if there are any.",
-)
-@click.option(
-    "--server-dry-run",
-    is_flag=True,
-    help="Also send the first round's requests with dryRun=All, and tell what the "
-    "server refuses, or would store otherwise. That takes the right to write, and "
-    "nothing is kept.",
-)
-@click.option(
-    "--admission",
-    is_flag=True,
-    help="Audit instead: ask the admission handlers about each live object, as if a "
-    "user wrote it now, and end with 2 if any would be refused or changed.",
-)
-@click.option(
-    "--bookkeeping",
-    is_flag=True,
-    help="Show in full what fnop notes for itself: finalizer, state, condition, marks.",
-)
-@shared("redact", "; it is masked, as secrets are")
-@click.option(
-    "--show-secrets",
-    is_flag=True,
-    help="Print the values of Secrets, and of fields such as passwords, in clear text.",
-)
-@shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
-def plan(
-    paths: Sequence[str],
-    module: Sequence[str],
-    namespace: Sequence[str],
-    all_namespaces: bool,
-    **options: Any,
-) -> None:
+@takes(PlanOptions)
+def plan(given: PlanOptions) -> None:
     """Show what an operator would do to a cluster now, without doing it.
 
     The cluster is read, and never written: the right to get and list is enough.  From
@@ -169,64 +217,41 @@ def plan(
     change, or is not known, and with --admission when an object would be refused or
     changed; 3 when --fail-on or --takeover say so.
     """
-    if options["admission"]:
-        _check_audit(options)
-    if "refused" in options["fail_on"] and not options["server_dry_run"]:
-        raise click.UsageError("--fail-on refused needs --server-dry-run")
-    if namespace and all_namespaces:
-        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
-    try:
-        settings = Settings(
-            options["name"], tuple(namespace) or None, options["selector"]
-        )
-        settings = signing(settings, options["state_key_file"])
-    except ValueError as problem:
-        raise click.UsageError(str(problem)) from problem
-    program = program_of(paths, module, settings, "fnop plan", wrong=EXIT_ERROR)
+    settings = given.settings()
+    program = program_of(
+        given.paths, given.module, settings, "fnop plan", wrong=EXIT_ERROR
+    )
     from fnop.adapters.kubernetes.client import ConfigurationProblem
     from fnop.interpreters.plan.planner import PlanProblem
     from fnop.interpreters.runtime.reading import ReadProblem
 
-    if options["admission"] and not has_admission(program):
-        fail(f"{', '.join((*paths, *module))} declares no admission handlers")
-    masking = _masking_of(program, options)
+    if given.admission and not has_admission(program):
+        fail(
+            f"{', '.join((*given.paths, *given.module))} declares no admission handlers"
+        )
+    masking = given.masking(program)
     found: Plan | Audit
     try:
-        if options["admission"]:
-            found = asyncio.run(_audit_cluster(program, masking, options))
+        if given.admission:
+            found = asyncio.run(_audit_cluster(program, masking, given))
         else:
-            found = asyncio.run(_connected(program, masking, options))
+            found = asyncio.run(_connected(program, masking, given))
     except Unreachable as problem:
         fail(f"the API server cannot be reached: {problem}")
     except (ConfigurationProblem, PlanProblem, ReadProblem) as problem:
         fail(str(problem))
     if isinstance(found, Audit):
-        _print_audit(found, options)
+        _print_audit(found, given)
         sys.exit(0 if found.is_clean else EXIT_CHANGES)
-    _print(found, options)
-    sys.exit(_status(found, options))
-
-
-def _check_audit(options: dict[str, Any]) -> None:
-    """Refuse the options of a plan for an audit, which plans nothing."""
-    for name in ("detailed_exitcode", "fail_on", "takeover", "server_dry_run"):
-        if options[name]:
-            word = name.replace("_", "-")
-            raise click.UsageError(f"--admission plans nothing: leave out --{word}")
-    if options["rounds"] > 1:
-        raise click.UsageError("--admission plans nothing: leave out --rounds")
+    _print(found, given)
+    sys.exit(_status(found, given))
 
 
 async def _audit_cluster(
-    program: Program, masking: Masking, options: dict[str, Any]
+    program: Program, masking: Masking, given: PlanOptions
 ) -> Audit:
-    from fnop.adapters.kubernetes.client import connect
-
-    api = await connect(**cluster_of(options))
-    try:
+    async with given.cluster.connected() as api:
         return await audited(program, api, masking)
-    finally:
-        await api.close()
 
 
 async def audited(program: Program, api: Api, masking: Masking | None = None) -> Audit:
@@ -246,44 +271,26 @@ async def audited(program: Program, api: Api, masking: Masking | None = None) ->
     return await auditor.audit()
 
 
-def _print_audit(found: Audit, options: dict[str, Any]) -> None:
+def _print_audit(found: Audit, given: PlanOptions) -> None:
     from fnop.adapters.reports.audit_report import as_json, as_lines
 
-    if options["output"].lower() == "json":
+    if given.is_json:
         echo(json.dumps(as_json(found)))
         return
     for line in as_lines(found):
         echo(one_line(line))
 
 
-def _masking_of(program: Program, options: dict[str, Any]) -> Masking:
-    from fnop.interpreters.plan.masking import Masking
-    from fnop.interpreters.recording.redaction import Redaction
-
-    try:
-        redaction = Redaction(secrets.token_bytes(16), program, options["redact"])
-    except ValueError as problem:
-        fail(f"--redact: {problem}")
-    return Masking(None if options["show_secrets"] else redaction)
-
-
-async def _connected(
-    program: Program, masking: Masking, options: dict[str, Any]
-) -> Plan:
-    from fnop.adapters.kubernetes.client import connect
-
-    api = await connect(**cluster_of(options))
-    try:
+async def _connected(program: Program, masking: Masking, given: PlanOptions) -> Plan:
+    async with given.cluster.connected() as api:
         return await planned(
             program,
             api,
             masking,
-            rounds=options["rounds"],
-            takeover=options["takeover"],
-            dry_run=options["server_dry_run"],
+            rounds=given.rounds,
+            takeover=given.takeover,
+            dry_run=given.server_dry_run,
         )
-    finally:
-        await api.close()
 
 
 async def planned(
@@ -311,26 +318,26 @@ async def planned(
     return await planner.plan(rounds, takeover=takeover, dry_run=dry_run)
 
 
-def _print(found: Plan, options: dict[str, Any]) -> None:
+def _print(found: Plan, given: PlanOptions) -> None:
     from fnop.adapters.reports.plan_report import as_json, as_lines
 
-    if options["output"].lower() == "json":
+    if given.is_json:
         # Escapes of JSON keep a terminal safe from foreign text.
         echo(json.dumps(as_json(found)))
         return
-    for line in as_lines(found, own=options["bookkeeping"]):
+    for line in as_lines(found, own=given.bookkeeping):
         echo(one_line(line))
 
 
-def _status(found: Plan, options: dict[str, Any]) -> int:
-    reasons = [*_reasons(found, options["fail_on"])]
+def _status(found: Plan, given: PlanOptions) -> int:
+    reasons = [*_reasons(found, given.fail_on)]
     if found.again:
         reasons.append(f"handlers would be called again: {len(found.again)}")
     for reason in reasons:
         warn(reason)
     if reasons:
         return EXIT_FAIL_ON
-    if options["detailed_exitcode"] and not found.is_empty:
+    if given.detailed_exitcode and not found.is_empty:
         return EXIT_CHANGES
     return 0
 

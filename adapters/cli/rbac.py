@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
+from fnop.adapters.cli.option_fields import declared, names_in, option, takes
 from fnop.adapters.cli.options import (
-    OF_CLUSTER,
-    cluster_of,
+    ClusterOptions,
+    ElectionOptions,
+    ScopeOptions,
     files,
     flag_of,
-    of_cluster,
     shared,
 )
 from fnop.adapters.common.endings import EXIT_USAGE, fail, warn
@@ -26,90 +28,80 @@ if TYPE_CHECKING:
     from fnop.adapters.generate.rights import Account, Study, Wishes
     from fnop.adapters.generate.roles import Difference, Grants
 
-__all__ = ["rbac", "study_options", "study_with", "wishes_of"]
+__all__ = ["StudyOptions", "rbac", "study_with"]
 
 EXIT_DIFFERENT = 1
 
 
-def study_options(
-    *, without: Sequence[str] = ()
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
     """The options of commands that need the rights of an operator."""
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for name, option in reversed(_OPTIONS.items()):
-            if name not in without:
-                command = option(command)
-        return command
-
-    return decorate
-
-
-_OPTIONS: dict[str, Callable[..., Any]] = {
-    "paths": files,
-    "name": shared("name"),
-    "namespace": shared("namespace", ", or those of a pattern; repeat it for several"),
-    "all_namespaces": shared("all_namespaces", " (as without -n)"),
-    "service_account": click.option(
+    paths: tuple[str, ...] = declared(files)
+    name: str = declared(shared("name"))
+    service_account: str | None = option(
         "--service-account",
         metavar="[NAMESPACE/]NAME",
         help="The account that its pod runs under; by default fnop-operator, in the "
         "namespace of that name, or the operator's --name.",
-    ),
-    "leader_elect": shared("leader_elect"),
-    "lease_namespace": shared("lease_namespace"),
-    "peering": click.option(
+    )
+    election: ElectionOptions
+    peering: bool = option(
         "--peering", is_flag=True, help="It meets other operators in peering objects."
-    ),
-    "webhook_name": shared("webhook_name"),
-    "webhook_events": shared("webhook_events"),
-    "crds": shared("crds"),
-    "objects": shared("objects"),
-    "script": shared("script"),
-    "calls": shared("calls"),
-    "seen": click.option(
+    )
+    webhook_name: str | None = declared(shared("webhook_name"))
+    webhook_events: bool = declared(shared("webhook_events"))
+    crds: tuple[str, ...] = declared(shared("crds"))
+    objects: tuple[str, ...] = declared(shared("objects"))
+    script: str | None = declared(shared("script"))
+    calls: tuple[str, ...] = declared(shared("calls"))
+    seen: tuple[str, ...] = option(
         "--seen",
         multiple=True,
         type=click.Path(exists=True, dir_okay=False),
         metavar="RECORDING",
         help="A recording of a real run, which may have asked for more.",
-    ),
-    "budget": shared(
-        "budget",
-        "; 0 for the runs without faults alone",
-        type=click.IntRange(min=0),
-    ),
-    "quiet": shared("quiet", ": not what was made up or unseen"),
-}
-
-
-def wishes_of(paths: Sequence[str], options: dict[str, Any], command: str) -> Wishes:
-    """The wishes in the options."""
-    from fnop.adapters.generate.rights import Wishes, account_of
-
-    if not paths:
-        raise click.UsageError(f"name the operator's file: {command} operator.py")
-    if options["namespace"] and options["all_namespaces"]:
-        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
-    if options["lease_namespace"] and not options["leader_elect"]:
-        raise click.UsageError("--lease-namespace needs --leader-elect")
-    return Wishes(
-        tuple(paths),
-        account_of(options["service_account"], options["name"]),
-        options["name"],
-        tuple(options["namespace"]) or None,
-        options["leader_elect"],
-        options["lease_namespace"],
-        options["peering"],
-        options["crds"],
-        options["objects"],
-        options["script"],
-        options["calls"],
-        options["budget"],
-        options["seen"],
-        options["webhook_name"],
-        options["webhook_events"],
     )
+    budget: int | None = declared(
+        shared(
+            "budget",
+            "; 0 for the runs without faults alone",
+            type=click.IntRange(min=0),
+        )
+    )
+    quiet: bool = declared(shared("quiet", ": not what was made up or unseen"))
+
+    def account(self) -> Account:
+        """The account that the operator's pod runs under."""
+        from fnop.adapters.generate.rights import account_of
+
+        return account_of(self.service_account, self.name)
+
+    def wishes(
+        self, command: str, account: Account, namespaces: tuple[str, ...] | None
+    ) -> Wishes:
+        """The operator, and how it is going to run in these namespaces."""
+        from fnop.adapters.generate.rights import Wishes
+
+        if not self.paths:
+            raise click.UsageError(f"name the operator's file: {command} operator.py")
+        return Wishes(
+            self.paths,
+            account,
+            self.name,
+            namespaces,
+            self.election.leader_elect,
+            self.election.lease_namespace,
+            self.peering,
+            self.crds,
+            self.objects,
+            self.script,
+            self.calls,
+            self.budget,
+            self.seen,
+            self.webhook_name,
+            self.webhook_events,
+        )
 
 
 def study_with(wishes: Wishes, *, quiet: bool) -> Study:
@@ -153,19 +145,37 @@ def _progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
         yield step
 
 
+@dataclass(frozen=True, kw_only=True)
+class RbacOptions:
+    """The options of `fnop rbac`."""
+
+    study: StudyOptions
+    scope: ScopeOptions
+    verify: bool = option(
+        "--verify", is_flag=True, help="Compare with the rights that there are."
+    )
+    against: tuple[str, ...] = option(
+        "--against",
+        multiple=True,
+        type=click.Path(exists=True, allow_dash=True),
+        metavar="PATH",
+        help="With --verify: manifests with the roles and bindings; without it the "
+        "cluster is asked what its present user may do.",
+    )
+    cluster: ClusterOptions
+
+    def __post_init__(self) -> None:
+        if self.verify:
+            return
+        of_cluster = {e: getattr(self.cluster, e) for e in names_in(ClusterOptions)}
+        for name, value in {"against": self.against, **of_cluster}.items():
+            if value:
+                raise click.UsageError(f"{flag_of(name)} needs --verify")
+
+
 @click.command()
-@study_options()
-@click.option("--verify", is_flag=True, help="Compare with the rights that there are.")
-@click.option(
-    "--against",
-    multiple=True,
-    type=click.Path(exists=True, allow_dash=True),
-    metavar="PATH",
-    help="With --verify: manifests with the roles and bindings; without it the cluster "
-    "is asked what its present user may do.",
-)
-@of_cluster
-def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
+@takes(RbacOptions)
+def rbac(given: RbacOptions) -> None:
     """Print the least rights that an operator needs, as YAML; or verify them.
 
     Its scripts are run in a simulated cluster, as `fnop check` does, and each with one
@@ -185,18 +195,16 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
     something is, or could not be found out; 2 for a wrong call, or an operator that
     cannot be run.
     """
-    if not verify:
-        for name in ("against", *OF_CLUSTER):
-            if options[name]:
-                raise click.UsageError(f"{flag_of(name)} needs --verify")
+    study, namespaces = given.study, given.scope.namespaces
     grants = None
-    if options["against"]:
-        grants, account = _read_grants(options)
-        # Some rights are in the namespace of the account.
-        options["service_account"] = str(account)
-    wishes = wishes_of(paths, options, "fnop rbac")
-    found = study_with(wishes, quiet=options["quiet"])
-    if not verify:
+    if given.against:
+        grants, account = _read_grants(given)
+    else:
+        account = study.account()
+    # Some rights are in the namespace of the account.
+    wishes = study.wishes("fnop rbac", account, namespaces)
+    found = study_with(wishes, quiet=study.quiet)
+    if not given.verify:
         from fnop.adapters.generate.roles import shown
 
         # Line by line: further lines of one text would be indented.
@@ -204,22 +212,20 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
             echo(line)
         return
     if grants is None:
-        difference = _compare_with_cluster(found, options)
+        difference = _compare_with_cluster(found, given.cluster)
     else:
         difference = _compare_with_grants(found, grants)
     sys.exit(_verdict(difference, found))
 
 
-def _read_grants(options: dict[str, Any]) -> tuple[Grants, Account]:
+def _read_grants(given: RbacOptions) -> tuple[Grants, Account]:
     """The rights in the manifests, and the account that has them."""
     from fnop.adapters.common.manifests import ManifestProblem, read_manifests
-    from fnop.adapters.generate.rights import account_of
     from fnop.adapters.generate.roles import NoAccount, granted_by, only_account
 
-    given = options["service_account"]
-    account = account_of(given, options["name"]) if given else None
+    account = given.study.account() if given.study.service_account else None
     try:
-        manifests = read_manifests(options["against"], warn)
+        manifests = read_manifests(given.against, warn)
         account = account or only_account(manifests)
         return granted_by(manifests, account), account
     except (ManifestProblem, NoAccount) as problem:
@@ -234,7 +240,7 @@ def _compare_with_grants(study: Study, grants: Grants) -> Difference:
     return compared(study.needs, grants.granted)
 
 
-def _compare_with_cluster(study: Study, options: dict[str, Any]) -> Difference:
+def _compare_with_cluster(study: Study, cluster: ClusterOptions) -> Difference:
     from fnop.adapters.generate.reviews import ReviewProblem, reviewed_by
     from fnop.adapters.kubernetes.client import ConfigurationProblem
     from fnop.interpreters.runtime.protocol import Unreachable
@@ -243,7 +249,7 @@ def _compare_with_cluster(study: Study, options: dict[str, Any]) -> Difference:
         return asyncio.run(
             reviewed_by(
                 study.needs,
-                **cluster_of(options),
+                **cluster.connection(),
                 tell=warn,
             )
         )

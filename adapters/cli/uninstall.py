@@ -6,11 +6,18 @@ import asyncio
 import random
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from fnop.adapters.cli.options import cluster_of, files, of_cluster, shared
+from fnop.adapters.cli.option_fields import declared, option, takes
+from fnop.adapters.cli.options import (
+    ClusterOptions,
+    ScopeOptions,
+    files,
+    shared,
+)
 from fnop.adapters.common.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
 from fnop.adapters.common.loading import LoadProblem, load
 from fnop.adapters.common.operator_settings import (
@@ -40,26 +47,24 @@ _SHOWN_MAX = 5
 _TOLD_EACH = 100
 
 
+@dataclass(frozen=True, kw_only=True)
+class UninstallOptions:
+    """The options of `fnop uninstall`."""
+
+    paths: tuple[str, ...] = declared(files)
+    module: tuple[str, ...] = declared(shared("module"))
+    scope: ScopeOptions
+    name: str = declared(shared("name"))
+    peering: str = declared(shared("peering", default="default", show_default=True))
+    places: tuple[str, ...] = declared(state_places)
+    dry_run: bool = option("--dry-run", is_flag=True, help="Count, and change nothing.")
+    yes: bool = option("-y", "--yes", is_flag=True, help="Do not ask.")
+    cluster: ClusterOptions
+
+
 @click.command()
-@files
-@shared("module")
-@shared("namespace", ", or those of a pattern; repeat it for several")
-@shared("all_namespaces", " (as without -n)")
-@shared("name")
-@shared("peering", default="default", show_default=True)
-@state_places
-@click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@of_cluster
-def uninstall(
-    paths: Sequence[str],
-    module: Sequence[str],
-    namespace: Sequence[str],
-    all_namespaces: bool,
-    name: str,
-    places: Sequence[str],
-    **options: Any,
-) -> None:
+@takes(UninstallOptions)
+def uninstall(given: UninstallOptions) -> None:
     """Take an operator's finalizers, state and conditions off all objects.
 
     Without that, objects that carry its finalizer can never be deleted once it is
@@ -78,19 +83,17 @@ def uninstall(
     Exit status: 0 when nothing is left, or with --dry-run; 1 when something could not
     be looked at or changed, or you have said no; 2 for a wrong call.
     """
-    if namespace and all_namespaces:
-        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     try:
-        settings = Settings(name, tuple(namespace) or None)
-        storages = tuple(map(storage_at, places))
+        settings = Settings(given.name, given.scope.namespaces)
+        storages = tuple(map(storage_at, given.places))
     except ValueError as problem:
         raise click.UsageError(str(problem)) from problem
-    handlers = _handlers(paths, module)
+    handlers = _handlers(given.paths, given.module)
     settings = told_settings(handlers, settings, storages, warn)
     from fnop.adapters.kubernetes.client import ConfigurationProblem
 
     try:
-        status = asyncio.run(_connected(handlers, settings, options))
+        status = asyncio.run(_connected(handlers, settings, given))
     except (ConfigurationProblem, Unreachable, ReadProblem) as problem:
         fail(str(problem))
     sys.exit(status)
@@ -114,22 +117,17 @@ def _handlers(paths: Sequence[str], modules: Sequence[str]) -> tuple[Handler, ..
 
 
 async def _connected(
-    handlers: tuple[Handler, ...], settings: Settings, options: dict[str, Any]
+    handlers: tuple[Handler, ...], settings: Settings, given: UninstallOptions
 ) -> int:
-    from fnop.adapters.kubernetes.client import connect
-
-    api = await connect(**cluster_of(options))
-    try:
+    async with given.cluster.connected() as api:
         return await uninstalled(
             api,
             handlers,
             settings,
-            peering=options["peering"],
-            dry_run=options["dry_run"],
-            yes=options["yes"],
+            peering=given.peering,
+            dry_run=given.dry_run,
+            yes=given.yes,
         )
-    finally:
-        await api.close()
 
 
 async def uninstalled(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
+from fnop.adapters.cli.option_fields import declared, names_in, option
 from fnop.adapters.cli.options import flag_of, shared
 from fnop.adapters.kubernetes import service_account
 from fnop.adapters.webhooks.addresses import Address
@@ -18,12 +20,10 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.effects.names import check_namespace
 
 __all__ = [
-    "OF_WEBHOOKS",
+    "WebhookOptions",
     "a_service",
     "a_url",
     "bundle_of",
-    "of_webhooks",
-    "with_webhooks",
 ]
 
 _SERVICE = re.compile(r"(?:([^/:]+)/)?([^/:]+)(?::(\d+))?")
@@ -127,120 +127,113 @@ def an_address(
 _LISTEN = re.compile(r"(?:[^:\[\]/\s]*|\[[0-9A-Fa-f:.]+\]):(?:\d{1,5})?")
 
 
-def of_webhooks(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of an operator that serves its admission handlers."""
-    for each in reversed(_OPTIONS):
-        command = each(command)
-    return command
-
-
 _FILE = click.Path(exists=True, dir_okay=False)
-_OPTIONS = (
-    click.option(
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookOptions:
+    """The options of an operator that serves its admission handlers."""
+
+    webhooks: bool = option(
         "--webhooks",
         is_flag=True,
         help="Serve admission handlers, and register them with the API server.",
-    ),
-    click.option(
+    )
+    webhook_addr: str | None = option(
         "--webhook-addr",
         callback=an_address,
         metavar="HOST:PORT",
         help="Serve them here; by default on all interfaces, at port 9443 for a "
         "Service or a URL, and at a free one without.",
-    ),
-    click.option(
+    )
+    webhook_service: Mapping[str, Any] | None = option(
         "--webhook-service",
         callback=a_service,
         metavar="[NAMESPACE/]NAME[:PORT]",
         help="The Service through which the API server reaches them.",
-    ),
-    click.option(
+    )
+    webhook_url: str | None = option(
         "--webhook-url",
         callback=a_url,
         metavar="URL",
         help="The address at which it reaches them, without a Service.",
-    ),
-    click.option(
+    )
+    webhook_cert: str | None = option(
         "--webhook-cert",
         type=_FILE,
         metavar="FILE",
         help="Their certificate as PEM, which is read again when it changes; by "
         "default fnop makes and renews one.",
-    ),
-    click.option("--webhook-key", type=_FILE, metavar="FILE", help="Its private key."),
-    click.option(
+    )
+    webhook_key: str | None = option(
+        "--webhook-key", type=_FILE, metavar="FILE", help="Its private key."
+    )
+    webhook_ca: str | None = option(
         "--webhook-ca",
         type=_FILE,
         metavar="FILE",
         help="The certificates of the authority that has signed it.",
-    ),
-    shared("webhook_name"),
-    click.option(
+    )
+    webhook_name: str | None = declared(shared("webhook_name"))
+    webhook_unmanaged: bool = option(
         "--webhook-unmanaged",
         is_flag=True,
         help="Serve only: the configurations are applied by hand (fnop webhooks).",
-    ),
-    shared("webhook_events"),
-)
-
-
-def with_webhooks(settings: Settings, options: Mapping[str, Any]) -> Settings:
-    """The settings with the server of the options.
-
-    Raises `click.UsageError` for options that do not go together.
-    """
-    given = [name for name in _DETAILS if options[name]]
-    if not options["webhooks"]:
-        if given:
-            raise click.UsageError(f"{flag_of(given[0])} needs --webhooks")
-        return settings
-    if options["webhook_service"] and options["webhook_url"]:
-        raise click.UsageError("use either --webhook-service or --webhook-url")
-    if bool(options["webhook_cert"]) != bool(options["webhook_key"]):
-        raise click.UsageError("--webhook-cert and --webhook-key go together")
-    if options["webhook_ca"] and not options["webhook_cert"]:
-        raise click.UsageError("--webhook-ca needs --webhook-cert and --webhook-key")
-    if options["webhook_unmanaged"] and options["webhook_name"]:
-        raise click.UsageError("use either --webhook-name or --webhook-unmanaged")
-    from fnop.adapters.webhooks.server_at import server_at
-
-    name = options["webhook_name"] or settings.domain
-    return settings.replace(
-        admission_server=server_at(_address(options)),
-        admission_managed=None if options["webhook_unmanaged"] else name,
-        admission_events=options["webhook_events"],
     )
+    webhook_events: bool = declared(shared("webhook_events"))
 
+    def add_to(self, settings: Settings) -> Settings:
+        """The settings with the server of the options.
 
-_DETAILS = (
-    *("webhook_addr", "webhook_service", "webhook_url", "webhook_cert"),
-    *("webhook_key", "webhook_ca", "webhook_name", "webhook_unmanaged"),
-    "webhook_events",
-)
-OF_WEBHOOKS = ("webhooks", *_DETAILS)
-"""The options that say how admission handlers are served."""
+        Raises `click.UsageError` for options that do not go together.
+        """
+        if not self.webhooks:
+            for name in names_in(WebhookOptions):
+                if getattr(self, name):
+                    raise click.UsageError(f"{flag_of(name)} needs --webhooks")
+            return settings
+        self._check()
+        from fnop.adapters.webhooks.server_at import server_at
 
-
-def _address(options: Mapping[str, Any]) -> Address:
-    client: dict[str, Any] = {}
-    home = service_account.namespace()
-    if options["webhook_url"]:
-        client["url"] = options["webhook_url"]
-    elif options["webhook_service"]:
-        client["service"] = {"namespace": home, **options["webhook_service"]}
-        if client["service"]["namespace"] is None:
-            raise click.UsageError(
-                "--webhook-service needs the namespace, too: NAMESPACE/NAME"
-            )
-    elif home is not None and not options["webhook_unmanaged"]:
-        raise click.UsageError(
-            "in a pod --webhooks needs the Service through which the API server "
-            "reaches it: --webhook-service NAME"
+        name = self.webhook_name or settings.domain
+        return settings.replace(
+            admission_server=server_at(self._address()),
+            admission_managed=None if self.webhook_unmanaged else name,
+            admission_events=self.webhook_events,
         )
-    return Address(
-        options["webhook_addr"],
-        client,
-        options["webhook_cert"],
-        options["webhook_key"],
-        options["webhook_ca"],
-    )
+
+    def _check(self) -> None:
+        if self.webhook_service and self.webhook_url:
+            raise click.UsageError("use either --webhook-service or --webhook-url")
+        if bool(self.webhook_cert) != bool(self.webhook_key):
+            raise click.UsageError("--webhook-cert and --webhook-key go together")
+        if self.webhook_ca and not self.webhook_cert:
+            raise click.UsageError(
+                "--webhook-ca needs --webhook-cert and --webhook-key"
+            )
+        if self.webhook_unmanaged and self.webhook_name:
+            raise click.UsageError("use either --webhook-name or --webhook-unmanaged")
+
+    def _address(self) -> Address:
+        client: dict[str, Any] = {}
+        home = service_account.namespace()
+        if self.webhook_url:
+            client["url"] = self.webhook_url
+        elif self.webhook_service:
+            client["service"] = {"namespace": home, **self.webhook_service}
+            if client["service"]["namespace"] is None:
+                raise click.UsageError(
+                    "--webhook-service needs the namespace, too: NAMESPACE/NAME"
+                )
+        elif home is not None and not self.webhook_unmanaged:
+            raise click.UsageError(
+                "in a pod --webhooks needs the Service through which the API server "
+                "reaches it: --webhook-service NAME"
+            )
+        return Address(
+            self.webhook_addr,
+            client,
+            self.webhook_cert,
+            self.webhook_key,
+            self.webhook_ca,
+        )

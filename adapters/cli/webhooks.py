@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from fnop.adapters.cli.options import files, shared
+from fnop.adapters.cli.option_fields import declared, option, takes
+from fnop.adapters.cli.options import SelectionOptions, files, shared
 from fnop.adapters.cli.webhook_options import a_service, a_url, bundle_of
 from fnop.adapters.common.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.common.manifests import ManifestProblem, dump_yaml, echo_yaml
@@ -45,65 +47,91 @@ def a_version(
     return int(found[1]), int(found[2])
 
 
+@dataclass(frozen=True, kw_only=True)
+class WebhooksOptions:
+    """The options of `fnop webhooks`."""
+
+    paths: tuple[str, ...] = declared(files)
+    module: tuple[str, ...] = declared(shared("module"))
+    service: Mapping[str, Any] | None = option(
+        "--service",
+        callback=a_service,
+        metavar="[NAMESPACE/]NAME[:PORT]",
+        help="The Service in front of the operator; by default that of its account's "
+        "name.",
+    )
+    url: str | None = option(
+        "--url",
+        callback=a_url,
+        metavar="URL",
+        help="The operator's address, in place of a Service: https://HOST:PORT/PATH.",
+    )
+    ca: str | None = option(
+        "--ca",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="The certificates of the authority that signs the operator's, as PEM.",
+    )
+    cert_manager: bool = option(
+        "--cert-manager",
+        is_flag=True,
+        help="Have cert-manager make the certificate, and put its authority in.",
+    )
+    webhook_name: str | None = declared(shared("webhook_name"))
+    kube_version: tuple[int, int] = option(
+        "--kube-version",
+        callback=a_version,
+        metavar="X.Y",
+        help="The oldest Kubernetes that takes them; match conditions need 1.27.",
+    )
+    service_account: str | None = option(
+        "--service-account",
+        metavar="[NAMESPACE/]NAME",
+        help="The account that its pod runs under; by default fnop-operator, in the "
+        "namespace of that name, or the operator's --name.",
+    )
+    name: str = declared(shared("name"))
+    selection: SelectionOptions
+    crds: tuple[str, ...] = declared(shared("crds"))
+
+    def __post_init__(self) -> None:
+        if self.service and self.url:
+            raise click.UsageError("use either --service or --url")
+        if self.ca and self.cert_manager:
+            raise click.UsageError("use either --ca or --cert-manager")
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether the API server knows match conditions."""
+        return self.kube_version >= CONDITIONS
+
+    def registration(
+        self, settings: Settings, bundle: Mapping[str, str]
+    ) -> Registration:
+        """The webhooks' place: the operator is in the namespace of its Service."""
+        from fnop.adapters.generate.rights import account_of
+
+        account = account_of(self.service_account, settings.operator)
+        service = {"namespace": account.namespace, "name": account.name}
+        service |= self.service or {}
+        if not self.service_account:
+            account = account._replace(namespace=service["namespace"])
+        client = {"url": self.url} if self.url else {"service": service}
+        return Registration(
+            self.webhook_name or settings.domain,
+            {**client, **bundle},
+            f"system:serviceaccount:{account.namespace}:{account.name}",
+            account.namespace,
+            settings.namespaces,
+            settings.selector,
+            settings.marker,
+            self.kube_version >= LABELS,
+        )
+
+
 @click.command()
-@files
-@shared("module")
-@click.option(
-    "--service",
-    callback=a_service,
-    metavar="[NAMESPACE/]NAME[:PORT]",
-    help="The Service in front of the operator; by default that of its account's name.",
-)
-@click.option(
-    "--url",
-    callback=a_url,
-    metavar="URL",
-    help="The operator's address, in place of a Service: https://HOST:PORT/PATH.",
-)
-@click.option(
-    "--ca",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="The certificates of the authority that signs the operator's, as PEM.",
-)
-@click.option(
-    "--cert-manager",
-    is_flag=True,
-    help="Have cert-manager make the certificate, and put its authority in.",
-)
-@shared("webhook_name")
-@click.option(
-    "--kube-version",
-    callback=a_version,
-    metavar="X.Y",
-    help="The oldest Kubernetes that takes them; match conditions need 1.27.",
-)
-@click.option(
-    "--service-account",
-    metavar="[NAMESPACE/]NAME",
-    help="The account that its pod runs under; by default fnop-operator, in the "
-    "namespace of that name, or the operator's --name.",
-)
-@shared("name")
-@shared("namespace", ", or those of a pattern; repeat it for several")
-@shared("all_namespaces", " (as without -n)")
-@click.option(
-    "-l",
-    "--selector",
-    default="",
-    metavar="LABELS",
-    help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
-)
-@shared("crds")
-def webhooks(
-    paths: Sequence[str],
-    module: Sequence[str],
-    namespace: Sequence[str],
-    all_namespaces: bool,
-    crds: Sequence[str],
-    cert_manager: bool,
-    **options: Any,
-) -> None:
+@takes(WebhooksOptions)
+def webhooks(given: WebhooksOptions) -> None:
     """Print the configurations of an operator's webhooks, to apply them by hand.
 
     An operator that runs with --webhooks keeps its configurations by itself. These are
@@ -120,32 +148,33 @@ def webhooks(
     Exit status: 0 when printed; 2 for a wrong call, or an operator without admission
     handlers, or whose kinds are not known.
     """
-    if namespace and all_namespaces:
-        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
-    if options["service"] and options["url"]:
-        raise click.UsageError("use either --service or --url")
-    if options["ca"] and cert_manager:
-        raise click.UsageError("use either --ca or --cert-manager")
     try:
-        given = Settings(options["name"], tuple(namespace) or None, options["selector"])
-        bundle = {"caBundle": bundle_of(options["ca"])} if options["ca"] else {}
+        settings = given.selection.settings(given.name)
+        bundle = {"caBundle": bundle_of(given.ca)} if given.ca else {}
     except ValueError as problem:
         fail(str(problem), EXIT_USAGE)
-    program = program_of(paths, module, given, "fnop webhooks", broken=EXIT_USAGE)
-    settings = told_settings(program.handlers, given, (), warn)
-    if not options["ca"] and not cert_manager:
+    program = program_of(
+        given.paths, given.module, settings, "fnop webhooks", broken=EXIT_USAGE
+    )
+    settings = told_settings(program.handlers, settings, (), warn)
+    if not given.ca and not given.cert_manager:
         warn(
             "no authority is named, so the API server takes a certificate of a public "
             "one alone; name it with --ca, or have it put in with --cert-manager"
         )
-    about = _registration(settings, bundle, options)
-    conditions = options["kube_version"] >= CONDITIONS
-    if not conditions:
+    about = given.registration(settings, bundle)
+    if not given.has_conditions:
         for name in _conditional_handlers(program):
             warn(
                 f"the match conditions of {name} are left out: before Kubernetes 1.27 "
                 "it is asked about more than it says"
             )
+    echo_yaml(dump_yaml(_manifests(program, given, about)))
+
+
+def _manifests(
+    program: Program, given: WebhooksOptions, about: Registration
+) -> list[dict[str, Any]]:
     from fnop.adapters.definitions.problems import DefinitionProblem
     from fnop.adapters.generate.webhook_manifests import (
         WebhooksProblem,
@@ -155,39 +184,18 @@ def webhooks(
     from fnop.interpreters.simulation.scenario import ApplyProblem
 
     try:
-        catalogue = catalogue_for(program, paths, module, crds)
-        found = manifests_for(
-            program, catalogue, about, cert_manager=cert_manager, conditions=conditions
+        catalogue = catalogue_for(program, given.paths, given.module, given.crds)
+        return manifests_for(
+            program,
+            catalogue,
+            about,
+            cert_manager=given.cert_manager,
+            conditions=given.has_conditions,
         )
     except (WebhooksProblem, ManifestProblem, DefinitionProblem) as problem:
         fail(str(problem), EXIT_USAGE)
     except ApplyProblem as problem:
         fail(f"{problem} (as --crd)", EXIT_USAGE)
-    echo_yaml(dump_yaml(found))
-
-
-def _registration(
-    settings: Settings, bundle: Mapping[str, str], options: Mapping[str, Any]
-) -> Registration:
-    """The facts in the options: the operator is in the namespace of its Service."""
-    from fnop.adapters.generate.rights import account_of
-
-    account = account_of(options["service_account"], settings.operator)
-    service = {"namespace": account.namespace, "name": account.name}
-    service |= options["service"] or {}
-    if not options["service_account"]:
-        account = account._replace(namespace=service["namespace"])
-    client = {"url": options["url"]} if options["url"] else {"service": service}
-    return Registration(
-        options["webhook_name"] or settings.domain,
-        {**client, **bundle},
-        f"system:serviceaccount:{account.namespace}:{account.name}",
-        account.namespace,
-        settings.namespaces,
-        settings.selector,
-        settings.marker,
-        options["kube_version"] >= LABELS,
-    )
 
 
 def _conditional_handlers(program: Program) -> list[str]:

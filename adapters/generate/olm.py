@@ -9,13 +9,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from fnop.adapters.common.manifests import dump_yaml
-from fnop.adapters.generate.olm_rules import ANNOTATIONS, MEDIA_TYPES, PREFIX
+from fnop.adapters.generate.olm_about import About, BundleProblem
 from fnop.adapters.generate.rights import Study, Wishes
 from fnop.adapters.generate.roles import rules_for
 from fnop.adapters.testing.cases import SERVING
@@ -32,56 +31,20 @@ from fnop.core.handlers.declare.roles import ROLES, Family
 from fnop.core.handlers.program.rights import Need
 from fnop.effects.values import thaw_json
 
-__all__ = ["About", "BundleProblem", "icon_of", "made"]
+__all__ = ["ANNOTATIONS", "PREFIX", "made"]
+
+PREFIX = "operators.operatorframework.io.bundle."
+ANNOTATIONS = {
+    f"{PREFIX}mediatype.v1": "registry+v1",
+    f"{PREFIX}manifests.v1": "manifests/",
+    f"{PREFIX}metadata.v1": "metadata/",
+}
 
 Manifest = dict[str, Any]
 _UI = "urn:alm:descriptor:com.tectonic.ui:"
 _CONDITIONS = "urn:alm:descriptor:io.kubernetes.conditions"
 # Consoles do not show deeper fields.
 _DEPTH_MAX = 3
-
-
-class BundleProblem(Exception):
-    """No bundle can be made; the text is one sentence with the remedy."""
-
-
-class About(NamedTuple):
-    """The facts that only the author knows.
-
-    `package` is the common name of all versions of the operator. `icon` is a media type
-    and the bytes of an image; `maintainers` are names and addresses, `links` names and
-    URLs.
-    """
-
-    package: str
-    version: str
-    image: str
-    channels: tuple[str, ...] = ("stable",)
-    display: str = ""
-    description: str = ""
-    provider: str = ""
-    provider_url: str = ""
-    maintainers: tuple[tuple[str, str], ...] = ()
-    links: tuple[tuple[str, str], ...] = ()
-    keywords: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    capabilities: str = "Basic Install"
-    maturity: str = "alpha"
-    replaces: str = ""
-    min_kube_version: str = "1.20.0"
-    icon: tuple[str, bytes] | None = None
-
-
-def icon_of(file: Path) -> tuple[str, bytes]:
-    """The media type and the bytes of an image. Raises `BundleProblem`."""
-    suffix = file.suffix.removeprefix(".").lower()
-    names = {"svg": "svg+xml", "jpg": "jpeg"}
-    media_type = f"image/{names.get(suffix, suffix)}"
-    if media_type not in MEDIA_TYPES:
-        raise BundleProblem(
-            f"{file} is no image that OLM shows; give a .svg, .png, .jpeg or .gif"
-        )
-    return media_type, file.read_bytes()
 
 
 def made(study: Study, wishes: Wishes, about: About) -> dict[str, str]:
@@ -258,7 +221,7 @@ def _version(
         "containerImage": about.image,
         "description": short,
     }
-    names = {"name": f"{about.package}.v{about.version}", "namespace": "placeholder"}
+    names = {"name": about.name, "namespace": "placeholder"}
     found = [*_entries(owned, study, is_owned=True)]
     wanted = [*_entries(required, study, is_owned=False)]
     kinds = {"owned": found, **({"required": wanted} if wanted else {})}
@@ -413,31 +376,13 @@ def _split_needs(
 def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
     """The Deployment, as in docs/deployment.md."""
     labels = {"app": about.package}
-    env: list[Manifest] = [
-        {"name": "FNOP_RUN_LIVENESS", "value": "http://0.0.0.0:8080/healthz"},
-        {"name": "FNOP_RUN_LOG_FORMAT", "value": "json"},
-    ]
-    if wishes.operator != "default":
-        env.append({"name": "FNOP_RUN_NAME", "value": wishes.operator})
-    if not wishes.peers:
-        env.append({"name": "FNOP_RUN_STANDALONE", "value": "true"})
-    if wishes.elects:
-        env.append({"name": "FNOP_RUN_LEADER_ELECT", "value": "true"})
-    if wishes.namespaces is not None:
-        env.append(
-            _variable_from_field(
-                "FNOP_RUN_NAMESPACE", "annotations['olm.targetNamespaces']"
-            )
-        )
     ports: list[Manifest] = [{"name": "probes", "containerPort": 8080}]
     if has_webhooks:
-        env += _webhook_variables()
         ports.append({"name": "webhooks", "containerPort": SERVICE_PORT})
-    env.append(_variable_from_field("POD_ID", "name"))
     container = {
         "name": "operator",
         "image": about.image,
-        "env": env,
+        "env": _environment(wishes, has_webhooks=has_webhooks),
         "ports": ports,
         "livenessProbe": {
             "httpGet": {"path": "/healthz", "port": "probes"},
@@ -475,6 +420,29 @@ def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
     if not wishes.elects:
         spec["strategy"] = {"type": "Recreate"}
     return {"name": about.package, "label": labels, "spec": spec}
+
+
+def _environment(wishes: Wishes, *, has_webhooks: bool) -> list[Manifest]:
+    """The environment variables of the container."""
+    env: list[Manifest] = [
+        {"name": "FNOP_RUN_LIVENESS", "value": "http://0.0.0.0:8080/healthz"},
+        {"name": "FNOP_RUN_LOG_FORMAT", "value": "json"},
+    ]
+    if wishes.operator != "default":
+        env.append({"name": "FNOP_RUN_NAME", "value": wishes.operator})
+    if not wishes.peers:
+        env.append({"name": "FNOP_RUN_STANDALONE", "value": "true"})
+    if wishes.elects:
+        env.append({"name": "FNOP_RUN_LEADER_ELECT", "value": "true"})
+    if wishes.namespaces is not None:
+        env.append(
+            _variable_from_field(
+                "FNOP_RUN_NAMESPACE", "annotations['olm.targetNamespaces']"
+            )
+        )
+    if has_webhooks:
+        env += _webhook_variables()
+    return [*env, _variable_from_field("POD_ID", "name")]
 
 
 def _variable_from_field(name: str, field: str) -> Manifest:

@@ -16,6 +16,7 @@ from fnop.interpreters.plan.facts import (
     Place,
     Plan,
     Source,
+    Tried,
     Unmade,
 )
 from fnop.interpreters.plan.fields import UNKNOWN, FieldChange
@@ -279,41 +280,9 @@ def as_json(plan: Plan) -> dict[str, Any]:
     found: dict[str, Any] = {
         "format": FORMAT,
         "changes": [_change_json(each) for each in plan.changes],
-        "calls": [
-            {
-                "function": each.function.removeprefix(SCRIPT),
-                "impure_handler": each.is_handler,
-                **by_json(each.sources),
-                "object": _object_json(each.subject),
-                "after_unknown": True,
-                "round": each.round,
-            }
-            for each in plan.calls
-        ],
-        "events": [
-            {
-                "type": each.type,
-                "reason": each.reason,
-                "message": each.message,
-                "again": list(each.again),
-                "times": each.times,
-                **by_json(each.sources),
-                "object": _object_json(each.subject),
-                "round": each.round,
-            }
-            for each in plan.events
-        ],
-        "failures": [
-            {
-                "message": each.message,
-                "retried": each.retried,
-                "again": list(each.again),
-                **by_json(each.sources),
-                "object": _object_json(each.subject),
-                "round": each.round,
-            }
-            for each in plan.failures
-        ],
+        "calls": [_call_json(each) for each in plan.calls],
+        "events": [_event_json(each) for each in plan.events],
+        "failures": [_failure_json(each) for each in plan.failures],
         "unread": [
             {**place_json(each.place), "why": each.why, "round": each.round}
             for each in plan.unread
@@ -326,23 +295,59 @@ def as_json(plan: Plan) -> dict[str, Any]:
     }
     if plan.tried is not None:
         found["dry_runs"] = plan.tries
-        found["dry_run"] = [
-            {
-                **place_json(each.place),
-                "refusal": each.refusal or None,
-                "fields": [
-                    {"field": field.path, "simulated": field.old, "server": field.new}
-                    for field in each.fields
-                ],
-            }
-            for each in plan.tried
-        ]
+        found["dry_run"] = [_dry_run_json(each) for each in plan.tried]
     if plan.again is not None:
         found["takeover"] = [
             {**by_json([source]), "objects": [place_json(each) for each in places]}
             for source, places in plan.again
         ]
     return found
+
+
+def _call_json(call: Unmade) -> dict[str, Any]:
+    return {
+        "function": call.function.removeprefix(SCRIPT),
+        "impure_handler": call.is_handler,
+        **by_json(call.sources),
+        "object": _object_json(call.subject),
+        "after_unknown": True,
+        "round": call.round,
+    }
+
+
+def _event_json(event: Notice) -> dict[str, Any]:
+    return {
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message,
+        "again": list(event.again),
+        "times": event.times,
+        **by_json(event.sources),
+        "object": _object_json(event.subject),
+        "round": event.round,
+    }
+
+
+def _failure_json(failure: Failure) -> dict[str, Any]:
+    return {
+        "message": failure.message,
+        "retried": failure.retried,
+        "again": list(failure.again),
+        **by_json(failure.sources),
+        "object": _object_json(failure.subject),
+        "round": failure.round,
+    }
+
+
+def _dry_run_json(tried: Tried) -> dict[str, Any]:
+    return {
+        **place_json(tried.place),
+        "refusal": tried.refusal or None,
+        "fields": [
+            {"field": field.path, "simulated": field.old, "server": field.new}
+            for field in tried.fields
+        ],
+    }
 
 
 def _change_json(change: Change) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeAlias, TypedDict, Unpack
@@ -40,7 +40,6 @@ from fnop.adapters.common.yaml_values import teach_yaml
 from fnop.adapters.kubernetes import service_account
 from fnop.adapters.kubernetes.kubeconfig import (
     ConfigurationProblem,
-    Logins,
     find_source,
 )
 from fnop.adapters.kubernetes.login_and_probes import Surroundings
@@ -74,6 +73,7 @@ from fnop.interpreters.runtime.run import Runner
 __all__ = [
     "ConfigurationProblem",
     "OperatorFailed",
+    "Place",
     "Running",
     "operator",
     "run",
@@ -182,78 +182,90 @@ class Running:
             raise problem
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The cluster that a program serves, and the addresses of its own endpoints.
+
+    The fields are the arguments of `operator` with the same names.
+    """
+
+    api: Api | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    impersonate: Impersonation | None = None
+    liveness: str | None = None
+    metrics: str | None = None
+    executor: Executor | None = None
+
+    async def connected(self, program: Program, around: Surroundings) -> Api:
+        """A new connection to the cluster. Raises `ConfigurationProblem`."""
+        from fnop.adapters.kubernetes.client import connect
+
+        handlers = program.activity(Role.LOGIN)
+        find = partial(find_source, self.kubeconfig, self.context)
+        return await connect(
+            kubeconfig=None,
+            context=None,
+            source=HandledLogins(handlers, around, find) if handlers else find(),
+            impersonate=self.impersonate,
+            concurrency=program.settings.request_concurrency,
+            requests_per_second=program.settings.requests_per_second,
+        )
+
+
 @asynccontextmanager
 async def serving(
     program: Program,
+    place: Place,
     *,
-    api: Api | None = None,
-    kubeconfig: str | None = None,
-    context: str | None = None,
-    impersonate: Impersonation | None = None,
-    liveness: str | None = None,
-    metrics: str | None = None,
-    executor: Executor | None = None,
     observers: Iterable[Observer] = (),
     say: Callable[[Say], None] = write,
 ) -> AsyncIterator[Running]:
     """Run a program for the duration of the block, at whose end it is stopped.
 
-    Without an `api` the program uses the cluster that the user's configuration selects.
-    Its endpoints answer until it has ended. Raises `ConfigurationProblem` before the
-    block, and `OperatorFailed` after it.
+    Without an `api` of the place it uses the cluster that the user's configuration
+    selects. Its endpoints answer until it has ended. Raises `ConfigurationProblem`
+    before the block, and `OperatorFailed` after it.
     """
     say = Mistakes(say).say
     async with AsyncExitStack() as stack:
         threads = ThreadPoolExecutor(8, "fnop-call-outside")
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         around = Surroundings(program, threads, say)
+        api = place.api
         if api is None:
-            find = partial(find_source, kubeconfig, context)
-            api = await _connected(program, around, find, impersonate)
+            api = await place.connected(program, around)
             stack.push_async_callback(api.close)
-        meter, metered, flow = Meter(), MeteredApi(api), Flow()
+        meters = _Meters(api, place.metrics)
         webhooks = Webhooks(program, around, say, service_account.namespace() or "")
-        counting = (meter, flow) if metrics else (meter,)
         runner = Runner(
             program,
-            metered if metrics else api,
+            meters.api,
             seed=secrets.token_hex(4),
             resolve=resolve,
             random=os.urandom,
-            observers=(*observers, *counting, *webhooks.observers),
+            observers=(*observers, *meters.observers, *webhooks.observers),
             on_say=say,
-            executor=executor,
+            executor=place.executor,
         )
-        reviews = MeteredReviews(runner.review)
-        around.state = flow.state = lambda: runner.state
+        around.state = meters.flow.state = lambda: runner.state
         runner.companion = webhooks
 
         def look() -> Health:
-            found = health(program, runner.state, meter.seen, around.clock.now())
+            seen = meters.meter.seen
+            found = health(program, runner.state, seen, around.clock.now())
             return replace(found, unready=(*found.unready, *webhooks.unready))
 
+        reviews = MeteredReviews(runner.review)
         pages: dict[Endpoint, PageFunction] = {}
-        if liveness:
+        if place.liveness:
             probes = Probes(program.activity(Role.PROBE), around)
             stack.push_async_callback(probes.close)
-            pages |= pages_of(endpoint_of(liveness, "/healthz"), look, probes)
-        if metrics:
-            from fnop.adapters.serving.metrics import Metrics, page_of
-
-            host = _host_of(api)
-            counted = Metrics(
-                program.settings,
-                look,
-                meter,
-                metered,
-                host,
-                flow,
-                reviews if webhooks.observers else None,
-            )
-            pages |= page_of(endpoint_of(metrics, "/metrics"), counted)
+            pages |= pages_of(endpoint_of(place.liveness, "/healthz"), look, probes)
+        pages |= meters.pages(program, look, reviews if webhooks.observers else None)
         await stack.enter_async_context(answering(pages))
         task = asyncio.create_task(runner.run())
-        webhooks.start(runner, api, reviews if metrics else runner.review)
+        webhooks.start(runner, api, reviews if place.metrics else runner.review)
         running = Running(runner, task, look, webhooks)
         try:
             yield running
@@ -262,23 +274,35 @@ async def serving(
         await running.ended()
 
 
-async def _connected(
-    program: Program,
-    around: Surroundings,
-    find: Callable[[], Logins],
-    impersonate: Impersonation | None,
-) -> Api:
-    from fnop.adapters.kubernetes.client import connect
+class _Meters:
+    """The meters of a run: of its streams, and with metrics also of its requests."""
 
-    handlers = program.activity(Role.LOGIN)
-    return await connect(
-        kubeconfig=None,
-        context=None,
-        source=HandledLogins(handlers, around, find) if handlers else find(),
-        impersonate=impersonate,
-        concurrency=program.settings.request_concurrency,
-        requests_per_second=program.settings.requests_per_second,
-    )
+    def __init__(self, api: Api, metrics: str | None) -> None:
+        self.meter, self.flow = Meter(), Flow()
+        self._metered, self._metrics = MeteredApi(api), metrics
+        self._host = _host_of(api)
+        self.api: Api = self._metered if metrics else api
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        return (self.meter, self.flow) if self._metrics else (self.meter,)
+
+    def pages(
+        self,
+        program: Program,
+        look: Callable[[], Health],
+        reviews: MeteredReviews | None,
+    ) -> dict[Endpoint, PageFunction]:
+        """The page of the metrics, if it has an address."""
+        if not self._metrics:
+            return {}
+        from fnop.adapters.serving.metrics import Metrics, page_of
+
+        counted = Metrics(
+            *(program.settings, look, self.meter, self._metered),
+            *(self._host, self.flow, reviews),
+        )
+        return {**page_of(endpoint_of(self._metrics, "/metrics"), counted)}
 
 
 def _host_of(api: Api) -> str:
@@ -455,15 +479,15 @@ class operator:
             )
         teach_yaml()
         self._program = Program((registry or default_registry).handlers, settings)
-        self._options: dict[str, Any] = {
-            "api": api,
-            "kubeconfig": kubeconfig,
-            "context": context,
-            "impersonate": impersonate,
-            "liveness": liveness,
-            "metrics": metrics,
-            "executor": executor,
-        }
+        self._place = Place(
+            api=api,
+            kubeconfig=kubeconfig,
+            context=context,
+            impersonate=impersonate,
+            liveness=liveness,
+            metrics=metrics,
+            executor=executor,
+        )
         self._ready_flag = ready_flag
         self._stop_flag = stop_flag
         self._stack = AsyncExitStack()
@@ -475,9 +499,7 @@ class operator:
                 "or name the registry= that has them"
             )
         stack, tasks = AsyncExitStack(), []
-        running = await stack.enter_async_context(
-            serving(self._program, **self._options)
-        )
+        running = await stack.enter_async_context(serving(self._program, self._place))
         if self._ready_flag is not None:
             tasks.append(_raise_when_ready(running, self._ready_flag))
         if self._stop_flag is not None:

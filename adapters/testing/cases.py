@@ -160,17 +160,11 @@ def subjects_of(
     for each in (*beside, *manifests):
         if each not in found:  # a file may be named both as --crd and as --object
             found.append(each)
+    notes: list[str] = []
     definitions = [each for each in found if each.get("kind") == _DEFINITION]
     others = [each for each in found if each.get("kind") != _DEFINITION]
-    notes: list[str] = []
     searched = _files_clause(definitions, looked_at)
-    try:
-        own = definitions_for(program.handlers, definitions, operator)
-    except DefinitionProblem as problem:
-        raise CheckProblem(str(problem)) from None
-    names = [each["metadata"]["name"] for each in own]
-    notes += (f"took the definition of {name} from its class" for name in names)
-    definitions += own
+    definitions += _class_definitions(program, definitions, operator, notes)
     missing = [*_made_up_definitions(program, definitions, searched, notes)]
     definitions += missing
     scene = prepared(Case(program, definitions))
@@ -184,14 +178,7 @@ def subjects_of(
     given = [e for e in others if e in stored or _kind_of(run, e) not in handled]
     is_drawn = not subjects and not scripted
     if is_drawn:
-        subjects = [*_made_up_objects(scene, handled, definitions, notes)]
-    if is_drawn and not subjects and (pod := pod_for(program)) is not None:
-        subjects = [pod]
-        notes.append("made up a pod that writes logs; give another with --object")
-    if not (subjects or scripted or (is_drawn and program.hears_of_cluster)):
-        raise CheckProblem(
-            "there is no object to check the operator with; give one with --object"
-        )
+        subjects = _made_up_subjects(program, scene, handled, definitions, notes)
     return Subjects(
         tuple(definitions),
         tuple(given),
@@ -201,6 +188,45 @@ def subjects_of(
         searched,
         is_drawn,
     )
+
+
+def _class_definitions(
+    program: Program,
+    definitions: Sequence[Manifest],
+    operator: Sequence[ModuleType],
+    notes: list[str],
+) -> list[dict[str, Any]]:
+    """The definitions of classes for kinds that no manifest defines."""
+    try:
+        own = definitions_for(program.handlers, definitions, operator)
+    except DefinitionProblem as problem:
+        raise CheckProblem(str(problem)) from None
+    names = [each["metadata"]["name"] for each in own]
+    notes += (f"took the definition of {name} from its class" for name in names)
+    return own
+
+
+def _made_up_subjects(
+    program: Program,
+    scene: Scene,
+    handled: Sequence[Resource],
+    definitions: Sequence[Manifest],
+    notes: list[str],
+) -> list[Manifest]:
+    """Generated objects of the handled kinds, or a pod that writes logs.
+
+    There may be none if the operator hears of the cluster. Otherwise it raises
+    `CheckProblem`.
+    """
+    found = [*_made_up_objects(scene, handled, definitions, notes)]
+    if not found and (pod := pod_for(program)) is not None:
+        found = [pod]
+        notes.append("made up a pod that writes logs; give another with --object")
+    if not found and not program.hears_of_cluster:
+        raise CheckProblem(
+            "there is no object to check the operator with; give one with --object"
+        )
+    return found
 
 
 def _files_clause(definitions: Sequence[Manifest], looked_at: Sequence[str]) -> str:

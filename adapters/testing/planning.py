@@ -254,40 +254,148 @@ def plan_of(
     teach_yaml()
     if named:
         raise TypeError(f"plan_of() has no argument {', '.join(sorted(named))}")
-    _check_object(body, "body")
-    _check_object(old, "old")
-    moment, resource = _moment(now), resource or _RESOURCE
-    known = {name: _index(name, values) for name, values in (indices or {}).items()}
-    found = _handler(
-        handler, reason, old is not None, registry or default_registry, param, known
+    given = _Given(
+        handler,
+        body,
+        old=old,
+        reason=reason,
+        type=type,
+        line=line,
+        container=container,
+        moment=_moment(now),
+        memo=memo or {},
+        indices=_indices(indices),
+        resource=resource or _RESOURCE,
+        settings=_settings(settings, guard),
+        registry=registry or default_registry,
+        param=param,
     )
-    if found.rule.family is Family.ADMISSION:
-        raise TypeError(
-            f"{found.id} is asked about a write, and not about an object; use "
-            "fnop.testing.review(operator, old, new)"
+    first = given.moment if started is None else _moment(started)
+    return _Drive(given.situation(retry, first, children or {}), answers).plan()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """A handler and all that a test gives it: the arguments of `plan_of`, `matches`."""
+
+    function: Callable[..., Any] = field(kw_only=False)
+    body: Mapping[str, Any] | None = field(kw_only=False)
+    old: Mapping[str, Any] | None
+    reason: str | None
+    type: str | None
+    line: str | None
+    container: str
+    moment: float
+    memo: Mapping[str, Any]
+    indices: Mapping[str, Index]
+    resource: Resource
+    settings: Settings
+    registry: Registry
+    param: Any = None
+
+    def __post_init__(self) -> None:
+        _check_object(self.body, "body")
+        _check_object(self.old, "old")
+
+    @property
+    def now(self) -> Now:
+        return Now(self.moment, 0.0)
+
+    def handler(self) -> Handler:
+        """The handler that the function was declared as."""
+        return _handler(
+            self.function,
+            self.reason,
+            self.old is not None,
+            self.registry,
+            self.param,
+            self.indices,
         )
-    _check_indices(found, known, found.signature.wants)
-    if body is None:
-        _check_needs_none(found)
-    handled = None if body is None else Body(_with_object_fields(body, resource))
-    drive = _Drive(
-        _situation(
+
+    def handled(self) -> Body | None:
+        """The object."""
+        return None if self.body is None else self._completed(self.body)
+
+    def seen_before(self, handler: Handler) -> Seen | None:
+        """The object as it was when the handler last handled it."""
+        if self.old is None:
+            return None
+        return _seen_body(self._completed(self.old), handler, self.settings)
+
+    def _completed(self, given: Mapping[str, Any]) -> Body:
+        return Body(_with_object_fields(given, self.resource))
+
+    def situation(self, retry: int, started: float, children: Children) -> Situation:
+        """The handler's situation in one attempt."""
+        found, handled = self.handler(), self.handled()
+        if found.rule.family is Family.ADMISSION:
+            raise TypeError(
+                f"{found.id} is asked about a write, and not about an object; use "
+                "fnop.testing.review(operator, old, new)"
+            )
+        _check_indices(found, self.indices, found.signature.wants)
+        if handled is None:
+            _check_needs_none(found)
+        return Situation(
             found,
+            self.settings,
+            self.now,
+            None if handled is None else self.resource,
             handled,
-            Now(moment, 0.0),
-            reason or type or _reason_of(found),
-            None if old is None else Body(_with_object_fields(old, resource)),
+            self.reason or self.type or _reason_of(found),
+            self.seen_before(found) if found.role in CHANGES else None,
             retry,
-            moment if started is None else _moment(started),
-            memo or {},
-            known,
-            resource,
-            _settings(settings, guard),
-            _given_children(found, children or {}, handled),
-        )._replace(line=_line(found, line, moment), container=container),
-        answers,
-    )
-    return drive.plan()
+            started,
+            read_only(dict(self.memo)),
+            self.indices,
+            _given_children(found, children, handled),
+        )._replace(line=_line(found, self.line, self.moment), container=self.container)
+
+    def matches(self) -> bool:
+        """Whether the handler's filters let it be called."""
+        found, seen = self.handler(), self.handled()
+        assert seen is not None
+        for each in found.filters.callbacks:
+            _check_indices(found, self.indices, each.wants)
+        found = replace(found, owner=None)
+        with _guard_calls(self.settings):
+            if found.role in CHANGES:
+                return self._passes(found, seen)
+            situation = Situation(
+                found,
+                self.settings,
+                self.now,
+                self.resource,
+                seen,
+                self.type if found.role in EVENTS else None,
+                memo=read_only(dict(self.memo)),
+                indices=self.indices,
+            )
+            if found.log is not None:
+                return _wants_log_line(situation, self.line, self.container)
+            return sees(found, situation)
+
+    def _passes(self, handler: Handler, seen: Body) -> bool:
+        """Whether a handler of changes may be called for the object."""
+        kind = kind_of(self.resource, [handler], self.settings)
+        at = Circumstances(
+            *(kind, self.settings, self.now, ""), stopping=False, indices=self.indices
+        )
+        return passes(
+            at,
+            ObjectRecord(
+                seen,
+                Stored(self.seen_before(handler)),
+                memo=read_only(dict(self.memo)),
+            ),
+            handler,
+            changed=handler.rule.compares,
+            reason=self.reason or _reason_of(handler),
+        )
+
+
+def _indices(given: Indices | None) -> dict[str, Index]:
+    return {name: _index(name, values) for name, values in (given or {}).items()}
 
 
 def _line(handler: Handler, text: str | None, now: float) -> LogLine | None:
@@ -358,45 +466,22 @@ def matches(
 
         assert matches(served, {"metadata": {"labels": {"app": "web"}}})
     """
-    _check_object(body, "body")
-    _check_object(old, "old")
-    resource, settings = resource or _RESOURCE, _settings(settings, guard)
-    known = {name: _index(name, values) for name, values in (indices or {}).items()}
-    found = _handler(
-        handler, reason, old is not None, registry or default_registry, None, known
+    given = _Given(
+        handler,
+        body,
+        old=old,
+        reason=reason,
+        type=type,
+        line=line,
+        container=container,
+        moment=_moment(now),
+        memo=memo or {},
+        indices=_indices(indices),
+        resource=resource or _RESOURCE,
+        settings=_settings(settings, guard),
+        registry=registry or default_registry,
     )
-    for each in found.filters.callbacks:
-        _check_indices(found, known, each.wants)
-    found = replace(found, owner=None)
-    seen, moment = Body(_with_object_fields(body, resource)), Now(_moment(now), 0.0)
-    given = read_only(dict(memo or {}))
-    if found.role not in CHANGES:
-        situation = Situation(
-            found,
-            settings,
-            moment,
-            resource,
-            seen,
-            type if found.role in EVENTS else None,
-            memo=given,
-            indices=known,
-        )
-        with _guard_calls(settings):
-            if found.log is not None:
-                return _wants_log_line(situation, line, container)
-            return sees(found, situation)
-    kind = kind_of(resource, [found], settings)
-    at = Circumstances(kind, settings, moment, "", stopping=False, indices=known)
-    before = None if old is None else Body(_with_object_fields(old, resource))
-    stored = Stored(None if before is None else _seen_body(before, found, settings))
-    with _guard_calls(settings):
-        return passes(
-            at,
-            ObjectRecord(seen, stored, memo=given),
-            found,
-            changed=found.rule.compares,
-            reason=reason or _reason_of(found),
-        )
+    return given.matches()
 
 
 def _wants_log_line(situation: Situation, line: str | None, container: str) -> bool:
@@ -542,39 +627,6 @@ def _check_indices(
                 f"{handler.id} asks for the index {name!r}, and it is not given; give "
                 f"indices={{{name!r}: {{key: [value, ...]}}}}"
             )
-
-
-def _situation(
-    handler: Handler,
-    body: Body | None,
-    now: Now,
-    reason: str | None,
-    old: Body | None,
-    retry: int,
-    started: float,
-    memo: Mapping[str, Any],
-    indices: Mapping[str, Index],
-    resource: Resource,
-    settings: Settings,
-    keeping: Keeping | None,
-) -> Situation:
-    before = None
-    if old is not None and handler.role in CHANGES:
-        before = _seen_body(old, handler, settings)
-    return Situation(
-        handler,
-        settings,
-        now,
-        resource if body is not None else None,
-        body,
-        reason,
-        before,
-        retry,
-        started,
-        read_only(dict(memo)),
-        indices,
-        keeping,
-    )
 
 
 def _seen_body(old: Body, handler: Handler, settings: Settings) -> Seen:

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from fnop.adapters.common.yaml_values import teach_yaml
-from fnop.adapters.definitions.class_kinds import definitions_for
-from fnop.adapters.testing.models import models_for
-from fnop.adapters.testing.simulating import (
-    Manifests,
-    Operator,
-    handlers_of,
-    manifests_in,
-    modules_of,
-)
+from fnop.adapters.testing.setup import Manifests, Operator, Setup, manifests_in
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
@@ -32,7 +24,7 @@ from fnop.interpreters.simulation.scenario import (
 )
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
-__all__ = ["review"]
+__all__ = ["Operation", "Write", "decision_on", "review"]
 
 # pytest shows the author's line, and skips the lines of this module.
 __tracebackhide__ = True
@@ -58,10 +50,10 @@ def review(
 ) -> Decision:
     """Call an operator's admission handlers for one write, without a cluster.
 
-    `operator`, `crds`, `objects`, `settings` and `calls` are as for a `Simulation`;
-    handlers read the `objects`. `old` is the stored object and `new` the one to be
-    stored. Without `old` it is a creation, without `new` a deletion, unless `operation`
-    is given. `resource` names the kind as kubectl does, such as
+    `operator`, `crds`, `objects`, `settings` and `calls` are those of a `World`, which
+    describes them; handlers read the `objects`. `old` is the stored object and `new`
+    the one to be stored. Without `old` it is a creation, without `new` a deletion,
+    unless `operation` is given. `resource` names the kind as kubectl does, such as
     "claims.v1.example.com". It is needed if the object of a `subresource` is of another
     kind, such as Scale. `user` is a name, or the whole `userInfo`; `subresource`,
     `dry_run` and `headers` belong to the request.
@@ -81,54 +73,87 @@ def review(
             old, new = claim(size=2), claim(size=1)
             assert review("operator.py", old, new).message == "it must not shrink"
     """
-    teach_yaml()
-    # The objects are already there: admission handlers are not called for them.
-    before = SimulatedRun(Program(()), empty_cluster("0", EPOCH))
-    handlers = handlers_of(operator)
-    given = [*manifests_in(crds), *manifests_in(objects)]
-    given += definitions_for(handlers, given, modules_of(operator))
-    try:
-        apply_manifests(before, given)
-    except ApplyProblem as problem:
-        raise AssertionError(str(problem)) from None
-    run = SimulatedRun(
-        # In this function, a kind without a definition is not a typing error.
-        Program(handlers, replace(settings or Settings(), wait_for_kinds=True)),
-        before.cluster,
-        clock=VirtualClock(EPOCH),
-        calls=models_for(calls),
-    )
-    run.begin_reviewing()
-    if run.exit is not None:
-        raise AssertionError(f"the operator has ended: {run.exit.reason}")
-    present = new if new is not None else old
+    setup = Setup(operator, crds=crds, objects=objects, settings=settings, calls=calls)
+    write = Write(old, new, operation, resource, subresource, user, dry_run, headers)
+    return decision_on(setup, write)
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write that admission handlers decide on; the arguments of `review`."""
+
+    old: Mapping[str, Any] | None
+    new: Mapping[str, Any] | None
+    operation: Operation | None
+    resource: str
+    subresource: str
+    user: str | Mapping[str, Any]
+    dry_run: bool
+    headers: Mapping[str, str]
+
+    def request(self, kind: Resource, present: Mapping[str, Any]) -> Request:
+        """The request of a review, about the `present` object of a kind."""
+        metadata = present.get("metadata") or {}
+        namespace = metadata.get("namespace") or "default"
+        user = self.user
+        return Request(
+            uid="00000000-0000-0000-0000-000000000000",
+            operation=_operation(self.operation, self.old, self.new),
+            group=kind.group,
+            version=kind.version,
+            plural=kind.plural,
+            kind=str(present.get("kind") or kind.kind),
+            subresource=self.subresource,
+            namespace=namespace if kind.namespaced else None,
+            name=str(metadata.get("name") or ""),
+            object=None if self.new is None else dict(self.new),
+            old=None if self.old is None else dict(self.old),
+            user_info={"username": user} if isinstance(user, str) else user,
+            dry_run=self.dry_run,
+            headers=self.headers,
+        )
+
+
+def decision_on(setup: Setup, write: Write) -> Decision:
+    """The decision of a setup's admission handlers; see `review`."""
+    run = _reviewing_run(setup)
+    present = write.new if write.new is not None else write.old
     if present is None:
         raise ValueError("a review is about an object: give old=, new=, or both")
-    kind = _kind(run, resource, present)
-    metadata = present.get("metadata") or {}
-    namespace = metadata.get("namespace") or "default"
-    request = Request(
-        uid="00000000-0000-0000-0000-000000000000",
-        operation=_operation(operation, old, new),
-        group=kind.group,
-        version=kind.version,
-        plural=kind.plural,
-        kind=str(present.get("kind") or kind.kind),
-        subresource=subresource,
-        namespace=namespace if kind.namespaced else None,
-        name=str(metadata.get("name") or ""),
-        object=None if new is None else dict(new),
-        old=None if old is None else dict(old),
-        user_info={"username": user} if isinstance(user, str) else user,
-        dry_run=dry_run,
-        headers=headers,
-    )
+    kind = _kind(run, write.resource, present)
+    request = write.request(kind, present)
     if not run.machine.reviews(request):
         raise AssertionError(
             f"no admission handler is about {kind.label}; name the kind with "
             "resource=, such as resource='claims.v1.example.com'"
         )
     return run.decide(request)
+
+
+def _reviewing_run(setup: Setup) -> SimulatedRun:
+    """The operator, ready for reviews, in a cluster with the setup's objects."""
+    teach_yaml()
+    # The objects are already there: admission handlers are not called for them.
+    before = SimulatedRun(Program(()), empty_cluster("0", EPOCH))
+    program = setup.program()
+    given = [*manifests_in(setup.crds), *manifests_in(setup.objects)]
+    given += setup.class_definitions(program, given)
+    try:
+        apply_manifests(before, given)
+    except ApplyProblem as problem:
+        raise AssertionError(str(problem)) from None
+    # In a review, a kind without a definition is not a typing error.
+    settings = program.settings.replace(wait_for_kinds=True)
+    run = SimulatedRun(
+        Program(program.handlers, settings),
+        before.cluster,
+        clock=VirtualClock(EPOCH),
+        calls=setup.models(),
+    )
+    run.begin_reviewing()
+    if run.exit is not None:
+        raise AssertionError(f"the operator has ended: {run.exit.reason}")
+    return run
 
 
 def _kind(run: SimulatedRun, named: str, present: Mapping[str, Any]) -> Resource:

@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from fnop.adapters.common.loading import SCRIPT, handlers_of_file, module_of_file
-from fnop.adapters.common.manifests import read_manifests
 from fnop.adapters.common.yaml_values import teach_yaml
-from fnop.adapters.definitions.class_kinds import definitions_for
-from fnop.adapters.kubernetes.identity import replicated
 from fnop.adapters.testing.cases import CheckProblem, heeded_in
 from fnop.adapters.testing.laws import Law, names_of
-from fnop.adapters.testing.models import models_for
+from fnop.adapters.testing.setup import Manifests, Operator, Setup, manifests_in
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.children.fields import lacking
-from fnop.core.handlers.declare.handler import Handler
-from fnop.core.handlers.declare.registry import Registry, default_registry
 from fnop.core.handlers.declare.settings import Settings
-from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
 from fnop.core.values.body import View
 from fnop.effects.values import check_seconds
@@ -66,30 +58,18 @@ __all__ = ["Simulation"]
 # pytest shows the author's line, and skips the lines of this module.
 __tracebackhide__ = True
 
-Manifests = str | Path | Mapping[str, Any] | Iterable[Any]
-Operator = str | Path | ModuleType | Registry | Iterable[Handler | str | Path] | None
-
 
 class Simulation:
     """A cluster in memory with one operator, on virtual time.
 
-    `operator` is a file or several, a loaded module, a `Registry` or handlers; None
-    takes all handlers that have been declared without a registry. `crds` and `objects`
-    are manifests, or files or folders of them. A kind that handlers name and no
-    manifest defines has the definition of its class, if there is one. `namespace` is
-    the namespace of objects without one. `settings` are the operator's; with
-    `leader_elect` it is one of several replicas, as with `fnop run --leader-elect`.
-    `calls` maps functions that `fnop.call` runs, and impure handlers, to models that
-    answer in their place. `seed` varies random values; equal seeds lead to equal runs,
-    to the byte. A handler that is not impure fails if it acts on the world, unless
-    `guard` is False. No network is used, and no real time passes.
+    `operator` and the arguments up to `script` are those of a `World`, which describes
+    them. `seed` varies random values; equal seeds lead to equal runs, to the byte. No
+    network is used, and no real time passes.
 
     With `faults`, made by `crash` and `fault`, actions are done when the simulation
-    settles, and the operator meets each fault at its site (docs/checking.md). Then
-    `script` may be a file as for `fnop check --script`, whose rivals, expectations and
-    HISTORY count. `former` may be the code that this operator replaces. Raises
-    `TypeError` if these two are given without `faults`, and `DefinitionProblem` for a
-    class that cannot be defined.
+    settles, and the operator meets each fault at its site (docs/checking.md). Only then
+    `script` and `former` count. Raises `TypeError` if these two are given without
+    `faults`, and `DefinitionProblem` for a class that cannot be defined.
 
     `restored` are objects of another cluster, for example from `kubectl get -o yaml`,
     with their uids, versions and status. They exist before the operator begins. `start`
@@ -123,70 +103,88 @@ class Simulation:
         restored: Manifests = (),
         start: datetime | None = None,
     ) -> None:
+        setup = Setup(
+            operator,
+            crds=crds,
+            objects=objects,
+            namespace=namespace,
+            settings=settings,
+            leader_elect=leader_elect,
+            guard=guard,
+            calls=calls,
+            script=script,
+            former=former,
+        )
+        self._begin(setup, seed, faults, restored, start)
+
+    @classmethod
+    def of(
+        cls,
+        setup: Setup,
+        *,
+        seed: str = "0",
+        faults: Iterable[Fault] | None = None,
+        restored: Manifests = (),
+        start: datetime | None = None,
+    ) -> Simulation:
+        """Simulate a `setup`, such as a `World`."""
+        found = cls.__new__(cls)
+        found._begin(setup, seed, faults, restored, start)
+        return found
+
+    def _begin(
+        self,
+        setup: Setup,
+        seed: str,
+        faults: Iterable[Fault] | None,
+        restored: Manifests,
+        start: datetime | None,
+    ) -> None:
         teach_yaml()
-        if faults is None and not (script is None and former is None):
+        if faults is None and not (setup.script is None and setup.former is None):
             raise TypeError("script= and former= count for faults alone: give faults=")
-        self.namespace = namespace
+        self.namespace = setup.namespace
         self._said: list[Say] = []
         self._trial: Trial | None = None
-        settings = settings_for(settings, leader_elect=leader_elect)
-        if not guard:
-            settings = settings.replace(guard=False)
-        self._program = Program(handlers_of(operator), settings)
-        crds, objects = manifests_in(crds), manifests_in(objects)
-        restored = manifests_in(restored)
-        given = (*crds, *restored, *objects)
-        own = definitions_for(self._program.handlers, given, modules_of(operator))
-        crds = [*own, *crds]
-        begin = EPOCH if start is None else start.timestamp()
-        self._run = SimulatedRun(
-            self._program,
-            empty_cluster(seed, begin),
-            seed=seed,
-            clock=VirtualClock(begin),
-            calls=models_for(calls),
-            on_say=lambda say, _: self._said.append(say),
-        )
         self.settled = False
         """Whether the last `settle` has come to rest; `unsettled` tells why not."""
+        case = _case_of(setup, restored, EPOCH if start is None else start.timestamp())
         if faults is not None:
-            self._case = Case(
-                self._program,
-                crds,
-                (),
-                objects,
-                models_for(calls),
-                namespace=namespace,
-                former=None
-                if former is None
-                else Program(handlers_of(former), settings),
-                restored=restored,
-                start=begin,
-            )
-            if script is not None:
-                try:
-                    heeded = heeded_in(module_of_file(script))
-                except CheckProblem as problem:
-                    raise AssertionError(str(problem)) from None
-                self._case = self._case._replace(**heeded)
-            self._begin_trial([*faults])
+            self._begin_trial(case, setup, [*faults])
             return
-        if namespace != "default":
+        self._run = SimulatedRun(
+            case.program,
+            empty_cluster(seed, case.start),
+            seed=seed,
+            clock=VirtualClock(case.start),
+            calls=setup.models(),
+            on_say=lambda say, _: self._said.append(say),
+        )
+        self._fill(case)
+
+    def _fill(self, case: Case) -> None:
+        """Create what exists before the user begins."""
+        if case.namespace != "default":
             self.apply(
                 {
                     "apiVersion": "v1",
                     "kind": "Namespace",
-                    "metadata": {"name": namespace},
+                    "metadata": {"name": case.namespace},
                 }
             )
-        self.apply(crds)
+        self.apply(case.definitions)
         try:
-            restore(self._run, restored)
+            restore(self._run, case.restored)
         except ApplyProblem as problem:
             raise AssertionError(str(problem)) from problem
-        self.apply(objects)
+        self.apply(case.given)
 
-    def _begin_trial(self, faults: list[Fault]) -> None:
+    def _begin_trial(self, case: Case, setup: Setup, faults: list[Fault]) -> None:
+        try:
+            heeded = heeded_in(setup.script_module())
+        except CheckProblem as problem:
+            raise AssertionError(str(problem)) from None
+        (self._case,) = setup.add_others([case._replace(**heeded)])
         trial = Trial(prepared(self._case), tuple(faults))
         trial.is_open = True
         self._trial, self._run = trial, trial.run
@@ -554,66 +552,22 @@ class NoSuchObject(KeyError):
         return str(self.args[0])
 
 
-def handlers_of(operator: Operator) -> tuple[Handler, ...]:
-    """The handlers of a file, a module, a registry, or the given handlers."""
-    if operator is None:
-        return default_registry.handlers
-    if isinstance(operator, Registry):
-        return operator.handlers
-    if isinstance(operator, (str, Path)):
-        return _check_declared(handlers_of_file(operator), str(operator))
-    if isinstance(operator, ModuleType):
-        return _handlers_of_module(operator)
-    found: list[Handler] = []
-    for each in iter(operator):
-        found += (each,) if isinstance(each, Handler) else handlers_of(each)
-    return tuple(found)
-
-
-def modules_of(operator: Operator) -> list[ModuleType]:
-    """The modules of an operator that is given as files or modules."""
-    if isinstance(operator, (str, Path)):
-        return [module_of_file(operator)]
-    if isinstance(operator, ModuleType):
-        return [operator]
-    if operator is None or isinstance(operator, Registry):
-        return []
-    several = [each for each in iter(operator) if not isinstance(each, Handler)]
-    return [found for each in several for found in modules_of(each)]
-
-
-def _handlers_of_module(module: ModuleType) -> tuple[Handler, ...]:
-    """The handlers that a module or package has declared, without others."""
-    if module.__name__.startswith(SCRIPT) and module.__file__:
-        return _check_declared(handlers_of_file(module.__file__), module.__file__)
-    inside = f"{module.__name__}."
-    found = tuple(
-        each
-        for each in default_registry.handlers
-        if f"{each.declared.__module__}.".startswith(inside)
+def _case_of(setup: Setup, restored: Manifests, start: float) -> Case:
+    """The world of a setup, without a script."""
+    program = setup.program()
+    crds, objects = manifests_in(setup.crds), manifests_in(setup.objects)
+    before = manifests_in(restored)
+    own = setup.class_definitions(program, (*crds, *before, *objects))
+    return Case(
+        program,
+        [*own, *crds],
+        (),
+        objects,
+        setup.models(),
+        namespace=setup.namespace,
+        restored=before,
+        start=start,
     )
-    return _check_declared(found, module.__name__)
-
-
-def _check_declared(handlers: tuple[Handler, ...], where: str) -> tuple[Handler, ...]:
-    if not handlers:
-        raise AssertionError(f"{where} declares no handlers")
-    return handlers
-
-
-def settings_for(settings: Settings | None, *, leader_elect: bool) -> Settings:
-    """The settings of a simulated operator, which may be one of several replicas."""
-    found = settings or Settings()
-    return replicated(found) if leader_elect else found
-
-
-def manifests_in(given: Manifests) -> list[dict[str, Any]]:
-    """The manifests of files and folders, or the given manifests."""
-    if isinstance(given, (str, Path)):
-        return read_manifests([str(given)])
-    if isinstance(given, Mapping):
-        return [dict(given)]
-    return [found for each in given for found in manifests_in(each)]
 
 
 def _order(manifest: Mapping[str, Any]) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 import fnop as facade
 from fnop.adapters.check.recordings import write_failure
-from fnop.adapters.check.report import failure_record
+from fnop.adapters.reports.check_report import failure_record
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fnop.adapters.check.exploring import Check
 from fnop.adapters.cli.main import main
+from fnop.adapters.testing.exploring import Check
 from fnop.core.handlers.declare.registry import default_registry
 from fnop.testing import (
     Simulation,
+    World,
     checks,
     crash,
     create,
@@ -588,3 +589,41 @@ def test_the_test_of_a_failure_finds_its_files(folder: Path) -> None:
     (below / "test_lost.py").write_text(text.replace(file, "lost.py"))
     told = pytest_of("test_lost.py", folder=below).out
     assert "there is no lost.py beside test_lost.py, nor in a folder above" in told
+
+
+# ------------------------------------------------------------------------ worlds
+
+
+def test_the_calls_of_a_world_are_those_of_the_functions(folder: Path) -> None:
+    file = operator(folder, BUGGY)
+    world = World(file, crds=iter([CRD]), objects=iter([OBJECT]))
+    alone = Simulation(file, crds=CRD, objects=OBJECT).settle()
+    for _ in range(2):  # a world is not used up
+        sim = world.simulate().settle()
+        assert sim["xs/x"] == alone["xs/x"]
+        assert sim.log == alone.log
+    assert repr(world.checks()) == repr(checks(file, crds=CRD, objects=OBJECT))
+    found = World(file, crds=CRD).explore(create(OBJECT), budget=3)
+    other = explore(file, create(OBJECT), crds=CRD, budget=3)
+    assert found.report.failures == other.report.failures
+
+
+def test_a_world_has_its_script_and_former_code_for_faults_alone(
+    folder: Path,
+) -> None:
+    (folder / "own.py").write_text("HISTORY = ('secrets/',)\n")
+    file = operator(folder, FIXED)
+    world = World(file, crds=CRD, script=folder / "own.py", former=file)
+    assert world.simulate().settle().settled
+    sim = world.simulate(faults=[])
+    assert sim.apply(OBJECT).settle().settled
+
+
+def test_rivals_of_a_world_act_in_its_simulations(folder: Path) -> None:
+    def rival(body: dict[str, Any]) -> dict[str, Any]:
+        return {"metadata": {"annotations": {"rival": "was here"}}}
+
+    file = operator(folder, CREATES)
+    world = World(file, crds=CRD, rivals={"xs": rival})
+    sim = world.simulate(faults=[]).apply(OBJECT).settle()
+    assert sim["xs/x"].annotations["rival"] == "was here"

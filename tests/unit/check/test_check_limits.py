@@ -13,10 +13,10 @@ import pytest
 
 import fnop as facade
 from fnop.adapters.check import folder as check_folder, run as check_run
-from fnop.adapters.check.report import as_lines
 from fnop.adapters.check.run import Checking
 from fnop.adapters.check.trials import HASH_SEEDS, OtherOrder
 from fnop.adapters.cli.check import options_of_check
+from fnop.adapters.reports.check_report import as_lines
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program

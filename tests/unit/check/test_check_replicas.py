@@ -14,9 +14,9 @@ import fnop
 from bench.sweep import cases_named, elected
 from fnop import Registry
 from fnop.adapters.check.recordings import write_failure
-from fnop.adapters.check.report import failure_record
 from fnop.adapters.common.loading import handlers_of_file, module_of_file
 from fnop.adapters.kubernetes.identity import replicated
+from fnop.adapters.reports.check_report import failure_record
 from fnop.adapters.testing.models import models_of
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program

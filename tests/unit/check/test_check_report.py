@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fnop.adapters.check.report import (
+from fnop.adapters.reports.check_report import (
     Shown,
     as_json,
     as_junit,

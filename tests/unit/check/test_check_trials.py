@@ -14,7 +14,7 @@ import fnop
 from bench.bugs.crds import crd, custom
 from bench.sweep import cases_named
 from fnop import Registry
-from fnop.adapters.check.report import as_lines
+from fnop.adapters.reports.check_report import as_lines
 from fnop.adapters.testing.cases import cases_of, subjects_of
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program

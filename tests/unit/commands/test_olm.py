@@ -1,10 +1,8 @@
-"""`fnop olm`: bundles of an operator, and the rules that they must follow."""
+"""`fnop olm`: bundles of an operator, and mistakes in their options."""
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,15 +12,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from fnop.adapters.cli.main import main
-from fnop.adapters.generate.olm import About, BundleProblem, icon_of, made
-from fnop.adapters.generate.olm_rules import (
-    ANNOTATIONS,
-    PREFIX,
-    RULES,
-    Bundle,
-    bundle_of,
-    judged,
-)
+from fnop.adapters.generate.olm import ANNOTATIONS, PREFIX, made
+from fnop.adapters.generate.olm_about import About, BundleProblem, icon_of, judged
 from fnop.adapters.generate.rights import Account, Wishes, studied
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.cluster import empty_cluster
@@ -72,8 +63,25 @@ def version(files: dict[str, str]) -> dict[str, Any]:
 # --------------------------------------------------------------------- what is made
 
 
-def test_the_bundle_breaks_no_rule() -> None:
-    assert judged(bundle_of(files_of())) == []
+def test_the_facts_of_the_bundle_have_no_mistake() -> None:
+    assert judged(ABOUT) == []
+
+
+def test_the_annotations_are_those_of_the_dockerfile_too() -> None:
+    files = files_of()
+    notes = yaml.safe_load(files["metadata/annotations.yaml"])["annotations"]
+    assert notes[f"{PREFIX}channels.v1"] == "stable,candidate"
+    for key, value in notes.items():
+        assert f"LABEL {key}={value}\n" in files["bundle.Dockerfile"]
+    for folder in ("manifests", "metadata"):
+        assert f"COPY {folder} /{folder}/\n" in files["bundle.Dockerfile"]
+
+
+def test_the_api_server_takes_the_definition_and_the_example() -> None:
+    files = files_of()
+    run = SimulatedRun(Program(()), empty_cluster(now=EPOCH))
+    examples = version(files)["metadata"]["annotations"]["alm-examples"]
+    apply_manifests(run, [yaml.safe_load(files[CRD]), *json.loads(examples)])
 
 
 def test_the_rights_are_those_of_the_whole_cluster() -> None:
@@ -217,7 +225,6 @@ def test_fields_are_described_and_needed_kinds_are_required(tmp_path: Path) -> N
     assert [each for each in files if each.endswith(".crd.yaml")] == [
         "manifests/databases.example.com.crd.yaml"
     ]
-    assert judged(bundle_of(files)) == []
 
 
 def test_a_kind_without_a_definition_makes_no_bundle(tmp_path: Path) -> None:
@@ -228,305 +235,38 @@ def test_a_kind_without_a_definition_makes_no_bundle(tmp_path: Path) -> None:
         made(studied(wished), wished, ABOUT)
 
 
-# ------------------------------------------------------------------------- the rules
+# ----------------------------------------------------------------- an author's mistakes
 
-Spoil = Callable[[dict[str, Any]], Any]
-
-
-def with_version(spoil: Spoil) -> dict[str, str]:
-    """A bundle whose ClusterServiceVersion was changed."""
-    files = files_of()
-    csv = copy.deepcopy(version(files))
-    spoil(csv)
-    return {**files, CSV: yaml.safe_dump(csv)}
-
-
-def with_crd(spoil: Spoil) -> dict[str, str]:
-    files = files_of()
-    crd = yaml.safe_load(files[CRD])
-    spoil(crd)
-    return {**files, CRD: yaml.safe_dump(crd)}
-
-
-def with_notes(**notes: str | None) -> dict[str, str]:
-    files = files_of()
-    key = "metadata/annotations.yaml"
-    found = yaml.safe_load(files[key])["annotations"]
-    for name, value in notes.items():
-        full = f"{PREFIX}{name}.v1".replace("_", ".")
-        found = {k: v for k, v in found.items() if k != full}
-        if value is not None:
-            found[full] = value
-    labels = "".join(f"LABEL {k}={v}\n" for k, v in found.items())
-    copies = "COPY manifests /manifests/\nCOPY metadata /metadata/\n"
-    notes_text = yaml.safe_dump({"annotations": found})
-    return {**files, key: notes_text, "bundle.Dockerfile": labels + copies}
-
-
-def and_manifest(**manifest: Any) -> dict[str, str]:
-    return {**files_of(), "manifests/more.yaml": yaml.safe_dump(manifest)}
-
-
-def without(path: str) -> dict[str, str]:
-    return {key: text for key, text in files_of().items() if key != path}
-
-
-def spec(**changes: Any) -> dict[str, str]:
-    return with_version(lambda csv: csv["spec"].update(changes))
-
-
-def note(**changes: str) -> dict[str, str]:
-    named = {key.replace("_", "-"): value for key, value in changes.items()}
-    return with_version(lambda csv: csv["metadata"]["annotations"].update(named))
-
-
-def install(**changes: Any) -> dict[str, str]:
-    return with_version(lambda csv: csv["spec"]["install"]["spec"].update(changes))
-
-
-def deploying(part: str, image: str) -> dict[str, str]:
-    def spoil(csv: dict[str, Any]) -> None:
-        (deployment,) = csv["spec"]["install"]["spec"]["deployments"]
-        pod = deployment["spec"]["template"]["spec"]
-        pod[part] = [{"name": "x", "image": image}]
-
-    return with_version(spoil)
-
-
-def owned(**changes: Any) -> dict[str, str]:
-    def spoil(csv: dict[str, Any]) -> None:
-        csv["spec"]["customresourcedefinitions"]["owned"][0].update(changes)
-
-    return with_version(spoil)
-
-
-def renamed(name: str) -> dict[str, str]:
-    return with_version(lambda csv: csv["metadata"].update(name=name))
-
-
-HOOK = {"generateName": "h", "deploymentName": "parents", "type": "ConversionWebhook"}
-ACCOUNT = {
-    "apiVersion": "v1",
-    "kind": "ServiceAccount",
-    "metadata": {"name": "parents"},
-}
-BOOK = {"apiVersion": "example.com/v1", "kind": "Book", "metadata": {"name": "b"}}
-TWICE = [{"type": "AllNamespaces", "supported": True}] * 2
-
-BROKEN: list[tuple[str, str, Callable[[], dict[str, str]]]] = [
-    ("readable", "is no YAML", lambda: {**files_of(), "manifests/x.yaml": "a: ["}),
-    ("readable", "no manifest", lambda: {**files_of(), "manifests/x.yaml": "- 1"}),
-    ("layout", "no file in manifests/", dict),
-    (
-        "layout",
-        "no metadata/annotations.yaml",
-        lambda: without("metadata/annotations.yaml"),
-    ),
-    ("one version", "not 0", lambda: without(CSV)),
-    (
-        "one version",
-        "not 2",
-        lambda: {**files_of(), "manifests/b.yaml": files_of()[CSV]},
-    ),
-    (
-        "supported kinds",
-        "no Pod of a bundle",
-        lambda: and_manifest(kind="Pod", metadata={"name": "x"}),
-    ),
-    (
-        "names",
-        "'A_B' is no name of a Service",
-        lambda: and_manifest(kind="Service", metadata={"name": "A_B"}),
-    ),
-    ("annotations", "is missing", lambda: with_notes(package=None)),
-    ("annotations", "is empty", lambda: with_notes(channels="")),
-    ("annotations", "'registry+v1'", lambda: with_notes(mediatype="helm+v1")),
-    ("annotations", "'manifests/'", lambda: with_notes(manifests="elsewhere/")),
-    ("channels", "none of stable", lambda: with_notes(channel_default="beta")),
-    (
-        "Dockerfile",
-        "label",
-        lambda: {
-            **files_of(),
-            "bundle.Dockerfile": files_of()["bundle.Dockerfile"].replace(
-                "package.v1=parents", "package.v1=other"
-            ),
-        },
-    ),
-    (
-        "Dockerfile",
-        "does not copy metadata/",
-        lambda: {
-            **files_of(),
-            "bundle.Dockerfile": files_of()["bundle.Dockerfile"].replace(
-                "COPY metadata /metadata/", ""
-            ),
-        },
-    ),
-    ("version's name", "should look like", lambda: renamed("parents")),
-    ("version's name", "should look like", lambda: renamed("parents.v1.2")),
-    ("version's name", "spec.replaces", lambda: spec(replaces="parents-1")),
-    ("version", "should be a version", lambda: spec(version="1.2")),
-    ("version", "should be a version", lambda: spec(version="01.2.0")),
-    ("version", "metadata.name is parents.v1.2.0", lambda: spec(version="1.3.0")),
-    ("replaces", "replaces itself", lambda: spec(replaces="parents.v1.2.0")),
-    ("required fields", "displayName", lambda: spec(displayName="")),
-    ("required fields", "strategy", lambda: spec(install={"strategy": "helm"})),
-    ("required fields", "nothing would run", lambda: install(deployments=[])),
-    ("deployments", "is no name", lambda: install(deployments=[{"name": "A"}])),
-    ("deployments", "there are 2", lambda: install(deployments=[{"name": "a"}] * 2)),
-    ("install modes", "is missing", lambda: spec(installModes=[])),
-    ("install modes", "2 times", lambda: spec(installModes=TWICE)),
-    (
-        "install modes",
-        "no install mode 'Some'",
-        lambda: spec(installModes=[{"type": "Some", "supported": True}]),
-    ),
-    (
-        "install modes",
-        "no install mode is supported",
-        lambda: spec(installModes=[{"type": "AllNamespaces", "supported": False}]),
-    ),
-    ("Kubernetes version", "minKubeVersion", lambda: spec(minKubeVersion="1.25")),
-    ("webhooks", "with the name h", lambda: spec(webhookdefinitions=[HOOK, HOOK])),
-    (
-        "webhooks",
-        "no deployment here",
-        lambda: spec(webhookdefinitions=[{**HOOK, "deploymentName": "x"}]),
-    ),
-    (
-        "webhooks",
-        "not owned",
-        lambda: spec(webhookdefinitions=[{**HOOK, "conversionCRDs": ["a.b"]}]),
-    ),
-    (
-        "webhooks",
-        "the only install mode",
-        lambda: spec(
-            webhookdefinitions=[{**HOOK, "conversionCRDs": ["fnopexamples.fnop.dev"]}],
-            installModes=[{"type": "OwnNamespace", "supported": True}],
-        ),
-    ),
-    ("images", "'' of container x", lambda: deploying("containers", "")),
-    ("images", "'A b' of container x", lambda: deploying("initContainers", "A b")),
-    ("accounts", "leave it out", lambda: and_manifest(**ACCOUNT)),
-    (
-        "permissions",
-        "no serviceAccountName",
-        lambda: install(permissions=[{"rules": []}]),
-    ),
-    (
-        "permissions",
-        "no verbs",
-        lambda: install(
-            permissions=[{"serviceAccountName": "x", "rules": [{"resources": ["a"]}]}]
-        ),
-    ),
-    ("owned names", "no plural.group", lambda: owned(name="fnopexamples")),
-    ("owned names", "has no version", lambda: owned(version="")),
-    ("owned kinds are defined", "not defined", lambda: without(CRD)),
-    ("owned kinds are defined", "not defined", lambda: owned(version="v2")),
-    (
-        "defined once",
-        "defined 2 times",
-        lambda: {**files_of(), "manifests/again.yaml": files_of()[CRD]},
-    ),
-    ("examples are JSON", "no JSON list", lambda: note(alm_examples="[{]")),
-    ("examples are JSON", "no JSON list", lambda: note(alm_examples="{}")),
-    (
-        "examples are of owned kinds",
-        "has a Book",
-        lambda: note(alm_examples=json.dumps([BOOK])),
-    ),
-    (
-        "the API server takes it",
-        "is refused",
-        lambda: with_crd(lambda crd: crd["spec"]["names"].update(plural="others")),
-    ),
-    (
-        "the API server takes it",
-        "alm-examples",
-        lambda: note(
-            alm_examples=json.dumps(
-                [
-                    {
-                        "apiVersion": "fnop.dev/v1",
-                        "kind": "FnopExample",
-                        "metadata": {"name": "A_B"},
-                    }
-                ]
-            )
-        ),
-    ),
-    (
-        "defined kinds are owned",
-        "is not owned",
-        lambda: spec(customresourcedefinitions={}),
-    ),
-    ("an example of each kind", "has no", lambda: note(alm_examples="[]")),
-    ("has a Dockerfile", "no bundle.Dockerfile", lambda: without("bundle.Dockerfile")),
-    ("provider", "--provider", lambda: spec(provider={})),
-    ("description", "--description", lambda: spec(description="")),
-    ("maintainers", "--maintainer", lambda: spec(maintainers=[])),
-    ("maintainers", "'ann'", lambda: spec(maintainers=[{"name": "A", "email": "ann"}])),
-    (
-        "links",
-        "needs a name and a URL",
-        lambda: spec(links=[{"name": "A", "url": "b"}]),
-    ),
-    ("icon", "--icon", lambda: spec(icon=[])),
-    (
-        "icon",
-        "no media type",
-        lambda: spec(icon=[{"base64data": "YQ==", "mediatype": "image/x"}]),
-    ),
-    (
-        "icon",
-        "base64data is none",
-        lambda: spec(icon=[{"base64data": "%", "mediatype": "image/png"}]),
-    ),
-    ("capabilities and categories", "level 'High'", lambda: note(capabilities="High")),
-    ("capabilities and categories", "'Cats'", lambda: note(categories="Storage,Cats")),
-    (
-        "has a Kubernetes version",
-        "any cluster",
-        lambda: spec(minKubeVersion=""),
-    ),
+MISTAKES: list[tuple[str, dict[str, Any]]] = [
+    ("--package is 'A_B'", {"package": "A_B"}),
+    ("--version is '1.2', and should be", {"version": "1.2"}),
+    ("--version is '01.2.0'", {"version": "01.2.0"}),
+    ("--version is '0.0.0'", {"version": "0.0.0"}),
+    ("--replaces is 'parents-1', and should look", {"replaces": "parents-1"}),
+    ("parents.v1.2.0 replaces itself", {"replaces": "parents.v1.2.0"}),
+    ("--image is 'A b'", {"image": "A b"}),
+    ("--image is 'p:1.2.0+b'", {"image": "p:1.2.0+b"}),  # by default of the version
+    ("--channel is ''", {"channels": ("",)}),
+    ("--channel is 'a,b'", {"channels": ("a,b",)}),
+    ("--min-kube-version is '1.25'", {"min_kube_version": "1.25"}),
+]
+LACKS: list[tuple[str, dict[str, Any]]] = [
+    ("give it with --provider", {"provider": ""}),
+    ("give it with --description", {"description": ""}),
+    ("give --maintainer", {"maintainers": ()}),
+    ("'A' needs an email address, not 'ann'", {"maintainers": (("A", "ann"),)}),
+    ("'A' needs a URL, not 'b'", {"links": (("A", "b"),)}),
+    ("give it with --icon", {"icon": None}),
+    ("give it with --icon", {"icon": ("image/png", b"")}),
+    ("no capability level 'High'", {"capabilities": "High"}),
 ]
 
 
-@pytest.mark.parametrize(
-    ("rule", "words", "files"), BROKEN, ids=[f"{r}-{w}" for r, w, _ in BROKEN]
-)
-def test_each_rule_finds_what_breaks_it(
-    rule: str, words: str, files: Callable[[], dict[str, str]]
-) -> None:
-    found = [each for each in judged(bundle_of(files())) if each.rule == rule]
-    assert any(words in each.sentence for each in found), found
-    (row,) = [each for each in RULES if each.name == rule]
-    assert {each.is_error for each in found} == {row.is_error}
-
-
-def test_every_rule_is_broken_by_some_test() -> None:
-    assert {rule for rule, _, _ in BROKEN} == {each.name for each in RULES}
-
-
-def test_an_empty_bundle_is_judged() -> None:
-    assert [each.rule for each in judged(Bundle()) if each.is_error] == ["layout"] * 2
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"spec": None},
-        {"spec": {"installModes": "x", "icon": "y", "links": [1]}},
-        {"spec": {"install": [], "customresourcedefinitions": {"owned": [{}, 3]}}},
-        {"metadata": None},
-    ],
-)
-def test_odd_bundles_are_judged_without_an_error_of_our_own(odd: Any) -> None:
-    csv = {"kind": "ClusterServiceVersion", **odd}
-    assert judged(bundle_of({"manifests/a.yaml": yaml.safe_dump(csv)}))
+@pytest.mark.parametrize(("words", "changes"), MISTAKES + LACKS)
+def test_each_mistake_is_found(words: str, changes: dict[str, Any]) -> None:
+    (found,) = judged(ABOUT._replace(**changes))
+    assert words in found.sentence
+    assert found.is_error == ((words, changes) in MISTAKES)
 
 
 # ----------------------------------------------------------------------- the command
@@ -554,16 +294,18 @@ def test_the_command_writes_a_bundle_and_judges_it(tmp_path: Path) -> None:
     notes = yaml.safe_load((folder / "metadata/annotations.yaml").read_text())
     assert notes["annotations"].items() >= ANNOTATIONS.items()
     assert notes["annotations"][f"{PREFIX}channel.default.v1"] == "beta"
-    again = run("--validate", str(folder))
-    assert again.exit_code == 0
-    assert "keeps the" in again.stdout
-    (folder / CRD).unlink()
-    broken = run("--validate", str(folder))
-    assert broken.exit_code == 1
-    assert broken.stdout.splitlines() == [
-        "error: the owned FnopExample of fnop.dev/v1 is not defined in manifests/ "
-        "(owned kinds are defined)"
-    ]
+    assert found.stdout == (
+        f"{folder} is made; to judge it: operator-sdk bundle validate {folder}\n"
+    )
+
+
+def test_the_command_reports_what_olm_would_refuse(tmp_path: Path) -> None:
+    given = ("--version", "1.2", "--image", "p", "--output", str(tmp_path))
+    found = run(FILE, *given, "--package", "parents")
+    assert found.exit_code == 1
+    first, *others = found.stdout.splitlines()
+    assert first == "error: --version is '1.2', and should be a version such as 1.2.3"
+    assert all(each.startswith("warning: ") for each in others)
 
 
 def test_an_image_that_is_not_given_is_told(tmp_path: Path) -> None:
@@ -631,7 +373,6 @@ def test_olm_registers_the_webhooks(tmp_path: Path) -> None:
     (tmp_path / "crd.yaml").write_text(yaml.safe_dump(DEFINITION))
     asked = Wishes((str(file),), Account("parents", "parents"), budget=0)
     files = made(studied(asked), asked, ABOUT)
-    assert not [each for each in judged(bundle_of(files)) if each.is_error]
     assert CRD in files
     spec = version(files)["spec"]
     first, second = spec["webhookdefinitions"]

@@ -11,7 +11,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from fnop.adapters.cli.main import main
-from fnop.adapters.cli.webhook_options import with_webhooks
+from fnop.adapters.cli.option_fields import filled
+from fnop.adapters.cli.webhook_options import WebhookOptions
 from fnop.adapters.kubernetes import service_account
 from fnop.core.handlers.declare.settings import Settings
 
@@ -293,7 +294,8 @@ def test_in_a_pod_the_service_has_to_be_named(
 def set_by(**given: Any) -> Settings:
     """The settings that options of `fnop run` come to."""
     context = main.commands["run"].make_context("run", [])
-    return with_webhooks(Settings("billing"), {**context.params, **given})
+    options = filled(WebhookOptions, {**context.params, **given})
+    return options.add_to(Settings("billing"))
 
 
 def test_the_options_choose_the_server_and_the_name() -> None:

@@ -56,6 +56,24 @@ import fnop
 """
 
 ACCEPTED = {
+    "a world of several tests": """
+        from pathlib import Path
+
+        from fnop.testing import Check, Simulation, World, create
+
+        WORLD = World(
+            [Path("a.py"), Path("b.py")],
+            crds="crd.yaml",
+            objects={"kind": "Claim"},
+            settings=fnop.Settings(),
+            calls={"charge": len},
+            rivals={"pods": lambda body: {"metadata": {"labels": body}}},
+        )
+        simulation: Simulation = WORLD.simulate(seed="1").settle()
+        checks: list[Check] = WORLD.checks(budget=5)
+        allowed: bool = WORLD.review(None, {"kind": "Claim"}).allowed
+        WORLD.explore(create({"kind": "Claim"}), depth=2).must("settles")
+    """,
     "untyped, as in the documentation": """
         # mypy: allow-untyped-defs
         @fnop.on.create("pods", retries=3)
@@ -316,6 +334,16 @@ ACCEPTED = {
 
 HANDLER = 'Value of type variable "ChangeFn"'
 REFUSED = {
+    "a mistyped part of a world": """
+        from fnop.testing import World
+
+        World("operator.py", crd="crd.yaml")  # E: Unexpected keyword argument "crd"
+        World("operator.py", settings={"a": 1})  # E: Argument "settings"
+        world = World(rivals={"pods": len})  # E: Dict entry 0 has incompatible type
+        world.simulate().settel()  # E: "Simulation" has no attribute "settel"
+        world.explore("create")  # E: Argument 1 to "explore"
+        world.checks(depth=2)  # E: Unexpected keyword argument "depth"
+    """,
     "a mistyped argument": f"""
         @fnop.on.create("pods")  # E: {HANDLER}
         def f(spec: fnop.Spec, nmae: str, **_: Any) -> None: ...

@@ -108,8 +108,13 @@ def _parameters(value: Any) -> list[str]:
 
 
 def _lacks(docstring: str, names: list[str]) -> list[str]:
-    """The parameters that a docstring does not mention in backticks."""
-    code = " ".join(re.findall(r"`([^`]+)`", docstring))
+    """The parameters that a docstring does not mention in backticks.
+
+    It may refer to another public docstring that does: "those of a `World`".
+    """
+    others = re.findall(r"(?:those of a|see) `(\w+)`", " ".join(docstring.split()))
+    texts = [docstring, *(getattr(fnop.testing, each).__doc__ for each in others)]
+    code = " ".join(re.findall(r"`([^`]+)`", " ".join(texts)))
     return [each for each in names if not re.search(rf"\b{each}\b", code)]
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import fnop
-from fnop.adapters.cli import main as cli
+from fnop.adapters.cli import run as cli
 from fnop.core.handlers.declare.registry import Registry
 from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.testing import Simulation, plan_of

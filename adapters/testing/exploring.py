@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from fnop.adapters.check.report import Shown, as_lines
-from fnop.adapters.common.loading import module_of_file
-from fnop.adapters.definitions.class_kinds import definitions_for
 from fnop.adapters.definitions.problems import DefinitionProblem
+from fnop.adapters.reports.check_report import Shown, as_lines
 from fnop.adapters.testing.cases import (
     CheckProblem,
     actions_in,
@@ -24,7 +21,7 @@ from fnop.adapters.testing.cases import (
     subjects_of,
 )
 from fnop.adapters.testing.laws import Law, names_of
-from fnop.adapters.testing.models import Models, models_for, models_in
+from fnop.adapters.testing.setup import Manifests, Operator, Setup, manifests_in
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.campaign import (
@@ -36,6 +33,7 @@ from fnop.interpreters.check.campaign.campaign import (
 )
 from fnop.interpreters.check.campaign.explore import Case, is_special
 from fnop.interpreters.check.state.kinds import Fault, Place, Site
+from fnop.interpreters.check.state.records import Rival
 from fnop.interpreters.check.state.scripts import ScriptProblem
 from fnop.interpreters.check.trials.catalogue import BY_NAME
 from fnop.interpreters.simulation.actions import Action, ActionRefused, apply
@@ -45,8 +43,10 @@ __all__ = [
     "Check",
     "Exploration",
     "checks",
+    "checks_of",
     "crash",
     "create",
+    "exploration_of",
     "explore",
     "fault",
 ]
@@ -207,26 +207,24 @@ class Exploration:
 
 
 def checks(
-    operator: Any,
+    operator: Operator,
     *,
-    crds: Any = (),
-    objects: Any = (),
+    crds: Manifests = (),
+    objects: Manifests = (),
     calls: Mapping[Any, Callable[..., Any]] | None = None,
-    rivals: Mapping[str, Any] | None = None,
+    rivals: Mapping[str, Rival] | None = None,
     settings: Settings | None = None,
     leader_elect: bool = False,
     script: str | Path | None = None,
-    former: Any = None,
+    former: Operator = None,
     budget: int | None = None,
     special: bool = False,
 ) -> list[Check]:
     """Return parameters for pytest: one check for each script and sort of fault.
 
-    `operator`, `crds`, `objects`, `calls`, `settings` and `leader_elect` are the same
-    as for `Simulation`. `rivals` are other controllers, by kind. `script` is a file as
-    for `fnop check --script`: its SCRIPTS replace those that `fnop check` generates,
-    and everything else in it counts. `former` is the code before an upgrade. `budget`
-    is the largest number of schedules of each script.
+    The arguments up to `former` are those of a `World`, which describes them; SCRIPTS
+    of the `script` replace those that `fnop check` generates. `budget` is the largest
+    number of schedules of each script.
 
     A sort of fault without a schedule in a script has no check. The special sorts have
     one, which fails only if `special`. The runs without faults are done at once. Raises
@@ -237,46 +235,59 @@ def checks(
         def test_operator(check):
             check()
     """
-    from fnop.adapters.testing.simulating import (
-        handlers_of,
-        manifests_in,
-        modules_of,
-        settings_for,
+    setup = Setup(
+        operator,
+        crds=crds,
+        objects=objects,
+        settings=settings,
+        leader_elect=leader_elect,
+        calls=calls,
+        rivals=rivals,
+        script=script,
+        former=former,
     )
+    return checks_of(setup, budget=budget, special=special)
 
-    settings = settings_for(settings, leader_elect=leader_elect)
-    program = Program(handlers_of(operator), settings)
+
+def checks_of(
+    setup: Setup, *, budget: int | None = None, special: bool = False
+) -> list[Check]:
+    """The checks of a `setup`, such as a `World`; see `checks`."""
+    program = setup.program()
     with _fail_with_sentence():
-        module = None if script is None else module_of_file(script)
-        manifests = [*manifests_in(crds), *manifests_in(objects)]
-        stored: list[dict[str, Any]] = []
-        if module is not None:
-            manifests += manifests_of(module)
-            stored = given_in(module)
-        scripted = has_scripts(module)
-        cases = cases_of(
-            program,
-            subjects_of(
-                *(program, manifests),
-                stored=stored,
-                scripted=scripted,
-                operator=modules_of(operator),
-            ),
-            calls=_models(calls, module),
-            module=module,
-        )
-        before = _former_program(former, settings)
-        cases = [each._replace(former=before) for each in cases]
-        if rivals is not None:
-            cases = [each._replace(rivals=rivals) for each in cases]
-        found: list[Check] = []
-        campaigns = [Campaign([each]) for each in cases]
+        campaigns = [Campaign([each]) for each in _scripted_cases(setup, program)]
         heeded_together([each for one in campaigns for each in one.explorers])
+        found: list[Check] = []
         for campaign in campaigns:
             campaign.explorers, _ = sound(campaign.explorers)
             if campaign.explorers:
                 found += _check_each_sort(campaign, budget, special)
     return found
+
+
+def _scripted_cases(setup: Setup, program: Program) -> list[Case]:
+    """A case for each script of the author, or for each generated one."""
+    module = setup.script_module()
+    manifests = [*manifests_in(setup.crds), *manifests_in(setup.objects)]
+    stored: list[dict[str, Any]] = []
+    if module is not None:
+        manifests += manifests_of(module)
+        stored = given_in(module)
+    subjects = subjects_of(
+        program,
+        manifests,
+        stored=stored,
+        scripted=has_scripts(module),
+        operator=setup.modules(),
+    )
+    cases = cases_of(
+        program,
+        subjects,
+        calls=setup.models(module),
+        module=module,
+        namespace=setup.namespace,
+    )
+    return setup.add_others(cases)
 
 
 def _check_each_sort(
@@ -324,16 +335,16 @@ class Check:
 
 
 def explore(
-    operator: Any,
+    operator: Operator,
     *actions: Action,
-    crds: Any = (),
-    objects: Any = (),
+    crds: Manifests = (),
+    objects: Manifests = (),
     calls: Mapping[Any, Callable[..., Any]] | None = None,
-    rivals: Mapping[str, Any] | None = None,
+    rivals: Mapping[str, Rival] | None = None,
     settings: Settings | None = None,
     leader_elect: bool = False,
     script: str | Path | None = None,
-    former: Any = None,
+    former: Operator = None,
     depth: int = 1,
     budget: int | None = None,
     special: bool = False,
@@ -341,11 +352,9 @@ def explore(
 ) -> Exploration:
     """Try every single fault on an operator while a user does these `actions`.
 
-    `operator`, `crds`, `objects`, `calls`, `settings`, `leader_elect` and `namespace`
-    are the same as for `Simulation`. `create`, `edit`, `delete`, `wait`, `pace`,
-    `upgrade`, `outage` and `log_line` make the actions. `rivals` are other controllers,
-    by kind. `script` is a file as for `fnop check --script`; everything in it counts
-    except the SCRIPTS. `former` is the code before an upgrade.
+    `actions` are made by `create`, `edit`, `delete`, `wait`, `pace`, `upgrade`,
+    `outage` and `log_line`. The arguments up to `former`, and `namespace`, are those of
+    a `World`, which describes them; SCRIPTS of the `script` do not count.
 
     With `depth` 2 fnop also tries pairs of faults. `budget` is the largest number of
     schedules. Special faults fail only if `special`. Raises `AssertionError` if the
@@ -356,48 +365,64 @@ def explore(
         def test_converges(claim):
             explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
     """
-    from fnop.adapters.testing.simulating import (
-        handlers_of,
-        manifests_in,
-        modules_of,
-        settings_for,
+    setup = Setup(
+        operator,
+        crds=crds,
+        objects=objects,
+        namespace=namespace,
+        settings=settings,
+        leader_elect=leader_elect,
+        calls=calls,
+        rivals=rivals,
+        script=script,
+        former=former,
     )
+    return exploration_of(setup, actions, depth=depth, budget=budget, special=special)
 
+
+def exploration_of(
+    setup: Setup,
+    actions: Sequence[Action],
+    *,
+    depth: int = 1,
+    budget: int | None = None,
+    special: bool = False,
+) -> Exploration:
+    """The exploration of a `setup`, such as a `World`; see `explore`."""
     if not actions:
         raise ValueError(
             "there is no action to explore: name what the user does, as in "
             "explore('operator.py', create(claim))"
         )
-    settings = settings_for(settings, leader_elect=leader_elect)
     with _fail_with_sentence():
-        module = None if script is None else module_of_file(script)
-        given = [*manifests_in(objects)]
-        definitions = [*manifests_in(crds)]
-        for each in () if module is None else manifests_of(module):
-            is_definition = each["kind"] == "CustomResourceDefinition"
-            (definitions if is_definition else given).append(each)
-        program = Program(handlers_of(operator), settings)
-        definitions += definitions_for(
-            program.handlers, (*definitions, *given), modules_of(operator)
-        )
-        case = Case(
-            program,
-            definitions,
-            actions_in(actions, "the script"),
-            given,
-            _models(calls, module),
-            namespace=namespace,
-        )
-        case = case._replace(
-            **heeded_in(module), former=_former_program(former, settings)
-        )
-        if rivals is not None:
-            case = case._replace(rivals=rivals)
+        case = _explored_case(setup, actions)
         campaign = Campaign([case], Options(depth=depth, budget=budget))
         sound(campaign.explorers)
         tasks = campaign.tasks()
         results = campaign.run(tasks)
     return Exploration(case, campaign.report(results, tasks), special=special)
+
+
+def _explored_case(setup: Setup, actions: Sequence[Action]) -> Case:
+    """The case in which the user does these actions."""
+    module = setup.script_module()
+    given = [*manifests_in(setup.objects)]
+    definitions = [*manifests_in(setup.crds)]
+    for each in () if module is None else manifests_of(module):
+        is_definition = each["kind"] == "CustomResourceDefinition"
+        (definitions if is_definition else given).append(each)
+    program = setup.program()
+    definitions += setup.class_definitions(program, (*definitions, *given))
+    case = Case(
+        program,
+        definitions,
+        actions_in(actions, "the script"),
+        given,
+        setup.models(module),
+        namespace=setup.namespace,
+    )
+    (case,) = setup.add_others([case._replace(**heeded_in(module))])
+    return case
 
 
 @contextmanager
@@ -410,18 +435,3 @@ def _fail_with_sentence() -> Iterator[None]:
         *(DefinitionProblem, ScriptProblem),
     ) as problem:
         raise AssertionError(str(problem)) from None
-
-
-def _models(
-    calls: Mapping[Any, Callable[..., Any]] | None, module: ModuleType | None
-) -> Models:
-    """Return the models that the caller gives, followed by those of a script."""
-    if isinstance(calls, Models) or module is None:
-        return models_for(calls)
-    return models_for({**models_in(module), **(calls or {})})
-
-
-def _former_program(operator: Any, settings: Settings) -> Program | None:
-    from fnop.adapters.testing.simulating import handlers_of
-
-    return None if operator is None else Program(handlers_of(operator), settings)
