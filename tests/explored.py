@@ -34,7 +34,8 @@ from fnop.effects import (
     Unreachable,
 )
 from fnop.interpreters.runtime.protocol import ApiRequest
-from fnop.interpreters.simulation.simulation import Crashed, Delivery
+from fnop.interpreters.simulation.simulation import Crashed
+from fnop.interpreters.simulation.watches import Delivery
 from tests.simulations import Scenario, example
 from tests.stories import definition
 
@@ -257,7 +258,7 @@ class Explored(Scenario):
         self.told.append(f"  {handler} succeeds for generation {meta['generation']}")
         n = body["spec"]["n"]
         self.successes.append(
-            Success(handler, meta["uid"], meta["generation"], self.lives, n)
+            Success(handler, meta["uid"], meta["generation"], self.draws.lives, n)
         )
 
     def calms(self) -> bool:
@@ -477,7 +478,7 @@ def _unconverged(run: Explored, found: dict[str, Any]) -> Iterator[str]:
     }
     for name in ("update", "beside"):
         # A crash before the write loses the call, and the spec may be as before it.
-        is_known = name in last and last[name].life == run.lives
+        is_known = name in last and last[name].life == run.draws.lives
         if is_known or name in status:
             expected[name] = spec["n"]
     for name, value in expected.items():
@@ -487,9 +488,9 @@ def _unconverged(run: Explored, found: dict[str, Any]) -> Iterator[str]:
         yield "status.create is missing"
     if {"create", "update"} <= handlers:
         handled = [e for e in run.successes if e.uid == uid and e.handler in _CHANGES]
-        if handled[-1].life == run.lives and handled[-1].n != spec["n"]:
+        if handled[-1].life == run.draws.lives and handled[-1].n != spec["n"]:
             yield f"{spec['n']} is not handled, but {[each.n for each in handled]}"
-    if "function" in handlers and not run.lives:
+    if "function" in handlers and not run.draws.lives:
         # Two requests are not a transaction: a crash between them loses the second.
         done = status.get("done", 0)
         if "todo" in spec or done != run.todo[uid]:

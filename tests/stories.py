@@ -13,7 +13,7 @@ from fnop.effects import Answer, Call, Outcome, Unknown
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.runtime.machine import Observer
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.simulation.simulation import Delivery
+from fnop.interpreters.simulation.watches import Delivery
 from tests.example_scenarios import own_status
 from tests.simulations import DEFINITION, Scenario
 
@@ -114,16 +114,22 @@ class Story(Scenario):
 
     def _watch(self, command: Watch) -> None:
         """Held events come later, and not also with the backlog of a watch."""
-        inbox, self._inbox = self._inbox, deque()
+        before = len(self.inbox)
         super()._watch(command)
         held = {str(each.version) for each in self.events}
-        inbox.extend(
+        self.inbox.extend(
             each
-            for each in self._inbox
+            for each in self.taken_back(before)
             if not isinstance(each.input, WatchEvent)
             or each.input.body.version not in held
         )
-        self._inbox = inbox
+
+    def taken_back(self, before: int) -> list[Delivery]:
+        """The inputs after this number, which leave the inbox."""
+        late = [*self.inbox][before:]
+        for _ in late:
+            self.inbox.pop()
+        return late
 
     def let_events_through(self, number: int | None = None) -> Story:
         """Deliver the oldest of the held events; without a number, all for good."""
@@ -150,14 +156,13 @@ class Story(Scenario):
         if not self.late_lists:
             super()._list(command)
             return
-        inbox, self._inbox = self._inbox, deque()
+        before = len(self.inbox)
         super()._list(command)
-        self.lists.extend(self._inbox)
-        self._inbox = inbox
+        self.lists.extend(self.taken_back(before))
 
     def let_lists_through(self) -> Story:
         """Deliver the listings as they were when they were asked for."""
-        self._inbox.extend(self.lists)
+        self.inbox.extend(self.lists)
         assert any(isinstance(each.input, ListDone | ListItem) for each in self.lists)
         self.lists.clear()
         self.late_lists = False
@@ -174,7 +179,7 @@ class Story(Scenario):
     def feed(self, *inputs: Input | Delivery) -> Story:
         """Something that the world says on its own."""
         for each in inputs:
-            self._inbox.append(
+            self.inbox.append(
                 each if isinstance(each, Delivery) else Delivery("", each)
             )
         return self
@@ -196,7 +201,7 @@ class Story(Scenario):
     def answer_call(self, value: Any = None) -> Story:
         """Answer the oldest call that waits."""
         number, _ = self.called.pop(0)
-        self._arrives(Answered(number, Answer(value)))
+        self.inbox.add(Answered(number, Answer(value)))
         return self
 
     def _outcome(self, command: Perform) -> Outcome:

@@ -10,7 +10,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.inputs import ListDone, StreamEnded
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.simulation.simulation import Delivery
+from fnop.interpreters.simulation.watches import Delivery
 from tests.simulations import example
 from tests.stories import Story
 
@@ -61,13 +61,12 @@ class Streamed(Story):
             super()._watch(command)
             return
         fate = self.lacks or (self.fates.popleft() if self.fates else None)
-        source = self._kinds[command.stream] = command.resource.key
         if isinstance(fate, tuple):
-            self.feed(Delivery(source, StreamEnded(command.stream, *fate)))
+            self.watches.reject(command, StreamEnded(command.stream, *fate))
             return
-        inbox, self._inbox = self._inbox, deque()
+        inbox, before = self.inbox, len(self.inbox)
         super()._watch(command)
-        lines, self._inbox = [*self._inbox], inbox
+        lines = self.taken_back(before)
         if fate is None:
             inbox.extend(lines)
         elif isinstance(fate, int):
@@ -75,15 +74,15 @@ class Streamed(Story):
             self.rest = lines[fate:]
         else:
             inbox.extend(lines[:-1])
-            watched = self._watches[command.stream]
-            self._watches[command.stream] = watched._replace(initial=True)
+            watched = self.watches._open[command.stream]
+            self.watches._open[command.stream] = watched._replace(initial=True)
             fate()
-            self._watches[command.stream] = watched._replace(initial=False)
+            self.watches._open[command.stream] = watched._replace(initial=False)
             done = ListDone(command.stream, str(self.cluster.version))
-            self.feed(Delivery(source, done))
+            self.feed(Delivery(command.resource.key, done))
 
     def let_rest_through(self) -> None:
-        self._inbox.extend(self.rest)
+        self.inbox.extend(self.rest)
         self.rest = []
 
     def take_all(self) -> None:
@@ -94,14 +93,14 @@ class Streamed(Story):
     def loses(self, reason: str, status: int | None = None, text: str = "") -> None:
         """The open watch of the kind ends; what was on the way arrives."""
         number = self.streams[self.resource]
-        self._watches.pop(number, None)
+        self.watches._open.pop(number, None)
         self.feed(StreamEnded(number, reason, status, text))
 
     def restore(self, backup: Cluster) -> None:
         self.cluster = backup
-        for stream in tuple(self._watches):
+        for stream in tuple(self.watches._open):
             self.feed(StreamEnded(stream, "unreachable", None, "away"))
-        self._watches.clear()
+        self.watches._open.clear()
 
     @property
     def asked(self) -> list[str]:

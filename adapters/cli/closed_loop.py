@@ -75,7 +75,7 @@ def gone_on(recording: Recording, program: Program, step: int, calls: Models) ->
             echo(line)
 
     pace = {} if runs_pods(excerpt) else {"pace": without_kubelet}
-    found = go_on(excerpt, program, calls=calls, tell=tell, **pace)
+    found = go_on(excerpt, program, calls=calls, report=tell, **pace)
     for each in found.refused:
         warn(f"not done again, the cluster refuses it: {each}")
     for sentence in found.calls.values():

@@ -46,7 +46,6 @@ from fnop.interpreters.plan.source import Known, Need
 from fnop.interpreters.runtime.answers import message_of, refused
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.simulation.settling import Restlessness
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Rehearsal"]
@@ -168,7 +167,7 @@ class Rehearsal(SimulatedRun):
             self._settle_controllers()
             self._wake()
         self._until = self.clock.elapsed + PATIENCE_SECONDS
-        self._restless = Restlessness(self, bounded=True)
+        self.prospects.watch_for_circles(bounded=True)
 
     def rest(self) -> tuple[Need, ...]:
         """Let the operator run alone until it rests; return the needs it waits for.
@@ -176,7 +175,7 @@ class Rehearsal(SimulatedRun):
         `unsettled` says why it does not settle.
         """
         while not self.unsettled and self._take_step():
-            self.unsettled = self._restless.reason()
+            self.unsettled = self.prospects.restless.reason()
         return tuple(self._needs)
 
     def _take_step(self) -> bool:
@@ -434,8 +433,7 @@ class Rehearsal(SimulatedRun):
             self._needs.setdefault(need, []).append(command)
             return
         self._note_unreadable(need, refusal, (), None)
-        self._kinds[command.stream] = command.resource.key
-        self._arrives(refused(command.stream, refusal), command.resource.key)
+        self.watches.reject(command, refused(command.stream, refusal))
 
     def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
         """Send a request to the simulated cluster, and note it if it writes."""

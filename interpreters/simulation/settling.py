@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from fnop.core.handlers.declare.roles import BACKGROUND, EVENTS, Role
-from fnop.core.operator.step import State, background_horizon
+from fnop.core.operator.step import State, background_horizon, is_settled
 from fnop.core.seam.commands import Perform, Say, Subject
 from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.record import IDLE, ObjectRecord
@@ -29,7 +29,7 @@ from fnop.interpreters.runtime.machine import Machine
 from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.interpreters.simulation.threads import SimulatedThreads
 
-__all__ = ["Calm", "Despair", "Restlessness", "left_of"]
+__all__ = ["Calm", "Despair", "Prospects", "Restlessness"]
 
 
 class Run(Protocol):
@@ -335,8 +335,7 @@ class Restlessness:
     """
 
     def __init__(self, run: Run, *, bounded: bool) -> None:
-        # A run owns this object, and is freed at once when its last user drops it.
-        self._run: Run = weakref.proxy(run)
+        self._run = run
         # With a time limit, only circles that let no time pass have to be found.
         self._bounded = bounded
         self._roles = run.machine.program.roles
@@ -496,6 +495,72 @@ class Restlessness:
             return taken
         ((key, handler), _), *_ = Counter(self._busy).most_common(1)
         return f"{taken}, and {handler} is the busiest, for {label_of(key)}"
+
+
+class Prospects:
+    """Whether a run may yet settle, judged by its failures and by its circles.
+
+    Each method with a reason returns it as a sentence; or "".
+    """
+
+    __slots__ = ("_run", "despair", "restless")
+
+    def __init__(self, run: Run, despair: Despair | None = None) -> None:
+        # A run owns this object, and is freed at once when its last user drops it.
+        self._run: Run = weakref.proxy(run)
+        self.despair = despair or Despair()
+        self.restless = Restlessness(self._run, bounded=False)
+
+    def watch_for_circles(self, *, bounded: bool) -> None:
+        """Restart the search for circles, in a time that is `bounded` or not."""
+        self.restless = Restlessness(self._run, bounded=bounded)
+
+    def despairs(self) -> str:
+        """The reason why all remaining work fails for ever."""
+        return self.despair.reason(self._run.state)
+
+    def tries_again(self) -> bool:
+        """Whether a daemon or timer that has failed may yet succeed."""
+        return self.despair.tries_again(self._run.state)
+
+    def is_foreseen(self) -> bool:
+        """Whether authors foresee all errors of the remaining handlers."""
+        return self.despair.is_foreseen(self._run.state)
+
+    def reason_to_stop(self, calm: Calm) -> str:
+        """The reason why waiting longer is useless."""
+        return self.restless.tending() if calm.is_lasting_unrest else self.despairs()
+
+    def circles(self) -> str:
+        """The reason why the run does not settle, as far as it is known."""
+        state = self._run.state
+        return (
+            self.restless.circling()
+            or self.despair.present(state)
+            or left_of(state, self._run.clock.elapsed)
+            or self.restless.reason()
+            or "it does not come to rest"
+        )
+
+    def left(self, *, bounded: bool) -> str:
+        """The work that is left when nothing happens any more.
+
+        In a `bounded` time, turns of timers and daemons may be left.
+        """
+        run, state = self._run, self._run.state
+        wakes = run.threads.wakes
+        if run.looks_again:
+            return "the operator looks for kinds that do not exist"
+        if is_settled(state) and not wakes:
+            return ""
+        if bounded and background_horizon(state, run.clock.now(), wakes) is not None:
+            return self.despair.present(state, tending=True)
+        return (
+            self.despair.present(state)
+            or left_of(state, run.clock.elapsed)
+            or self.restless.circling()
+            or "something is still due"
+        )
 
 
 def _most_frequent(counts: Mapping[str, int]) -> list[str]:

@@ -7,20 +7,17 @@ to equal ends, to the byte.
 
 from __future__ import annotations
 
-import hashlib
 import weakref
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from fnop.core.admission.decisions import Decision, denied_writes
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import ROOTS
-from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request as AdmissionRequest
 from fnop.core.handlers.declare.roles import BACKGROUND
 from fnop.core.handlers.program.program import Program
-from fnop.core.operator.step import State, background_horizon, is_settled
+from fnop.core.operator.step import State, is_settled
 from fnop.core.operator.unserved import Unserved, unserved
 from fnop.core.seam.commands import (
     Alarm,
@@ -41,14 +38,10 @@ from fnop.core.seam.commands import (
 from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
-    Bookmark,
     Input,
-    ListDone,
-    ListItem,
     Started,
     StopRequested,
     StreamEnded,
-    WatchEvent,
 )
 from fnop.core.seam.traces import Trace
 from fnop.core.values.evolve import replace
@@ -59,9 +52,6 @@ from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.runtime.answers import (
     outcome_of,
-    page_inputs,
-    refused,
-    watch_input,
 )
 from fnop.interpreters.runtime.calls import called
 from fnop.interpreters.runtime.clock import VirtualClock
@@ -73,21 +63,21 @@ from fnop.interpreters.runtime.requests import (
     fetch_request,
     list_request,
     request_for,
-    watch_request,
 )
 from fnop.interpreters.runtime.watchdog import SLOW_STEP_SECONDS, Watchdog, slow_step
 from fnop.interpreters.simulation.admission import ACCOUNT, OwnWebhooks, has_admission
 from fnop.interpreters.simulation.documents import discovered, fetched
+from fnop.interpreters.simulation.draws import Draws
 from fnop.interpreters.simulation.externals import forked, set_now
 from fnop.interpreters.simulation.logs import SimulatedLogs, source_of
-from fnop.interpreters.simulation.settling import Calm, Despair, Restlessness, left_of
+from fnop.interpreters.simulation.settling import Calm, Despair, Prospects
 from fnop.interpreters.simulation.threads import SimulatedThreads
+from fnop.interpreters.simulation.watches import Delivery, Inbox, SimulatedWatches
 
 __all__ = [
     "HORIZON_SECONDS",
     "CannotFork",
     "Crashed",
-    "Delivery",
     "Director",
     "SimulatedRun",
     "named",
@@ -97,17 +87,6 @@ __all__ = [
 HORIZON_SECONDS = 7 * 24 * 3600.0
 
 Model = Callable[..., Any]
-
-
-class Delivery(NamedTuple):
-    """An input on its way to the operator.
-
-    `source` is the key of the kind whose listing or watch it belongs to, or "" for
-    answers, alarms and signals. Inputs of one source arrive in their order.
-    """
-
-    source: str
-    input: Input
 
 
 class Crashed(Exception):
@@ -202,25 +181,17 @@ class SimulatedRun:
         self.requests: list[ApiRequest] = []
         # The kinds that a user finds, with the registry that they come from.
         self.catalogue: tuple[object, Catalogue] | None = None
-        self._first_seed = self._seed = seed
-        self._lives = 0
-        # All random bytes so far.
-        self.drawn: list[bytes] = []
-        # Random bytes among them that serve as a secret.
-        self.drawn_secrets: list[bytes] = []
+        self.draws = Draws(seed)
         self._alarm: float | None = None
-        self._inbox: deque[Delivery] = deque()
-        self._arrives(Started(seed))
-        # The open watches, and the kinds of all listings and watches.
-        self._watches: dict[int, _Watched] = {}
-        self.logs = SimulatedLogs(self._delivering_function())
+        self.inbox = Inbox()
+        self.inbox.add(Started(seed))
+        self.watches = SimulatedWatches(self.inbox)
+        self.logs = SimulatedLogs(self.inbox.add)
         # The time until which the API server does not answer the operator.
         self._back_at = 0.0
-        self._kinds: dict[int, str] = {}
         # The kinds that the cluster had when the operator last looked for them.
         self._surveyed: object = None
-        self._despair = Despair()
-        self._restless = Restlessness(self, bounded=False)
+        self.prospects = Prospects(self)
         self.unsettled = ""
         """Why the run has not settled, where it was to; or ""."""
         self._webhooks = self._own_webhooks()
@@ -246,15 +217,12 @@ class SimulatedRun:
         fork.calls = forked(self.calls)
         fork.director = fork.on_say = fork._watchdog = None
         fork.requests = [*self.requests]
-        fork.drawn = [*self.drawn]
-        fork.drawn_secrets = [*self.drawn_secrets]
+        fork.draws = self.draws.fork()
         fork.unmodelled = {**self.unmodelled}
-        fork._inbox = self._inbox.copy()
-        fork._watches = {**self._watches}
-        fork.logs = self.logs.fork(fork._delivering_function())
-        fork._kinds = {**self._kinds}
-        fork._despair = self._despair.fork()
-        fork._restless = Restlessness(fork, bounded=False)
+        fork.inbox = Inbox(self.inbox)
+        fork.watches = self.watches.fork(fork.inbox)
+        fork.logs = self.logs.fork(fork.inbox.add)
+        fork.prospects = Prospects(fork, self.prospects.despair.fork())
         fork.threads = SimulatedThreads(fork.clock)
         fork._webhooks = fork._own_webhooks()
         return fork
@@ -286,40 +254,11 @@ class SimulatedRun:
             _, requests = requests.answered(number)
         return state._replace(requests=requests)
 
-    @property
-    def seed(self) -> str:
-        """The seed of the present process: each restart has its own."""
-        return self._seed
-
-    @property
-    def inbox(self) -> Sequence[Delivery]:
-        """The inputs on their way, in the order of their arrival."""
-        return self._inbox
-
-    @property
-    def lives(self) -> int:
-        """The number of crashes so far."""
-        return self._lives
-
-    def _arrives(self, input: Input, source: str = "") -> None:
-        self._inbox.append(Delivery(source, input))
-
-    def _delivering_function(self) -> Callable[[Input, str], None]:
-        """A function that delivers an input, and holds no run in memory."""
-        found = weakref.ref(self)
-
-        def arrives(input: Input, source: str) -> None:
-            run = found()
-            if run is not None:
-                run._arrives(input, source)
-
-        return arrives
-
     def deliverable(self) -> int | None:
         """The position of the next input; None if none exists, or all are held."""
-        if not self._inbox:
+        if not self.inbox:
             return None
-        return 0 if self.director is None else self.director.choose(self._inbox)
+        return 0 if self.director is None else self.director.choose(self.inbox)
 
     @property
     def has_input(self) -> bool:
@@ -412,7 +351,7 @@ class SimulatedRun:
         for line in decision.lines:
             self._note_log_line(line)
         for denied in denied_writes(decision, self.machine.settings):
-            self._arrives(denied)
+            self.inbox.add(denied)
         return decision
 
     def _read(self, command: Perform) -> Outcome:
@@ -430,7 +369,7 @@ class SimulatedRun:
 
     def stop(self, reason: str = "stop requested") -> None:
         """Ask the operator to end."""
-        self._arrives(StopRequested(reason))
+        self.inbox.add(StopRequested(reason))
 
     def crash(self, program: Program | None = None) -> None:
         """Let the operator die on the spot, and start again.
@@ -442,17 +381,15 @@ class SimulatedRun:
         self.machine.close()
         self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
         self._webhooks = self._own_webhooks()
-        self._watches.clear()
+        self.watches.clear()
         self.logs.clear()
-        self._kinds.clear()
         self._alarm = None
         self.exit = None
         self.ready = False
-        self._despair = Despair()
-        self._lives += 1
-        self._seed = f"{self._first_seed}-{self._lives}"
-        self._inbox = deque()
-        self._arrives(Started(self._seed))
+        self.prospects.despair = Despair()
+        self.draws.restart()
+        self.inbox.clear()
+        self.inbox.add(Started(self.draws.seed))
 
     def unserved(self) -> tuple[Unserved, ...]:
         """The selectors of handlers that have not been called for any kind."""
@@ -486,54 +423,18 @@ class SimulatedRun:
     def _run_until_settled(self, seconds: float | None) -> bool:
         end = self.clock.elapsed + (HORIZON_SECONDS if seconds is None else seconds)
         calm = Calm()
-        self._restless = Restlessness(self, bounded=seconds is not None)
+        self.prospects.watch_for_circles(bounded=seconds is not None)
         self.unsettled = ""
         while not self.unsettled:
             if seconds is None and not self.has_input and calm.lasts(self):
                 return True
             if not self.advance(end):
-                return self._is_done(seconds is not None)
-            self.unsettled = self._restless.reason()
+                self.unsettled = self.prospects.left(bounded=seconds is not None)
+                return not self.unsettled
+            self.unsettled = self.prospects.restless.reason()
             if seconds is None and not self.unsettled:
-                self.unsettled = self._reason_to_stop(calm)
+                self.unsettled = self.prospects.reason_to_stop(calm)
         return False
-
-    def _reason_to_stop(self, calm: Calm) -> str:
-        """The reason why waiting longer is useless, in a sentence; or ""."""
-        if calm.is_lasting_unrest:
-            return self._restless.tending()
-        return self._despair.reason(self.state)
-
-    def begins_to_settle(self, despair: Despair) -> None:
-        """Restart the search for circles, and for handlers that fail for ever."""
-        self._despair = despair
-        self._restless = Restlessness(self, bounded=False)
-
-    def despairs(self) -> str:
-        """The reason why all remaining work fails for ever, in a sentence; or ""."""
-        return self._despair.reason(self.state)
-
-    def tries_again(self) -> bool:
-        """Whether a daemon or timer that has failed may yet succeed."""
-        return self._despair.tries_again(self.state)
-
-    def restlessness(self) -> str:
-        """The reason why the run will not settle, in a sentence; or ""."""
-        return self._restless.reason()
-
-    def foresees(self) -> bool:
-        """Whether authors foresee all errors of the remaining handlers."""
-        return self._despair.is_foreseen(self.state)
-
-    def circles(self) -> str:
-        """The reason why the run does not settle, as far as it is known."""
-        return (
-            self._restless.circling()
-            or self._despair.present(self.state)
-            or left_of(self.state, self.clock.elapsed)
-            or self._restless.reason()
-            or "it does not come to rest"
-        )
 
     def catch_up(self, cluster: simulated.Cluster) -> None:
         """Adopt the changes that another run has made to the same cluster."""
@@ -545,30 +446,6 @@ class SimulatedRun:
         """The virtual time of the next event, if there is one."""
         return self._next(recurring=False)
 
-    @property
-    def watched_kinds(self) -> Iterable[str]:
-        """The kinds that the operator watches, by their keys."""
-        return {self._kinds[each] for each in self._watches}
-
-    def _is_done(self, bounded: bool) -> bool:
-        """Whether only the turns of timers and daemons are left to do."""
-        state, wakes = self.state, self.threads.wakes
-        if self.looks_again:
-            self.unsettled = "the operator looks for kinds that do not exist"
-            return False
-        if is_settled(state) and not wakes:
-            return True
-        if bounded and background_horizon(state, self.clock.now(), wakes) is not None:
-            self.unsettled = self._despair.present(state, tending=True)
-            return not self.unsettled
-        self.unsettled = (
-            self._despair.present(state)
-            or left_of(state, self.clock.elapsed)
-            or self._restless.circling()
-            or "something is still due"
-        )
-        return False
-
     def wait(self, seconds: float) -> bool:
         """Let the given virtual time pass, with everything that is due in it.
 
@@ -576,11 +453,11 @@ class SimulatedRun:
         reason.
         """
         end = self.clock.elapsed + seconds
-        self._restless = Restlessness(self, bounded=True)
+        self.prospects.watch_for_circles(bounded=True)
         self.unsettled = ""
         with interruptible():
             while self.advance(end, recurring=True):
-                self.unsettled = self._restless.reason()
+                self.unsettled = self.prospects.restless.reason()
                 if self.unsettled:
                     return False
         self.clock.advance_to(end)
@@ -611,9 +488,9 @@ class SimulatedRun:
         self.clock.advance_to(at)
         if at == self._alarm:
             self._alarm = None
-            self._arrives(AlarmRang())
+            self.inbox.add(AlarmRang())
         for number, outcome in self.threads.wake():
-            self._arrives(Answered(number, outcome))
+            self.inbox.add(Answered(number, outcome))
         self.logs.pass_time(self.clock.now())
         return True
 
@@ -648,9 +525,7 @@ class SimulatedRun:
     def take(self, place: int = 0) -> tuple[Command, ...]:
         """Feed an input, by default the oldest, and perform the resulting commands."""
         self.steps += 1
-        found = self._inbox[place]
-        del self._inbox[place]
-        commands = self._feed_machine(found.input)
+        commands = self._feed_machine(self.inbox.take(place))
         try:
             for command in commands:
                 if self.listener is not None:
@@ -715,8 +590,7 @@ class SimulatedRun:
                 self._answered(command.id, self.threads.tell(command))
             case CloseStream(stream):
                 self.logs.close(stream)
-                self._watches.pop(stream, None)
-                self._kinds.pop(stream, None)
+                self.watches.close(stream)
             case Alarm(at):
                 self._alarm = at
             case Say():
@@ -730,33 +604,32 @@ class SimulatedRun:
 
     def _note_log_line(self, say: Say) -> None:
         if not self.is_away:  # a failure because of the absent server may well end
-            self._despair.hear(say)
-        self._restless.hear(say)
+            self.prospects.despair.hear(say)
+        self.prospects.restless.hear(say)
         if self.on_say is not None:
             self.on_say(say, self.clock.now().wall)
 
     def _answered(self, number: int, outcome: Outcome | None) -> None:
         if outcome is not None:
-            self._arrives(Answered(number, outcome))
+            self.inbox.add(Answered(number, outcome))
 
     def _fetch(self, command: Fetch) -> None:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
         if self.is_away:
-            self._arrives(Answered(command.id, _AWAY))
+            self.inbox.add(Answered(command.id, _AWAY))
             return
         response = self.request(fetch_request(command))
-        self._arrives(Answered(command.id, fetched(command.path, response)))
+        self.inbox.add(Answered(command.id, fetched(command.path, response)))
 
     def _end_operator(self, exit: Exit) -> None:
         """End the operator; the cluster stays."""
         self.exit = exit
         self.threads.close()
         self._alarm = None
-        self._inbox.clear()
-        self._watches.clear()
+        self.inbox.clear()
+        self.watches.clear()
         self.logs.clear()
-        self._kinds.clear()
 
     def _performed(self, command: Perform) -> Outcome | None:
         """Perform an effect; None for a daemon that has begun, and waits."""
@@ -771,17 +644,12 @@ class SimulatedRun:
         return self.director.performs(command, lambda: self._outcome(command))
 
     def _outcome(self, command: Perform) -> Outcome:
-        self._restless.asks(command)
+        self.prospects.restless.asks(command)
         match command.effect:
             case Call() as call:
                 return self._call(command, call)
             case Random(size=size, secret=is_secret):
-                text = f"{self._seed}/{len(self.drawn) + 1}".encode()
-                raw = hashlib.shake_128(text).digest(size)
-                self.drawn.append(raw)
-                if is_secret:
-                    self.drawn_secrets.append(raw)
-                return Answer(raw.hex())
+                return Answer(self.draws.draw(size, secret=is_secret).hex())
             case effect:
                 if self.is_away:
                     return _AWAY
@@ -794,7 +662,7 @@ class SimulatedRun:
 
     def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
         """Send a request of the operator's, and note its changes."""
-        before, restless = None, self._restless
+        before, restless = None, self.prospects.restless
         if restless.looks_at(command, request):
             path = request.path.removesuffix("/status")
             before = self.request(ApiRequest("GET", path)).body
@@ -854,29 +722,16 @@ class SimulatedRun:
                 self._watch(command)
 
     def _list(self, command: ListPage) -> None:
-        source = self._kinds[command.stream] = command.resource.key
         if self.is_away:
-            self._arrives(StreamEnded(command.stream, "unreachable"), source)
+            self.watches.reject(command, StreamEnded(command.stream, "unreachable"))
             return
-        for each in page_inputs(command, self.request(list_request(command))):
-            self._arrives(each, source)
+        self.watches.list(command, self.request(list_request(command)))
 
     def _watch(self, command: Watch) -> None:
-        source = self._kinds[command.stream] = command.resource.key
         if self.is_away:
-            self._arrives(StreamEnded(command.stream, "unreachable"), source)
+            self.watches.reject(command, StreamEnded(command.stream, "unreachable"))
             return
-        request = watch_request(command)
-        found = simulated.backlog(self.cluster, request)
-        if isinstance(found, ApiResponse):
-            self._arrives(refused(command.stream, found), source)
-            return
-        self._watches[command.stream] = _Watched(
-            *(request, self.cluster, command.resource),
-            initial=not command.version,
-        )
-        for event in found:
-            self._send_watch_line(command.stream, event)
+        self.watches.open(command, self.cluster, self.clock)
 
     def _read_log(self, command: FollowLog | MoreLines) -> None:
         now = self.clock.now()
@@ -885,7 +740,7 @@ class SimulatedRun:
                 self.logs.go_on(stream, now)
             case FollowLog(stream=stream) if self.is_away:
                 end = StreamEnded(stream, "unreachable")
-                self._arrives(end, source_of(command))
+                self.inbox.add(end, source_of(command))
             case FollowLog():
                 self.logs.follow(command, self.machine.program, self.cluster, now)
 
@@ -918,15 +773,7 @@ class SimulatedRun:
         With a `status` such as 410 (Gone) the server ends them with that error.
         Otherwise the connection closes in order, or is lost ("unreachable").
         """
-        for stream in [each for each in self._watches if self._kinds[each] == source]:
-            del self._watches[stream]
-            rest = [each for each in self._inbox if not _is_of(each.input, stream)]
-            self._inbox = deque(rest)
-            if status is None:
-                end = StreamEnded(stream, reason)
-            else:
-                end = StreamEnded(stream, "refused", status, "too old resource version")
-            self._arrives(end, source)
+        self.watches.breaks(source, status, reason)
 
     def leaves(self, seconds: float) -> None:
         """Make the API server not answer the operator for this virtual time."""
@@ -935,7 +782,7 @@ class SimulatedRun:
 
     def restarts_server(self) -> None:
         """Break all watches, as the end of the API server's process does."""
-        for source in sorted({*self._kinds.values()}):
+        for source in sorted(self.watches.sources):
             self.breaks(source, reason="unreachable")
         self.logs.breaks(self.clock.now())
 
@@ -945,66 +792,9 @@ class SimulatedRun:
         return self.clock.elapsed < self._back_at
 
     def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
-        registry = self.cluster.registry
-        for event in events:
-            for stream, watched in tuple(self._watches.items()):
-                seen = simulated.seen_by(watched.request, event, registry)
-                if seen is not None:
-                    self._send_watch_line(stream, seen)
-        self._end_unserved()
+        self.watches.deliver(events, self.cluster, self.clock)
         if self.logs:
             self.logs.feed(self.cluster, self.clock.now())
-
-    def _end_unserved(self) -> None:
-        """End the watches of kinds whose definition is deleted, or has been written."""
-        for stream, watched in tuple(self._watches.items()):
-            request, opened = watched.request, watched.opened
-            if opened.registry is self.cluster.registry:
-                continue
-            if simulated.is_served(self.cluster, request, opened):
-                self._watches[stream] = watched._replace(opened=self.cluster)
-            else:
-                del self._watches[stream]
-                self._arrives(StreamEnded(stream, "eof"), self._kinds[stream])
-
-    def _send_watch_line(self, stream: int, event: simulated.StoredEvent) -> None:
-        """Send a line of a watch; the line that ends it is the last."""
-        watched = self._watches.get(stream)
-        if watched is None:
-            return
-        wall, request = self.clock.now().wall, watched.request
-        shown = simulated.presented(self.cluster, request, event, wall)
-        if shown is None:
-            return
-        line = watch_input(
-            *(stream, event.type, shown.object, None, watched.resource),
-            initial=watched.initial,
-        )
-        if isinstance(line, StreamEnded):
-            del self._watches[stream]
-        elif isinstance(line, ListDone):
-            self._watches[stream] = watched._replace(initial=False)
-        self._arrives(line, self._kinds[stream])
-
-
-class _Watched(NamedTuple):
-    """An open watch: its request, and the cluster at the last look at its kind.
-
-    Its `initial` lines are the items of a list.
-    """
-
-    request: ApiRequest
-    opened: simulated.Cluster
-    resource: Resource
-    initial: bool
-
-
-def _is_of(input: Input, stream: int) -> bool:
-    """Whether an input is a line of this watch."""
-    return isinstance(input, _LINES) and input.stream == stream
-
-
-_LINES = (WatchEvent, Bookmark, ListItem, ListDone)
 
 
 # The prefix of the names of modules that are loaded as files.

@@ -504,7 +504,7 @@ class Watched(Life):
 
     def take(self, place: int = 0) -> tuple[Command, ...]:
         frozen = Frozen()
-        input, state = self._inbox[place].input, self.machine.state
+        input, state = self.inbox[place].input, self.machine.state
         was = canonical(input_to_wire(input))
         state_was = canonical(frozen.of(state))
         commands = super().take(place)

@@ -22,7 +22,6 @@ from fnop.core.values.now import Now
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure, observed
 from fnop.interpreters.check.properties.evidence import has_struck, seen_by
 from fnop.interpreters.check.state.kinds import (
-    Fault,
     Place as Kind,
     Schedule,
     Site,
@@ -250,7 +249,7 @@ def _crashes(
         each.site: each.turn
         for each in reversed(explorer.reference.benign.seen.trial.journal.visits)
     }
-    places = [each for each in explorer.singles() if _is_a_crash(*each)]
+    places = [e for e in explorer.singles() if e[0].kind.has(Trait.ONLY_CRASHES)]
     places.sort(key=lambda each: turns.get(each[0].site, 0))
     steps = _steps_before(trial)
     found: list[Crash] = []
@@ -277,10 +276,3 @@ def _steps_before(trial: Trial) -> dict[Site, int]:
         for each in reversed(trial.journal.visits)
         if each.step <= end
     }
-
-
-def _is_a_crash(fault: Fault) -> bool:
-    """Whether the operator crashes, and starts again at once."""
-    crashes = fault.kind.has(Trait.CRASHES_BEFORE | Trait.CRASHES_AFTER)
-    is_at_once = not fault.kind.has(Trait.MERGES)
-    return crashes and is_at_once and fault.site.place is not Kind.LOG

@@ -32,7 +32,7 @@ class Crash(Behaviour):
     kinds = (
         FaultKind(
             *("F1", "after", SENT, "crash after {site}", 10),
-            Trait.CRASHES_AFTER,
+            Trait.CRASHES_AFTER | Trait.ONLY_CRASHES,
             likely_next=(
                 ("F9:forbidden", Place.READ),
                 ("F17:error", Place.CALL),
@@ -42,14 +42,15 @@ class Crash(Behaviour):
         ),
         FaultKind(
             *("F1", "before", ASKED, "crash before {site}", 20),
-            Trait.CRASHES_BEFORE,
+            Trait.CRASHES_BEFORE | Trait.ONLY_CRASHES,
         ),
         FaultKind(
-            *("F1", "event", EVENT, "crash before {site}", 240), Trait.CRASHES_BEFORE
+            *("F1", "event", EVENT, "crash before {site}", 240),
+            Trait.CRASHES_BEFORE | Trait.ONLY_CRASHES,
         ),
         FaultKind(
             *("F1", "rest", REST, "crash when all has come to rest after {site}", 310),
-            Trait.CRASHES_BEFORE,
+            Trait.CRASHES_BEFORE | Trait.ONLY_CRASHES,
             likely_next=(("F9:forbidden", Place.READ), ("F17:error", Place.CALL)),
         ),
     )

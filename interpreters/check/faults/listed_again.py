@@ -18,7 +18,7 @@ class ListedAgain(Behaviour):
 
     def strike_rest(self, state: TrialState, fault: Fault) -> bool:
         """Break all watches."""
-        for source in sorted({*state.run.watched_kinds}):
+        for source in sorted({*state.run.watches.kinds}):
             state.run.breaks(source, 410)
         return True
 

@@ -94,7 +94,7 @@ class Replicas(Behaviour):
     def heal(self, state: TrialState) -> None:
         """Let the first process work alone."""
         if state.second is not None:
-            state.run.drawn += state.second.drawn
+            state.run.draws.drawn += state.second.draws.drawn
         state.second = None
         state.absence = Absence.NONE
 

@@ -66,7 +66,7 @@ class _Loop(SimulatedRun):
     @property
     def has_drawn(self) -> bool:
         """Whether the run got random bytes."""
-        return bool(self.drawn)
+        return bool(self.draws.drawn)
 
     def _call(self, command: Perform, call: Call) -> Outcome:
         # Models remember their requests, and return the answer that was probably meant.
@@ -85,14 +85,14 @@ class _Loop(SimulatedRun):
         )
 
 
-class _Teller:
+class _Reporter:
     """An observer that reports the story of a run."""
 
-    def __init__(self, manager: str, tell: Callable[[list[Line]], None]) -> None:
-        self._story, self._tell = Story(manager=manager), tell
+    def __init__(self, manager: str, report: Callable[[list[Line]], None]) -> None:
+        self._story, self._report = Story(manager=manager), report
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
-        self._tell(
+        self._report(
             self._story.add(
                 {
                     "wall": now.wall,
@@ -110,18 +110,18 @@ def go_on(
     *,
     calls: Mapping[str, Any] | None = None,
     pace: Callable[[Cluster], Cluster] = lambda cluster: cluster,
-    tell: Callable[[list[Line]], None] = lambda lines: None,
+    report: Callable[[list[Line]], None] = lambda lines: None,
 ) -> Ended:
-    """Run the operator from there; `tell` receives the lines of its story.
+    """Run the operator from there; `report` receives the lines of its story.
 
     `pace` changes the behaviour of the cluster's own controllers.
     """
     base = pace(_base_cluster(excerpt.catalogue, excerpt.places))
     program = Program(program.handlers, program.settings.replace(traces=True))
-    teller = _Teller(program.settings.marker, tell)
+    reporter = _Reporter(program.settings.marker, report)
     apart = [{} if calls is None else forked(calls) for _ in range(2)]
     run, refused, unsettled = _play_excerpt(
-        excerpt, program, base, calls, observer=teller
+        excerpt, program, base, calls, observer=reporter
     )
     kinds = {resource_of(excerpt.catalogue, each) for each in excerpt.places} - {None}
     # The recording does not show the objects of other kinds.
@@ -155,7 +155,7 @@ def _play_excerpt(
     base: Cluster,
     calls: Mapping[str, Any] | None,
     *,
-    observer: _Teller | None = None,
+    observer: _Reporter | None = None,
     seed: str = "0",
 ) -> tuple[_Loop, list[str], str]:
     """The run at its end, the refused changes, and the reason why it does not rest."""

@@ -104,11 +104,11 @@ def fetched(attempt: Attempt, inputs: Inputs) -> dict[Path, Look]:
     """The fields that the author's code requests by name, existing or not."""
     looks: dict[Path, Look | None] = {}
 
-    def tell(path: Path) -> None:
+    def report(path: Path) -> None:
         looks.setdefault(path, _look(sys._getframe(2)))
 
     for path in _roots(attempt, inputs):
-        inputs = inputs.with_(path, _noticing_value(inputs.at(path), path, tell))
+        inputs = inputs.with_(path, _noticing_value(inputs.at(path), path, report))
     attempt.decided(inputs)
     return {path: look for path, look in looks.items() if look is not None}
 
@@ -126,14 +126,14 @@ def unsaid(attempt: Attempt) -> Iterator[Path]:
             yield from ((*path, "metadata", each) for each in names)
 
 
-def _noticing_value(value: Any, path: Path, tell: Callable[[Path], None]) -> Any:
+def _noticing_value(value: Any, path: Path, report: Callable[[Path], None]) -> Any:
     if isinstance(value, dict):
         fields = {
-            key: _noticing_value(e, (*path, key), tell) for key, e in value.items()
+            key: _noticing_value(e, (*path, key), report) for key, e in value.items()
         }
-        return _Noticing(fields, path, tell)
+        return _Noticing(fields, path, report)
     if isinstance(value, list):
-        several = [_noticing_value(e, (*path, n), tell) for n, e in enumerate(value)]
+        several = [_noticing_value(e, (*path, n), report) for n, e in enumerate(value)]
         return read_only(several)
     return value
 
@@ -141,30 +141,30 @@ def _noticing_value(value: Any, path: Path, tell: Callable[[Path], None]) -> Any
 class _Noticing(ReadOnlyDict):
     """A JSON object that reports which of its fields are fetched."""
 
-    __slots__ = ("_path", "_tell")
+    __slots__ = ("_path", "_report")
 
     _path: Path
-    _tell: Callable[[Path], None]
+    _report: Callable[[Path], None]
 
     def __init__(
-        self, fields: dict[str, Any], path: Path, tell: Callable[[Path], None]
+        self, fields: dict[str, Any], path: Path, report: Callable[[Path], None]
     ) -> None:
         super().__init__(fields)
         object.__setattr__(self, "_path", path)
-        object.__setattr__(self, "_tell", tell)
+        object.__setattr__(self, "_report", report)
 
     def __getitem__(self, key: str) -> Any:
-        self._tell((*self._path, key))
+        self._report((*self._path, key))
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
         """Fetch a field, and report it."""
-        self._tell((*self._path, key))
+        self._report((*self._path, key))
         return super().get(key, default)
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, str):
-            self._tell((*self._path, key))
+            self._report((*self._path, key))
         return super().__contains__(key)
 
 

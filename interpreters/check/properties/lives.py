@@ -159,11 +159,6 @@ def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
             return
 
 
-def _loses_owner(trial: Trial) -> bool:
-    """Whether another client has taken a child away from its owner."""
-    return has_struck(trial, Trait.DISOWNS)
-
-
 def _times_in_words(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
@@ -224,7 +219,8 @@ def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     usual, most = _most_alive(benign.seen), _most_alive(seen)
     for alias, number in most.items():
-        if number > max(1, usual.get(alias, 0)) and not _loses_owner(seen.trial):
+        is_disowned = has_struck(seen.trial, Trait.DISOWNS)
+        if number > max(1, usual.get(alias, 0)) and not is_disowned:
             message = f"{number} of {alias} live at once, {usual.get(alias, 0)}"
             yield Violation("creates_once", f"{message} in the benign run")
             return

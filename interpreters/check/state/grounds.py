@@ -22,7 +22,8 @@ from fnop.interpreters.runtime.protocol import (
     User,
 )
 from fnop.interpreters.simulation.externals import forked
-from fnop.interpreters.simulation.simulation import Delivery, SimulatedRun
+from fnop.interpreters.simulation.simulation import SimulatedRun
+from fnop.interpreters.simulation.watches import Delivery
 
 __all__ = [
     "STRICT",

@@ -102,6 +102,8 @@ class Trait(Flag):
     # The process of the operator ends there, before the request or after it.
     CRASHES_BEFORE = auto()
     CRASHES_AFTER = auto()
+    # Only the process ends, and another begins at once: no time passes, no log breaks.
+    ONLY_CRASHES = auto()
     # A request lands after its sender has given up, or is gone.
     LANDS_LATE = auto()
     # A right is missing for a while.

@@ -20,7 +20,8 @@ from fnop.interpreters.check.state.records import Absence, Write
 from fnop.interpreters.check.state.sites import asked_at
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.runtime.protocol import ApiRequest
-from fnop.interpreters.simulation.simulation import Delivery, SimulatedRun
+from fnop.interpreters.simulation.simulation import SimulatedRun
+from fnop.interpreters.simulation.watches import Delivery
 
 __all__ = ["Beside", "begin_second", "is_elected", "takes", "wakes", "worker"]
 

@@ -7,7 +7,7 @@ from collections import Counter
 from fnop.interpreters.check.state.processes import worker
 from fnop.interpreters.check.state.records import Unrest
 from fnop.interpreters.check.state.state import Resting, TrialState
-from fnop.interpreters.simulation.settling import Despair
+from fnop.interpreters.simulation.settling import Despair, Prospects
 
 __all__ = ["is_at_rest", "is_endless", "pass_time", "rest_anew"]
 
@@ -33,7 +33,8 @@ def rest_anew(state: TrialState) -> None:
     for run in (state.run, state.second):
         if run is not None:
             limits = state.limits
-            run.begins_to_settle(Despair(limits.repeats, limits.waits))
+            despair = Despair(limits.repeats, limits.waits)
+            run.prospects = Prospects(run, despair)
 
 
 def _version_of(state: TrialState) -> int:
@@ -63,14 +64,16 @@ def is_at_rest(state: TrialState) -> bool:
         return False
     if state.in_force.down:
         return True
-    if run.tries_again():
+    if run.prospects.tries_again():
         return False
     rounds = ROUNDS if state.user.blocked is None else PATIENT_ROUNDS
     if calm.lasts(run) or calm.rounds > rounds:
         return True
-    reason = run.despairs()
+    reason = run.prospects.despairs()
     if reason:
-        state.journal.unsettled[state.phase] = Unrest(reason, waits=run.foresees())
+        state.journal.unsettled[state.phase] = Unrest(
+            reason, waits=run.prospects.is_foreseen()
+        )
     return bool(reason) or _waits_in_vain(state)
 
 
@@ -82,7 +85,7 @@ def _waits_in_vain(state: TrialState) -> bool:
     _, turns, since = resting.still
     if state.turns < turns + STILL_TURNS or run.clock.elapsed < since + STILL_SECONDS:
         return False
-    state.journal.unsettled[state.phase] = Unrest(run.circles(), waits=True)
+    state.journal.unsettled[state.phase] = Unrest(run.prospects.circles(), waits=True)
     return True
 
 
@@ -91,9 +94,9 @@ def is_endless(state: TrialState) -> bool:
     taken = state.turns - state.resting.begun_at
     if taken % LOOK_EVERY:
         return False
-    reason = worker(state).restlessness() or _busyness(state)
+    reason = worker(state).prospects.restless.reason() or _busyness(state)
     if taken > state.limits.turns and not reason:
-        reason = state.run.circles()
+        reason = state.run.prospects.circles()
     if reason:
         state.journal.unsettled[state.phase] = Unrest(reason, endless=True)
         state.user.until = None

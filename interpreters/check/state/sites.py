@@ -95,13 +95,13 @@ def asked_at(run: SimulatedRun, command: Perform) -> Site | None:
     name = command.name
     if isinstance(effect, Create) or name is None:
         manifest = getattr(effect, "manifest", None) or {}
-        target = target_of(resource.plural, manifest, run.drawn)
+        target = target_of(resource.plural, manifest, run.draws.drawn)
     else:
         key = (command.namespace or "", name)
         shelf = run.cluster.shelves.get((resource.group, resource.plural))
         found = shelf.get(key) if shelf else None
         present = found or {"metadata": {"name": name}}
-        target = target_of(resource.plural, present, run.drawn)
+        target = target_of(resource.plural, present, run.draws.drawn)
     subject = command.subject
     own = (resource.key, command.namespace, name)
     if subject is not None and own == (

@@ -139,14 +139,14 @@ class TrialState:
     @property
     def drawn(self) -> list[bytes]:
         """All random bytes that the operator has drawn."""
-        others = [] if self.second is None else self.second.drawn
-        return [*self.run.drawn, *others]
+        others = [] if self.second is None else self.second.draws.drawn
+        return [*self.run.draws.drawn, *others]
 
     @property
     def drawn_secrets(self) -> list[bytes]:
         """The random bytes that the operator has drawn as a secret."""
-        others = [] if self.second is None else self.second.drawn_secrets
-        return [*self.run.drawn_secrets, *others]
+        others = [] if self.second is None else self.second.draws.secrets
+        return [*self.run.draws.secrets, *others]
 
     @property
     def is_over(self) -> bool:

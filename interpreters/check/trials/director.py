@@ -40,7 +40,7 @@ from fnop.interpreters.check.trials import catalogue
 from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.interpreters.simulation.externals import forked
 from fnop.interpreters.simulation.logs import LOG_OF
-from fnop.interpreters.simulation.simulation import Delivery
+from fnop.interpreters.simulation.watches import Delivery
 
 __all__ = ["Director"]
 

@@ -27,7 +27,7 @@ from fnop.interpreters.check.inputs.input_variation import CHANGING
 from fnop.interpreters.check.state.worlds import outside_of
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.runtime.protocol import ApiRequest
-from fnop.interpreters.simulation.simulation import Delivery
+from fnop.interpreters.simulation.watches import Delivery
 
 __all__ = ["SECONDS", "Window"]
 

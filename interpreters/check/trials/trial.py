@@ -175,7 +175,7 @@ class Trial:
 
     def _note_healed(self) -> None:
         """Store what a restart may change."""
-        crashes = self.run.lives + self.state.successions
+        crashes = self.run.draws.lives + self.state.successions
         self.journal.healed = Healed(forked(self.run.calls), crashes, self._work())
 
     def settle(self) -> None:
@@ -270,7 +270,7 @@ class Trial:
         """Everything that a restart without any work leaves unchanged."""
         run, counts = self.run, self.journal.counts
         asked = sum(n for (place, *_), n in counts.items() if place == _CALL)
-        return run.cluster.version, run.clock.elapsed, len(run.drawn), asked
+        return run.cluster.version, run.clock.elapsed, len(run.draws.drawn), asked
 
     def _note_unrestarted(self) -> None:
         """Keep the trial with which timers go on if the operator does not restart."""

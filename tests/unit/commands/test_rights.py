@@ -147,7 +147,7 @@ class Restricted(SimulatedRun):
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
             note(request, found)
-            self._arrives(refused(command.stream, found))
+            self.inbox.add(refused(command.stream, found))
         else:
             super()._watch(command)
 

@@ -163,7 +163,7 @@ def test_r29_a_rival_s_condition_is_not_overwritten(registry: Registry) -> None:
     waiting(registry)
     run = Scenario(registry, [example()])
     while not any(request.method == "PATCH" for request in run.requests):
-        run.take() if run._inbox else run.advance()
+        run.take() if run.inbox else run.advance()
     (patch,) = [each for each in run.requests if each.method == "PATCH"]
     assert patch.body["metadata"]["resourceVersion"]
 

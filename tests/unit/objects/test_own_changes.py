@@ -1,6 +1,5 @@
 """Handlers that change their own object: retries hold, and loops are slowed down."""
 
-from collections import deque
 from itertools import pairwise
 from typing import Any
 
@@ -28,9 +27,10 @@ class LateAnswers(Story):
 
     def perform(self, command: Command) -> None:
         super().perform(command)
-        early = (each for each in self._inbox if not isinstance(each.input, Answered))
-        late = (each for each in self._inbox if isinstance(each.input, Answered))
-        self._inbox = deque([*early, *late])
+        early = [each for each in self.inbox if not isinstance(each.input, Answered)]
+        late = [each for each in self.inbox if isinstance(each.input, Answered)]
+        self.inbox.clear()
+        self.inbox.extend([*early, *late])
 
 
 class Attempts:

@@ -1049,7 +1049,7 @@ def test_12_3_4_many_objects_do_not_mean_many_requests_at_a_time(
             super().perform(command)
 
         def take(self, place: int = 0) -> Any:
-            answered = getattr(self._inbox[0].input, "id", None)
+            answered = getattr(self.inbox[0].input, "id", None)
             self.waiting -= answered is not None
             diary.append(self.waiting)
             return super().take(place)

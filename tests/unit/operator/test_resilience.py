@@ -382,7 +382,7 @@ class Unready(Story):
     def perform(self, command: Command) -> None:
         if isinstance(command, Fetch) and self.clock.elapsed < self.until:
             self.asked.append(self.clock.elapsed)
-            self._arrives(Answered(command.id, self.outcome))
+            self.inbox.add(Answered(command.id, self.outcome))
         else:
             super().perform(command)
 

@@ -36,7 +36,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.interpreters.runtime.answers import watch_input
 from fnop.interpreters.runtime.requests import watch_request
-from fnop.interpreters.simulation.simulation import Delivery
+from fnop.interpreters.simulation.watches import Delivery
 from fnop.testing import Simulation
 from tests.peerings import PEERING_OBJECT, peering_definition
 from tests.simulations import DEFINITION, example

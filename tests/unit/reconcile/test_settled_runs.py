@@ -12,7 +12,7 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.state.worlds import _stripped
-from fnop.interpreters.simulation.settling import WAITS_MAX, Despair
+from fnop.interpreters.simulation.settling import WAITS_MAX, Despair, Prospects
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
 
@@ -60,7 +60,7 @@ def test_a_resync_leaves_a_run_settled() -> None:
 def test_a_child_that_is_refused_for_ever_has_not_settled() -> None:
     sim, _ = simulation(lambda: fnop.desired(config_map({"no key": "b"})))
     sim.wait(1)
-    sim._run.begins_to_settle(Despair(waits=WAITS_MAX // 10))
+    sim._run.prospects = Prospects(sim._run, Despair(waits=WAITS_MAX // 10))
     assert not sim.settle().settled
     assert "fails for fnopexamples/example-1" in sim.unsettled
 
@@ -102,7 +102,7 @@ def test_the_order_of_conditions_makes_no_other_world() -> None:
 def test_who_has_lost_its_watches_has_not_settled() -> None:
     sim, _ = simulation(lambda: fnop.desired(config_map({"a": "b"}), again=LONG))
     sim.settle()
-    for source in sorted(sim._run.watched_kinds):
+    for source in sorted(sim._run.watches.kinds):
         sim._run.breaks(source, reason="unreachable")
     sim.edit("configmaps/child", data={"a": "c"}).settle()
     assert sim["configmaps/child"]["data"] == {"a": "b"}, "it has seen the change"

@@ -17,7 +17,7 @@ class Hiding(Story):
     def _list(self, command: ListPage) -> None:
         if self.hides and command.resource.plural == "configmaps":
             end = StreamEnded(command.stream, "refused", 403, "forbidden: no list")
-            self._arrives(end)
+            self.inbox.add(end)
         else:
             super()._list(command)
 

@@ -101,7 +101,7 @@ class Guarded(SimulatedRun):
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
             self.note(request, found)
-            self._arrives(refused(command.stream, found))
+            self.inbox.add(refused(command.stream, found))
         else:
             super()._watch(command)
 

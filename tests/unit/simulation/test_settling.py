@@ -232,8 +232,8 @@ def test_who_had_much_to_do_goes_in_no_circle() -> None:
 
     run = simulation(registry)._run
     assert not run.settle(seconds=600)
-    assert max(each.times for each in run._restless._writes.values()) >= 20
-    assert run._restless.circling() == ""
+    assert max(each.times for each in run.prospects.restless._writes.values()) >= 20
+    assert run.prospects.restless.circling() == ""
 
 
 @pytest.mark.parametrize("name", CIRCLES)
