@@ -27,6 +27,7 @@ from fnop.interpreters.explain.recorded import recorded_of
 from fnop.interpreters.recording.format.reader import read_header, read_records
 from fnop.interpreters.recording.format.recorder import Recorder
 from fnop.interpreters.recording.model.excerpt import Incomplete, excerpt_of
+from fnop.interpreters.recording.model.history import History, Step
 from fnop.interpreters.recording.model.presence import Presence
 from fnop.interpreters.recording.model.records import Gap
 from fnop.interpreters.recording.questions.busy import Busy
@@ -356,6 +357,24 @@ def test_after_the_gap_only_what_others_manage_is_theirs() -> None:
     assert others.add(step({"in": "Started"})) == []
     (act,) = others.add(step(shown(6, "me", a=6)))  # no request of this process
     assert act.text.startswith("xs/x is changed")
+
+
+def test_after_the_gap_a_request_belongs_to_the_call_that_asks_for_it() -> None:
+    began = {"do": "Began", "attempt": 1, "handler": "keep"}
+    began["object"] = ["xs.v1.", "", "x", "u", "1"]
+    effect = {"is": "Get", "target": {"resource": "ys", "name": "y"}}
+    asked = {"do": "Asked", "attempt": 1, "effect": effect}
+    sent = {"do": "Perform", "effect": effect, "handler": "keep", "subject": "x"}
+    history = History()
+    history.read(step(shown(1, "me", a=1), began))
+    history.read({"gap": 2})
+    alarm = {"in": "AlarmRang"}
+    first = history.read(step(alarm, {**sent, "id": 7}))  # of another call, perhaps
+    second = history.read(step(alarm, asked, {**sent, "id": 8}))
+    assert isinstance(first, Step)
+    assert isinstance(second, Step)
+    assert first.requests[7].attempts == ()
+    assert [each.handler for each in second.requests[8].attempts] == ["keep"]
 
 
 def test_a_listing_in_which_steps_are_missing_lacks_nothing() -> None:
