@@ -477,8 +477,8 @@ def _freeze_number(value: float, where: str) -> float:
             if value in (int(found), int(Decimal(repr(found)))):
                 return found
         raise ValueError(
-            f"{where}: an integer of {bits} bits is no int64, and the API server would "
-            "round it; write it as a text"
+            f"{where}: an integer of {bits} bits is not an int64, and the API server "
+            "would round it; write it as a text"
         )
     if math.isfinite(value):
         return float.__float__(value)

@@ -50,7 +50,7 @@ def _folder_reason(folder: Path) -> str:
     """Return why nothing can be written into a folder, which may not exist yet."""
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not there.is_dir():
-        return f"{there.name} is no folder; name another place"
+        return f"{there.name} is not a folder; name another place"
     if not os.access(there, os.W_OK | os.X_OK):
         return f"the folder {there} may not be written to; name another place"
     return ""

@@ -31,7 +31,7 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
         if 1 <= found[0] <= found[1]:
             return found
     raise click.BadParameter(
-        f"{value!r} is no shard; write 3/10 for the third of ten", ctx, param
+        f"{value!r} is not a shard; write 3/10 for the third of ten", ctx, param
     )
 
 
@@ -188,7 +188,8 @@ def _print_test(file: str, paths: Sequence[str]) -> None:
     found = failure_in(Path(file))
     if found is None:
         fail(
-            f"{file} is no recording of a failure: fnop check writes those", EXIT_USAGE
+            f"{file} is not a recording of a failure: fnop check writes those",
+            EXIT_USAGE,
         )
     # Line by line: further lines of one text would be indented, and this is Python.
     for line in test_of(found, paths).removesuffix("\n").split("\n"):

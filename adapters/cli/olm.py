@@ -65,7 +65,8 @@ def an_image(
     if value is None or is_image(value):
         return value
     raise click.BadParameter(
-        f"{value!r} is no image; write [REGISTRY/]PATH[:TAG], the path in lower case",
+        f"{value!r} is not an image; write [REGISTRY/]PATH[:TAG], the path in "
+        "lower case",
         ctx,
         param,
     )

@@ -44,7 +44,7 @@ def a_service(
     found = _SERVICE.fullmatch(value)
     if found is None:
         raise click.BadParameter(
-            f"{value!r} is no service; write NAMESPACE/NAME, or NAMESPACE/NAME:PORT",
+            f"{value!r} is not a service; write NAMESPACE/NAME, or NAMESPACE/NAME:PORT",
             ctx,
             param,
         )
@@ -60,7 +60,7 @@ def a_service(
     if port is not None:
         service["port"] = int(port)
         if not 0 < service["port"] < 2**16:
-            raise click.BadParameter(f"{port} is no port", ctx, param)
+            raise click.BadParameter(f"{port} is not a port", ctx, param)
     return service
 
 
@@ -85,8 +85,8 @@ def a_url(
     extra = "" if not is_right else parts.query or parts.fragment or parts.username
     if not is_right or not has_port or extra:
         raise click.BadParameter(
-            f"{value!r} is no address of a webhook; write https://HOST[:PORT][/PATH], "
-            "as the API server takes no other",
+            f"{value!r} is not an address of a webhook; write "
+            "https://HOST[:PORT][/PATH], as the API server takes no other",
             ctx,
             param,
         )
@@ -118,7 +118,8 @@ def an_address(
     if value is None or _LISTEN.fullmatch(value):
         return value
     raise click.BadParameter(
-        f"{value!r} is no address to listen at; write HOST:PORT, such as 0.0.0.0:9443",
+        f"{value!r} is not an address to listen at; write HOST:PORT, such as "
+        "0.0.0.0:9443",
         ctx,
         param,
     )

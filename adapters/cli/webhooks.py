@@ -42,7 +42,7 @@ def a_version(
     found = re.fullmatch(r"v?(\d+)\.(\d+)(\..*)?", value)
     if found is None:
         raise click.BadParameter(
-            f"{value!r} is no version of Kubernetes; write 1.30", ctx, param
+            f"{value!r} is not a version of Kubernetes; write 1.30", ctx, param
         )
     return int(found[1]), int(found[2])
 

@@ -348,7 +348,9 @@ def _message(record: logging.LogRecord) -> str:
     except Exception as problem:
         where = f"{record.filename}:{record.lineno}"
         text, given = _shown(record.msg), _shown(record.args)
-        return f"{text} with {given} is no message: {described(problem)} (at {where})"
+        return (
+            f"{text} with {given} is not a message: {described(problem)} (at {where})"
+        )
 
 
 def _shown(value: Any) -> str:

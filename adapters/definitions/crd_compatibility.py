@@ -59,8 +59,8 @@ def _check(definition: Definition, name: str) -> None:
         )
     ):
         raise ManifestProblem(
-            f"{name} is no definition of apiextensions.k8s.io/v1: it lacks spec.names, "
-            "or spec.versions with names"
+            f"{name} is not a definition of apiextensions.k8s.io/v1: it lacks "
+            "spec.names, or spec.versions with names"
         )
 
 

@@ -75,7 +75,7 @@ def icon_of(file: Path) -> tuple[str, bytes]:
     media_type = f"image/{names.get(suffix, suffix)}"
     if media_type not in _MEDIA_TYPES:
         raise BundleProblem(
-            f"{file} is no image that OLM shows; give a .svg, .png, .jpeg or .gif"
+            f"{file} is not an image that OLM shows; give a .svg, .png, .jpeg or .gif"
         )
     return media_type, file.read_bytes()
 
@@ -100,7 +100,7 @@ def judged(about: About) -> list[Finding]:
 def _errors(about: About) -> Iterator[str]:
     """The mistakes that OLM and its registry refuse."""
     if not _LABEL.fullmatch(about.package):
-        yield f"--package is {about.package!r}, which is no name of a Deployment"
+        yield f"--package is {about.package!r}, which is not a name of a Deployment"
     if not _SEMVER.fullmatch(about.version) or about.version == "0.0.0":
         yield f"--version is {about.version!r}, and should be a version such as 1.2.3"
     if about.replaces == about.name:

@@ -274,7 +274,7 @@ def _credentials(output: bytes, version: str, command: str) -> dict[str, Any]:
     for name in ("token", "clientCertificateData", "clientKeyData"):
         if not isinstance(status.get(name), str | None):
             raise PluginProblem(
-                f"the plugin {command} answers a {name} that is no text"
+                f"the plugin {command} answers a {name} that is not a text"
             )
     token = status.get("token") or None
     certificate = status.get("clientCertificateData") or None

@@ -116,7 +116,7 @@ def _trust(context: ssl.SSLContext, bundle: bytes | None) -> None:
             problems.append(problem)
     if len(problems) == len(found):
         why = f": {_reason(problems[0])}" if problems else " (-----BEGIN CERTIFICATE)"
-        raise CertificateProblem(f"the authority's certificate is no PEM{why}")
+        raise CertificateProblem(f"the authority's certificate is not PEM{why}")
 
 
 def _identify(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
@@ -135,7 +135,7 @@ def _certificates_in(content: bytes) -> bytes:
     found = [each[0] for each in _BLOCK.finditer(content) if each[1] == b"CERTIFICATE"]
     if not found:
         raise CertificateProblem(
-            "the client certificate is no PEM (-----BEGIN CERTIFICATE)"
+            "the client certificate is not PEM (-----BEGIN CERTIFICATE)"
         )
     return b"\n".join([*found, b""])
 
@@ -145,7 +145,7 @@ def _key_in(content: bytes) -> bytes:
         if each[1].endswith(b"PRIVATE KEY"):
             return each[0] + b"\n"
     raise CertificateProblem(
-        "the client's private key is no PEM (-----BEGIN PRIVATE KEY)"
+        "the client's private key is not PEM (-----BEGIN PRIVATE KEY)"
     )
 
 

@@ -148,7 +148,7 @@ def _rename_recording(path: Path) -> Path:
     """The recording in a file, under the first free number."""
     if not is_compressed(path):
         raise FileExistsError(
-            f"{path} is there, and is no recording: give another name"
+            f"{path} is there, and is not a recording: give another name"
         )
     for number in count(1):
         kept = path.with_name(f"{path.stem}.{number}{path.suffix}")

@@ -623,14 +623,14 @@ def _named_in(module: ModuleType, name: str) -> list[Manifest]:
     several = getattr(module, name, ())
     if not isinstance(several, (list, tuple)):
         raise CheckProblem(
-            f"{name} is no list of manifests: write [{{'apiVersion': ...}}]"
+            f"{name} is not a list of manifests: write [{{'apiVersion': ...}}]"
         )
     return [_manifest(each, f"{name}[{place}]") for place, each in enumerate(several)]
 
 
 def _manifest(found: Any, where: str) -> Manifest:
     if not isinstance(found, Mapping):
-        raise CheckProblem(f"{where} is no manifest but {found!r}: write a dict")
+        raise CheckProblem(f"{where} is not a manifest but {found!r}: write a dict")
     for field, kind in (("apiVersion", str), ("kind", str), ("metadata", Mapping)):
         if not isinstance(found.get(field), kind):
             raise CheckProblem(
@@ -649,14 +649,14 @@ def heeded_in(module: ModuleType | None) -> dict[str, Any]:
     rivals, history = names.get("RIVALS", {}), names.get("HISTORY", ())
     if not isinstance(rivals, Mapping) or not all(map(callable, rivals.values())):
         raise CheckProblem(
-            "RIVALS is no dict from kinds to functions: write "
+            "RIVALS is not a dict from kinds to functions: write "
             "{'deployments.apps': autoscaler}"
         )
     if not isinstance(history, (list, tuple)) or not all(
         isinstance(each, str) and each for each in history
     ):
         raise CheckProblem(
-            f"HISTORY is no tuple of texts but {history!r}: write ('pods/',), with "
+            f"HISTORY is not a tuple of texts but {history!r}: write ('pods/',), with "
             "the comma"
         )
     return {
@@ -674,7 +674,7 @@ def has_scripts(module: ModuleType | None) -> bool:
 def _own_scripts(names: Mapping[str, Any]) -> list[Script]:
     several = names.get("SCRIPTS", {})
     if not isinstance(several, Mapping):
-        raise CheckProblem("SCRIPTS is no dict: write {'create': [apply(...)]}")
+        raise CheckProblem("SCRIPTS is not a dict: write {'create': [apply(...)]}")
     if "SCRIPTS" in names and not several:
         raise CheckProblem(
             "SCRIPTS is empty: write {'create': [apply(...)]}, or leave it out, and "
@@ -694,12 +694,12 @@ def actions_in(found: Any, where: str) -> tuple[Action, ...]:
     `where` is its name in messages.
     """
     if not isinstance(found, (list, tuple)) or not found:
-        raise CheckProblem(f"{where} is no list of actions: write [apply(...)]")
+        raise CheckProblem(f"{where} is not a list of actions: write [apply(...)]")
     for each in found:
         if not isinstance(each, Action):
             raise CheckProblem(
-                f"{where} holds {each!r}, which is no action: use apply, edit, delete "
-                "and wait of fnop.testing"
+                f"{where} holds {each!r}, which is not an action: use apply, edit, "
+                "delete and wait of fnop.testing"
             )
         if isinstance(each, Apply):
             _manifest(each.manifest, f"a manifest that {where} applies")

@@ -178,7 +178,7 @@ class Connection(web.RequestHandler):
         if status >= 500:
             log.error("a review was not answered", exc_info=exc)
             return refused(500, "the webhook failed: see the log of the operator")
-        return refused(status, "this is no HTTP request: " + _first_line(message))
+        return refused(status, "this is not an HTTP request: " + _first_line(message))
 
 
 _TOO_SLOW = (

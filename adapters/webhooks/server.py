@@ -449,7 +449,7 @@ def _parse_body(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as problem:
-        why = f"the body is no JSON: {problem}"
+        why = f"the body is not JSON: {problem}"
         if "depth" in str(problem) or "ecursion" in str(problem):
             why = _TOO_DEEP
         raise Refusal(400, why) from None

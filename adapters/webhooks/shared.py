@@ -127,7 +127,7 @@ class SharedSecret:
         try:
             text = base64.b64decode(data.get(key) or "", validate=True)
         except (binascii.Error, ValueError):
-            raise ValueError(f"{self._label}: {key} is no base64; {_REMEDY}") from None
+            raise ValueError(f"{self._label}: {key} is not base64; {_REMEDY}") from None
         return [
             each[0] + b"\n" for each in _PEM.finditer(text) if each[1].endswith(kind)
         ]

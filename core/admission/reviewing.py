@@ -649,7 +649,7 @@ def _apply_changes(
             path = next(_lost_paths(change.merge, after), None)
             if path is not None:
                 raise OperationFailed(
-                    f"{'.'.join(path)} is no mapping, and the patch would replace it"
+                    f"{'.'.join(path)} is not a mapping, and the patch would replace it"
                 )
             after = applied(change.merge, after)
         after = operated(change.json, after)

@@ -106,14 +106,14 @@ def request_in(
     """
     if not isinstance(review, dict):
         raise MalformedReview(
-            f"the body is no AdmissionReview, but {shown(review)}; is the address "
+            f"the body is not an AdmissionReview, but {shown(review)}; is the address "
             "registered for another purpose?"
         )
     api_version, kind = review.get("apiVersion"), review.get("kind")
     known = [f"{GROUP}/{version}" for version in VERSIONS]
     if kind != "AdmissionReview" or api_version not in known:
         raise MalformedReview(
-            f"the body is no AdmissionReview of {known[0]}, but has the kind "
+            f"the body is not an AdmissionReview of {known[0]}, but has the kind "
             f"{shown(kind)} and the apiVersion {shown(api_version)}; register the "
             "webhook with admissionReviewVersions: [v1]"
         )
@@ -157,7 +157,7 @@ def _read_mapping(
     found = within.get(name)
     if found is None or isinstance(found, dict):
         return found
-    raise MalformedReview(f"{before}{name} is no mapping, but {shown(found)}")
+    raise MalformedReview(f"{before}{name} is not a mapping, but {shown(found)}")
 
 
 def _read_text(
@@ -168,4 +168,4 @@ def _read_text(
         return found
     if found is None and optional:
         return ""
-    raise MalformedReview(f"{before}{name} is no text, but {shown(found)}")
+    raise MalformedReview(f"{before}{name} is not a text, but {shown(found)}")

@@ -50,13 +50,13 @@ def duration(text: str) -> float:
     (259200.0, 300.0)
     >>> duration("soon")
     Traceback (most recent call last):
-    ValueError: 'soon' is no duration; write such as 1h30m
+    ValueError: 'soon' is not a duration; write such as 1h30m
     """
     found = _parse_go_duration(text)
     if found is None:
         parts = [*_nanoseconds_of_parts(text)]
         if not parts:
-            raise ValueError(f"{text!r:.60} is no duration; write such as 1h30m")
+            raise ValueError(f"{text!r:.60} is not a duration; write such as 1h30m")
         found = sum(parts)
     return found / 10**9
 
@@ -86,7 +86,9 @@ def _nanoseconds_of_parts(text: str) -> Iterator[int]:
     for number, word in _PART.findall(text):
         number = number.lstrip("0") or "0"
         if len(number) > len(str(_INT_MAX)) or int(number) > _INT_MAX:
-            raise ValueError(f"{text!r:.60} is no duration: {number:.30} is too large")
+            raise ValueError(
+                f"{text!r:.60} is not a duration: {number:.30} is too large"
+            )
         unit = word.lower()
         for name, known in _NAMES.items():
             if unit in known or unit.startswith(known[-1]):

@@ -41,13 +41,13 @@ def quantity(text: str | float) -> Decimal:
     True
     >>> quantity("ten")
     Traceback (most recent call last):
-    ValueError: 'ten' is no quantity; write a number such as 3, 0.5, 250m, 10Gi or 1e3
+    ValueError: 'ten' is not a quantity; write one such as 3, 0.5, 250m, 10Gi or 1e3
     """
     # A bool is an int to Python, and True is not in the grammar.
     found = amount(str(text))
     if found is None:
         raise ValueError(
-            f"{text!r:.60} is no quantity; write a number such as 3, 0.5, 250m, 10Gi "
+            f"{text!r:.60} is not a quantity; write one such as 3, 0.5, 250m, 10Gi "
             "or 1e3"
         )
     is_short = found.adjusted() < _DIGITS_MAX

@@ -462,7 +462,7 @@ def progress_from_json(found: Any) -> Progress:
 
 def _delay_from_json(found: Any) -> float | None:
     if found is not None and not isinstance(found, (int, float)):
-        raise ValueError("a progress record whose delay is no number")
+        raise ValueError("a progress record whose delay is not a number")
     return found
 
 

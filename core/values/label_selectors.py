@@ -52,7 +52,7 @@ def _check_requirement(wanted: Requirement, selector: str) -> None:
     for value in wanted.values:
         if wanted.operator in ("Gt", "Lt") and whole_number(value) is None:
             raise ValueError(
-                f"{value!r} in the label selector {selector!r} is no whole number; "
+                f"{value!r} in the label selector {selector!r} is not a whole number; "
                 "> and < compare numbers"
             )
         if not is_label_value(value):

@@ -70,7 +70,7 @@ def parse_path(text: str) -> FieldPath:
         at = part.end()
     if not found or at < len(given):
         raise ValueError(
-            f"{text!r} is no path of a field; write it as in status.phase, "
+            f"{text!r} is not a path of a field; write it as in status.phase, "
             "spec.ports[0].port, status.conditions[type=Ready] or "
             "metadata.labels[app.kubernetes.io/name]"
         )

@@ -117,7 +117,7 @@ class External:
             return orjson.loads(orjson.dumps(state, option=orjson.OPT_SORT_KEYS))
         except orjson.JSONEncodeError as problem:
             raise TypeError(
-                f"the state of {type(self).__name__} is no plain JSON ({problem}); "
+                f"the state of {type(self).__name__} is not plain JSON ({problem}); "
                 "give the class a method digest() of its own"
             ) from None
 

@@ -365,8 +365,8 @@ def _selector_of(
     for word in words:
         if isinstance(word, type):
             raise RegistrationError(
-                f"{label}: the class {word.__qualname__} is no kind; decorate it with "
-                "@fnop.definition('plural.version.group')"
+                f"{label}: the class {word.__qualname__} is not a kind; decorate it "
+                "with @fnop.definition('plural.version.group')"
             )
     if not all(isinstance(word, str) or _is_broad_word(word) for word in words):
         raise RegistrationError(

@@ -136,7 +136,7 @@ def _parse_pattern(found: Any, name: str, label: str) -> re.Pattern[str] | None:
         return re.compile(found)
     except re.error as problem:
         raise RegistrationError(
-            f"{label}: {name}={shown(found)} is no regular expression: {problem}"
+            f"{label}: {name}={shown(found)} is not a regular expression: {problem}"
         ) from None
 
 

@@ -101,7 +101,7 @@ def script_from_json(found: Sequence[Mapping[str, Any]]) -> tuple[Action, ...]:
     try:
         return tuple(_from_json(each) for each in found)
     except (KeyError, TypeError, AttributeError) as problem:
-        raise ValueError(f"this is no script of actions: {problem!r}") from None
+        raise ValueError(f"this is not a script of actions: {problem!r}") from None
 
 
 def _from_json(found: Mapping[str, Any]) -> Action:

@@ -152,7 +152,7 @@ def schedule_from_json(found: Iterable[Mapping[str, Any]]) -> Schedule:
     try:
         return tuple(_fault_from_json(each) for each in found)
     except (KeyError, TypeError, AttributeError) as problem:
-        raise ValueError(f"this is no schedule of faults: {problem!r}") from None
+        raise ValueError(f"this is not a schedule of faults: {problem!r}") from None
 
 
 def _fault_from_json(found: Mapping[str, Any]) -> Fault:

@@ -97,8 +97,8 @@ def parse_predicate(words: str) -> Predicate:
         sign, text = text, ""
         if sign not in _WORDS:
             raise ValueError(
-                f"{words.strip()!r} is no predicate; write FIELD OPERATOR VALUE, as in "
-                f"status.phase = Failed, with one of {' '.join(OPERATORS)}"
+                f"{words.strip()!r} is not a predicate; write FIELD OPERATOR VALUE, as "
+                f"in status.phase = Failed, with one of {' '.join(OPERATORS)}"
             )
     elif not text:
         raise ValueError(f"a value is missing after {words.strip()!r}")

@@ -409,7 +409,7 @@ def command_of(wire: Json) -> Any:
 def _texts(names: Sequence[Any]) -> Sequence[str]:
     """The names of an object; raise `TypeError` for other values."""
     if not all(isinstance(each, str) for each in names):
-        raise TypeError("a name is no text")
+        raise TypeError("a name is not a text")
     return names
 
 

@@ -144,7 +144,7 @@ def test_a_label_that_no_selector_can_have_is_refused(
         ("a..b/c=x", "'a..b/c' in the label selector 'a..b/c=x' cannot be the name"),
         ("!té", "'té' in the label selector '!té' cannot be the name"),
         ("tier in (a, b$)", "'b$' in the label selector 'tier in (a, b$)' cannot be"),
-        ("size>big", "'big' in the label selector 'size>big' is no whole number"),
+        ("size>big", "'big' in the label selector 'size>big' is not a whole number"),
     ],
 )
 def test_an_operator_s_selector_is_one_of_labels(selector: str, sentence: str) -> None:

@@ -578,7 +578,7 @@ def test_a_patch_replaces_no_value_of_the_user_by_a_mapping(
 
     found = review(registry, None, {**claim(), "spec": spec})
     assert not found.allowed
-    assert "spec is no mapping, and the patch would replace it" in found.message
+    assert "spec is not a mapping, and the patch would replace it" in found.message
     assert review(registry, None, {**claim(), "spec": None}).object == claim(size=1)
 
 

@@ -264,14 +264,14 @@ def test_the_places_of_objects_in_memory_are_no_order_of_a_set(folder: Path) -> 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("HISTORY = 'pods/'", "HISTORY is no tuple of texts but 'pods/'"),
-        ("HISTORY = ('pods/', '')", "HISTORY is no tuple of texts"),
+        ("HISTORY = 'pods/'", "HISTORY is not a tuple of texts but 'pods/'"),
+        ("HISTORY = ('pods/', '')", "HISTORY is not a tuple of texts"),
         ("GIVEN = [{'kind': 'Secret'}]", "GIVEN[0] has no apiVersion: a manifest is"),
-        ("GIVEN = X", "GIVEN is no list of manifests"),
-        ("CRDS = 'crd.yaml'", "CRDS is no list of manifests"),
-        ("CRDS = ['crd.yaml']", "CRDS[0] is no manifest but 'crd.yaml'"),
-        ("RIVALS = [print]", "RIVALS is no dict from kinds to functions"),
-        ("RIVALS = {'secrets': 5}", "RIVALS is no dict from kinds to functions"),
+        ("GIVEN = X", "GIVEN is not a list of manifests"),
+        ("CRDS = 'crd.yaml'", "CRDS is not a list of manifests"),
+        ("CRDS = ['crd.yaml']", "CRDS[0] is not a manifest but 'crd.yaml'"),
+        ("RIVALS = [print]", "RIVALS is not a dict from kinds to functions"),
+        ("RIVALS = {'secrets': 5}", "RIVALS is not a dict from kinds to functions"),
         ("CALLS = [print]", "is not a mapping from functions"),
         ("SCRIPT = [apply({'kind': 'X'})]", "that SCRIPT applies has no apiVersion"),
     ],
@@ -495,7 +495,7 @@ def test_a_file_that_is_wrong_is_told_in_tests(
     folder: Path, wrong: Callable[[str], Any]
 ) -> None:
     (folder / "own.py").write_text("HISTORY = 'pods/'\n")
-    with pytest.raises(AssertionError, match="HISTORY is no tuple of texts"):
+    with pytest.raises(AssertionError, match="HISTORY is not a tuple of texts"):
         wrong(operator(folder, FIXED))
 
 

@@ -239,12 +239,12 @@ def test_what_an_operator_prints_is_no_part_of_a_report(folder: Path) -> None:
     ("arguments", "sentence"),
     [
         ((), "name the operator's file"),
-        (("{file}", "--shard", "4/3"), "is no shard"),
+        (("{file}", "--shard", "4/3"), "is not a shard"),
         (("{file}", "--property", "nice"), "there is no property nice"),
         (("{file}", "--property", "pure", "--without", "pure"), "no property is left"),
         (("{file}", "--name", "a b"), "the operator's name 'a b' must be"),
-        (("{file}", "--time", "nan"), "is no number of seconds"),
-        (("--as-test", "object.yaml"), "is no recording of a failure"),
+        (("{file}", "--time", "nan"), "is not a number of seconds"),
+        (("--as-test", "object.yaml"), "is not a recording of a failure"),
         (("--merge", "."), "there are no results in ."),
         (
             ("{file}", "--object", "crd.yaml", "--crd", "object.yaml", "--budget", "9"),
@@ -459,10 +459,10 @@ def test_no_object_is_made_up_where_scripts_bring_their_own(
 @pytest.mark.parametrize(
     ("scripts", "complaint"),
     [
-        ("SCRIPTS = {'a': 'apply'}", "SCRIPTS['a'] is no list of actions"),
-        ("SCRIPTS = [apply({})]", "SCRIPTS is no dict"),
+        ("SCRIPTS = {'a': 'apply'}", "SCRIPTS['a'] is not a list of actions"),
+        ("SCRIPTS = [apply({})]", "SCRIPTS is not a dict"),
         ("SCRIPTS = {}", "SCRIPTS is empty"),
-        ("SCRIPT = []", "SCRIPT is no list of actions"),
+        ("SCRIPT = []", "SCRIPT is not a list of actions"),
         ("SCRIPT = [apply]", "SCRIPT holds <function apply"),
     ],
 )
@@ -479,8 +479,8 @@ def test_what_is_no_script_is_told(folder: Path, scripts: str, complaint: str) -
     [
         ("--junit", "file/below", "there is no folder file; make it first"),
         ("--junit", "nodir/x.xml", "there is no folder nodir; make it first"),
-        ("--results", "file/below", "file is no folder; name another place"),
-        ("--save", "file/below", "file is no folder; name another place"),
+        ("--results", "file/below", "file is not a folder; name another place"),
+        ("--save", "file/below", "file is not a folder; name another place"),
     ],
 )
 @pytest.mark.parametrize("merges", [False, True])

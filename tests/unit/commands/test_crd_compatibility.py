@@ -281,7 +281,7 @@ def test_the_command_refuses_what_breaks_a_release(tmp_path: Path) -> None:
             "apiVersion: apiextensions.k8s.io/v1\n"
             "kind: CustomResourceDefinition\nmetadata: {name: x}\n"
             "spec: {versions: [3]}\n",
-            "x is no definition of apiextensions.k8s.io/v1",
+            "x is not a definition of apiextensions.k8s.io/v1",
         ),
     ],
     ids=["empty", "malformed"],

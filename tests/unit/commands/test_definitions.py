@@ -692,7 +692,10 @@ def test_a_class_without_fields_is_no_kind() -> None:
         ),
         (lambda: fnop.schema(name="x")(Inner), "are those of one field"),
         (lambda: fnop.schema()(3), "decorates classes"),  # type: ignore[type-var]
-        (lambda: fnop.on.create(Inner), "the class Inner is no kind; decorate it with"),
+        (
+            lambda: fnop.on.create(Inner),
+            "the class Inner is not a kind; decorate it with",
+        ),
     ],
 )
 def test_a_declaration_that_cannot_work_is_refused(declare: Any, sentence: str) -> None:

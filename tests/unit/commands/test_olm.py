@@ -324,8 +324,8 @@ def test_a_wrong_call_is_told() -> None:
         ((FILE,), "--version is missing"),
         ((FILE, "--maintainer", "Ann"), "write NAME <EMAIL>"),
         ((FILE, "--link", "Ann"), "write NAME=URL"),
-        ((FILE, "--version", "1.0.0", "--image", ""), "'' is no image; write"),
-        ((FILE, "--version", "1.0.0", "--image", "a/B:1"), "'a/B:1' is no image"),
+        ((FILE, "--version", "1.0.0", "--image", ""), "'' is not an image; write"),
+        ((FILE, "--version", "1.0.0", "--image", "a/B:1"), "'a/B:1' is not an image"),
     ):
         found = run(*args)
         assert found.exit_code == 2, found.output

@@ -181,9 +181,9 @@ class Claim:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--service", "a/b/c"), "is no service"),
+        (("--service", "a/b/c"), "is not a service"),
         (("--service", "A_b"), "the service"),
-        (("--service", "a:99999"), "99999 is no port"),
+        (("--service", "a:99999"), "99999 is not a port"),
         (("--url", "http://a"), "https://HOST"),
         (("--url", "https://user@a"), "https://HOST"),
         (("--url", "https://a?x=1"), "https://HOST"),

@@ -139,7 +139,7 @@ BODY = {"kind": "Secret", "data": {"password": SECRET}}
 LEAKS: dict[str, Callable[[], Any]] = {
     "call a text": lambda: call(called, SECRET),
     "call a body": lambda: call(called, BODY),
-    "call with what is no JSON": lambda: call(called, of=[{SECRET}]),
+    "call with what is not JSON": lambda: call(called, of=[{SECRET}]),
     "call with a key": lambda: call(called, of={("a", SECRET): 1}),
     "call with a large number": lambda: call(called, of=7**4000),
     "remember": lambda: remember(BODY),

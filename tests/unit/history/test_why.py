@@ -167,7 +167,7 @@ def test_what_is_no_path_is_refused(database: Path, tmp_path: Path, field: str) 
         "replay", database, "--object", "example-1", "--why", field, folder=tmp_path
     )
     assert done.status == 2
-    assert f"--why {field!r} is no path of a field" in done.complaint
+    assert f"--why {field!r} is not a path of a field" in done.complaint
 
 
 def test_elements_of_lists_are_asked_about(database: Path, tmp_path: Path) -> None:

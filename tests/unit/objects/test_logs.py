@@ -578,7 +578,7 @@ def handler(**_: Any) -> None: ...
 
 
 MISTAKES = [
-    ({"regex": "("}, "is no regular expression"),
+    ({"regex": "("}, "is not a regular expression"),
     ({"regex": 3}, "is a regular expression, not"),
     ({"rate": 0}, "above zero"),
     ({"rate": True}, "above zero"),
@@ -589,7 +589,7 @@ MISTAKES = [
     ({"since": -1}, "since="),
     ({"since": "2026-01-01T00:00"}, "a time with its zone"),
     ({"since": lambda line, **_: line}, "only the when= of on.log is asked about"),
-    ({"multiline": "("}, "is no regular expression"),
+    ({"multiline": "("}, "is not a regular expression"),
     ({"labels": {"a": lambda v, line, **_: v}}, "only the when= of on.log is asked"),
     ({"retries": 3}, "retries"),
 ]

@@ -96,7 +96,7 @@ def test_a_recording_is_kept_when_another_one_is_made(folder: Path) -> None:
     assert "is in run.2.fnop now" in again.err
     own = run_again(folder, "op.py", "op.py")
     assert (own.status, (folder / "op.py").read_text()) == (2, OPERATOR)
-    assert "op.py is there, and is no recording: give another name" in own.complaint
+    assert "op.py is there, and is not a recording: give another name" in own.complaint
 
 
 @pytest.mark.parametrize("option", ["--html", "--perfetto"])

@@ -102,8 +102,8 @@ def answer(**status: Any) -> str:
         (plugin(SAYS.format("[]", 0)), "answers no ExecCredential"),
         (plugin(answer()), "neither a token nor a certificate"),
         (plugin(answer(clientKeyData="k")), "a certificate or a key, and not both"),
-        (plugin(answer(token=5)), "answers a token that is no text"),
-        (plugin(answer(clientKeyData={})), "a clientKeyData that is no text"),
+        (plugin(answer(token=5)), "answers a token that is not a text"),
+        (plugin(answer(clientKeyData={})), "a clientKeyData that is not a text"),
         (
             plugin(answer(token="t", expirationTimestamp="soon")),
             "'soon', which is no RFC",

@@ -572,9 +572,13 @@ class Textless:
 @pytest.mark.parametrize(
     ("message", "given", "shown"),
     [
-        ("%d of 3", ("x",), "%d of 3 with ('x',) is no message: TypeError: "),
-        ("done", ("x",), "done with ('x',) is no message: TypeError: not all"),
-        ("%s", (Textless(),), "(a tuple that has no text) is no message: RuntimeError"),
+        ("%d of 3", ("x",), "%d of 3 with ('x',) is not a message: TypeError: "),
+        ("done", ("x",), "done with ('x',) is not a message: TypeError: not all"),
+        (
+            "%s",
+            (Textless(),),
+            "(a tuple that has no text) is not a message: RuntimeError",
+        ),
     ],
 )
 def test_a_malformed_call_of_logging_is_one_line(

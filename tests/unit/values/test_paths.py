@@ -37,7 +37,9 @@ def test_a_path_is_read_as_it_is_written(head: str, rest: list[Any]) -> None:
     "text", ["", ".", "a..b", "a[", "a]", "a[]", "a.[0]", "[0]", "a[0", "a[[0]]", "a."]
 )
 def test_what_is_no_path_is_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no path of a field; write it as in") as e:
+    with pytest.raises(
+        ValueError, match=r"is not a path of a field; write it as in"
+    ) as e:
         parse_path(text)
     assert "\n" not in str(e.value)
 

@@ -62,7 +62,7 @@ def test_a_quantity_is_a_number(text: str | float, number: str) -> None:
     ],
 )
 def test_what_is_no_quantity_is_told(text: Any) -> None:
-    with pytest.raises(ValueError, match="is no quantity; write a number such as"):
+    with pytest.raises(ValueError, match="is not a quantity; write one such as"):
         fnop.quantity(text)
 
 
