@@ -33,7 +33,7 @@ test: .venv/ready ## run the tests (KUBEBUILDER_ASSETS=DIR adds those on a real 
 test-fast: WORKERS = 3
 test-fast: .venv/ready ## the quick tests, without any server: for the inner loop
 	@# Without the folders that run operators and commands by the hundred, or wait.
-	$(PYTEST) -m "not long" tests/unit $(patsubst %,--ignore tests/unit/%,check commands history recordings running simulation)
+	$(PYTEST) -m "not long" tests/unit $(patsubst %,--ignore tests/unit/%,adapters $(addprefix interpreters/,check recording shadow simulation))
 
 lint: .venv/ready ## ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -58,7 +58,7 @@ thorough: .venv/ready ## the properties with more examples (FACTOR=20)
 	FNOP_THOROUGH=$${FACTOR:-20} $(PYTEST) -m "not long" tests/property tests/unit
 
 explore-core: .venv/ready ## random histories of an object, with faults, crashes and pauses (HISTORIES=20000)
-	FNOP_THOROUGH=$$(( $${HISTORIES:-20000} / 300 + 1 )) $(PYTEST) -k nothing_is_lost tests/property/test_explored_histories.py
+	FNOP_THOROUGH=$$(( $${HISTORIES:-20000} / 300 + 1 )) $(PYTEST) -k nothing_is_lost tests/property/core/test_explored_histories.py
 
 ##@ against real servers and clients
 

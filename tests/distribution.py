@@ -28,11 +28,11 @@ FIRST = (
     *CLUSTERS,
     CONFORMANCE,
     "clients/",
-    "unit/check/",
-    "unit/commands/",
+    "unit/interpreters/check/",
+    "unit/adapters/",
     "property/",
-    "unit/recordings/",
-    "unit/reconcile/",
+    "unit/interpreters/recording/",
+    "unit/core/children/",
 )
 
 
@@ -58,7 +58,7 @@ def in_order(items: list[pytest.Item]) -> None:
 def group_of(file: str) -> str:
     """The group of a test file: a real API server, or else the file itself.
 
-    >>> group_of("tests/unit/values/test_paths.py")
+    >>> group_of("tests/unit/core/values/test_paths.py")
     'unit/values/paths'
     """
     folder, _, name = file.removeprefix("tests/").rpartition("/")

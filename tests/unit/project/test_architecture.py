@@ -351,3 +351,12 @@ def test_no_test_file_is_imported_by_another_file_of_the_tests() -> None:
 def test_each_unit_test_is_in_the_folder_of_its_room_or_feature() -> None:
     unit = ROOT / "tests" / "unit"
     assert [each.name for each in unit.glob("*.py")] == ["__init__.py"]
+
+
+def test_the_folders_of_tests_mirror_the_rooms() -> None:
+    for kind in ("unit", "property"):
+        base = ROOT / "tests" / kind
+        for file in base.rglob("test_*.py"):
+            folder = file.parent.relative_to(base)
+            is_room = folder.parts and (ROOT / folder).is_dir()
+            assert is_room or folder.parts == ("project",), file
