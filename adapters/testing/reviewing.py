@@ -127,7 +127,7 @@ def decision_on(setup: Setup, write: Write) -> Decision:
             f"no admission handler is about {kind.label}; name the kind with "
             "resource=, such as resource='claims.v1.example.com'"
         )
-    return run.decide(request)
+    return run.admission.decide(request)
 
 
 def _reviewing_run(setup: Setup) -> SimulatedRun:

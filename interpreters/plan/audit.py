@@ -72,7 +72,7 @@ class Auditor(Planner):
         run.is_labelled(labels_namespaces(await version_by(self._api)))
         run.learn(basis)
         await self._rehearse(run, 1)
-        if not run.is_registered:
+        if not run.admission.is_registered:
             why = "; ".join(run.hindrances()) or "its startup does not end"
             raise PlanProblem(
                 f"the operator would not serve: {self._masking.text(why)}"
@@ -194,8 +194,7 @@ class _Questioned(Rehearsal):
 
     def is_labelled(self, labelled: bool) -> None:
         """Say whether the API server labels namespaces with their names."""
-        if self._webhooks is not None:
-            self._webhooks.labelled = labelled
+        self.admission.label_namespaces(are_labelled=labelled)
 
     def kinds(self) -> list[Resource]:
         """The kinds that admission handlers are for, each in one version.
@@ -249,17 +248,17 @@ class _Questioned(Rehearsal):
             if each.answer is Answer.REFUSED and told not in forgiven:
                 yield each._replace(answer=Answer.KEPT)
 
-    def _read(self, command: Perform) -> Outcome:
+    def read(self, command: Perform) -> Outcome:
         match command.effect:
             case Call() as call:
                 raise _Unanswered(f"{call.function.rpartition(':')[2]} is not called")
             case Random():
-                return super()._read(command)
+                return super().read(command)
             case _:
                 pass
         need = self._need_of(command)
         if need is None or self._has_known(need):
-            return super()._read(command)
+            return super().read(command)
         refusal = self._knows.refused.get(need)
         if refusal is None:
             raise _Lacking(need)
@@ -297,7 +296,7 @@ class _Witness:
             if handler.id not in asks:
                 continue
             try:
-                found = self.run.decide(request, (handler.id,))
+                found = self.run.admission.decide(request, (handler.id,))
             except _Unanswered as problem:
                 self.tell(Answer.UNKNOWN, handler, str(problem))
                 continue

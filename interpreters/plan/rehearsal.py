@@ -135,7 +135,7 @@ class Rehearsal(SimulatedRun):
             cluster,
             seed=seed,
             clock=VirtualClock(wall),
-            on_say=lambda say, _: self._note_log_line(say),
+            on_say=lambda say, _: self.note_log_line(say),
         )
         self.round = 0
         handlers = program.handlers
@@ -471,7 +471,7 @@ class Rehearsal(SimulatedRun):
 
     # ------------------------------------------------------------------- log
 
-    def _note_log_line(self, say: Say) -> None:
+    def note_log_line(self, say: Say) -> None:
         about = None if say.subject is None else place_of(say.subject)
         if say.handler is not None and say.ended is not None:
             if about is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fnop.core.api.resources import Resource, path_of
-from fnop.interpreters.cluster import Pace, paced, release_of, upgraded
+from fnop.interpreters.cluster import Pace, logged, paced, release_of, upgraded
 from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.simulation.scenario import catalogue_of
@@ -308,10 +308,12 @@ def _write_log(
     resource, name = address_of(run, where)
     if resource.key != "pods.v1.":
         raise ActionRefused(f"only pods have logs, and not {where}")
+    now = run.clock.now()
     try:
-        run.write_log(namespace, name, container, text)
+        run.cluster = logged(run.cluster, namespace, name, container, text, now.wall)
     except ValueError as problem:
         raise ActionRefused(str(problem)) from None
+    run.logs.feed(run.cluster, now)
 
 
 def _apply_manifest(

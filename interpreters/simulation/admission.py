@@ -6,8 +6,9 @@ for the kinds that the simulated cluster serves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+import weakref
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from fnop.core.admission.configurations import (
     CONFIGURATIONS,
@@ -16,13 +17,14 @@ from fnop.core.admission.configurations import (
     configurations_of,
     groups_of,
 )
-from fnop.core.admission.decisions import Decision, response_of
+from fnop.core.admission.decisions import Decision, denied_writes, response_of
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.reviews import Request, request_in
 from fnop.core.handlers.declare.roles import ADMISSION
-from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
-from fnop.interpreters.cluster import Cluster
+from fnop.core.seam.commands import Command, Perform, Say
+from fnop.effects import Outcome
+from fnop.interpreters.cluster import Cluster, answer
 from fnop.interpreters.cluster.admission.questions import (
     Ask,
     Configuration,
@@ -35,9 +37,13 @@ from fnop.interpreters.cluster.admission.questions import (
 )
 from fnop.interpreters.cluster.admission.webhooks import Webhook
 from fnop.interpreters.cluster.values.objects import Resource
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.runtime.machine import Machine
 from fnop.interpreters.runtime.protocol import User
+from fnop.interpreters.simulation.documents import discovered
+from fnop.interpreters.simulation.watches import Inbox
 
-__all__ = ["ACCOUNT", "OwnWebhooks", "has_admission"]
+__all__ = ["ACCOUNT", "OwnWebhooks", "Reviews", "has_admission"]
 
 # The user that a simulated operator with admission handlers writes as.
 ACCOUNT = User(
@@ -66,27 +72,117 @@ class _Known(NamedTuple):
     webhooks: Sorts
 
 
+class Run(Protocol):
+    """The parts of a simulated run that take part in a review."""
+
+    clock: VirtualClock
+    machine: Machine
+    inbox: Inbox
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that asks."""
+        ...
+
+    @property
+    def director(self) -> Reviewing | None:
+        """The director that lets requests reach the handlers, or not."""
+        ...
+
+    @property
+    def listener(self) -> Callable[[Command], None] | None:
+        """Receives each request of a review."""
+        ...
+
+    def read(self, command: Perform) -> Outcome:
+        """The outcome of a request by a review: a read, or a call."""
+        ...
+
+    def note_log_line(self, say: Say) -> None:
+        """Take in a line of the log."""
+        ...
+
+
+class Reviewing(Protocol):
+    """The part of a director that is about reviews."""
+
+    def reviews(
+        self,
+        request: Request,
+        asks: frozenset[str],
+        decide: Callable[[], Decision],
+    ) -> Decision | None:
+        """The decision of handlers, by their ids; None if they are unreachable."""
+        ...
+
+
+class Reviews:
+    """The reviews of an operator's admission handlers, which its cluster asks.
+
+    The cluster asks them once the webhooks are registered: the operator has been ready
+    once.
+    """
+
+    __slots__ = ("_own", "_run", "is_registered")
+
+    def __init__(self, run: Run, *, is_registered: bool = False) -> None:
+        # A run owns this object, and is freed at once when its last user drops it.
+        self._run: Run = weakref.proxy(run)
+        self.is_registered = is_registered
+        program = run.machine.program
+        self._own = OwnWebhooks(program, self._run) if has_admission(program) else None
+
+    @property
+    def has_handlers(self) -> bool:
+        """Whether the operator has admission handlers."""
+        return self._own is not None
+
+    @property
+    def webhooks(self) -> OwnWebhooks | None:
+        """The webhooks that the cluster asks, if any."""
+        return self._own if self.is_registered else None
+
+    def label_namespaces(self, *, are_labelled: bool) -> None:
+        """Say whether namespaces have their names as a label."""
+        if self._own is not None:
+            self._own.labelled = are_labelled
+
+    def decide(self, request: Request, asks: Collection[str] = ()) -> Decision:
+        """The decision of the admission handlers about a write.
+
+        `asks` are the ids of the handlers to ask; without them all are asked.
+        """
+        return _decision_of(self._run, request, asks)
+
+
+def _decision_of(run: Run, request: Request, asks: Collection[str]) -> Decision:
+    now = run.clock.now()
+    conversation = run.machine.review(now, request, asks, ACCOUNT.name)
+    try:
+        command = next(conversation)
+        while True:
+            if run.listener is not None:
+                run.listener(command)
+            command = conversation.send((now, run.read(command)))
+    except StopIteration as stop:
+        decision: Decision = stop.value
+    for line in decision.lines:
+        run.note_log_line(line)
+    for denied in denied_writes(decision, run.machine.settings):
+        run.inbox.add(denied)
+    return decision
+
+
 class OwnWebhooks:
     """The webhooks of one operator in a simulated cluster.
 
-    `decide` asks its handlers about the request of a question, and returns None if they
-    cannot be reached. `catalogue` returns the kinds of a cluster; `settings` are those
-    in force.
+    `others` answers about webhooks that are asked elsewhere.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        settings: Callable[[], Settings],
-        catalogue: Callable[[Cluster], Catalogue],
-        decide: Callable[[Request, frozenset[str]], Decision | None],
-        others: Ask = unreached,
-    ) -> None:
+    def __init__(self, program: Program, run: Run, others: Ask = unreached) -> None:
         self._groups = {each.name: each for each in groups_of(program.handlers)}
         self._by_path = {each.path: each for each in self._groups.values()}
-        self._settings = settings
-        self._catalogue = catalogue
-        self._decide = decide
+        self._run = run
         self._others = others
         # Whether namespaces have their names as a label: since Kubernetes 1.21.
         self.labelled = True
@@ -101,7 +197,7 @@ class OwnWebhooks:
         return known.webhooks.get(resource, ())
 
     def _build_configurations(self, cluster: Cluster) -> Sorts:
-        settings = self._settings()
+        settings = self._run.machine.settings
         about = Registration(
             settings.domain,
             {"url": ADDRESS},
@@ -110,11 +206,17 @@ class OwnWebhooks:
             selector=settings.selector,
             labelled=self.labelled,
         )
-        made = configurations_of(self._groups.values(), self._catalogue(cluster), about)
+        catalogue = self._catalogue_of(cluster)
+        made = configurations_of(self._groups.values(), catalogue, about)
         return {
             (kind.group, kind.plural): self._webhooks(made[role])
             for role, kind in CONFIGURATIONS.items()
         }
+
+    def _catalogue_of(self, cluster: Cluster) -> Catalogue:
+        """The kinds that a cluster serves."""
+        wall = self._run.clock.now().wall
+        return discovered(lambda request: answer(cluster, request, wall)[1])
 
     def _webhooks(self, manifest: Mapping[str, Any]) -> tuple[Webhook, ...]:
         configuration = Configuration(manifest["kind"], manifest["metadata"]["name"])
@@ -153,6 +255,17 @@ class OwnWebhooks:
                 "exceeded"
             )
         return Reviewed(response_of(decision))
+
+    def _decide(self, request: Request, asks: frozenset[str]) -> Decision | None:
+        """The decision, as far as the director lets requests reach the handlers."""
+        run = self._run
+
+        def decide() -> Decision:
+            return _decision_of(run, request, asks)
+
+        if run.director is None:
+            return decide()
+        return run.director.reviews(request, asks, decide)
 
     def _group_of(self, question: Question) -> Group | None:
         address, _, path = str(question.client.get("url")).rpartition("/")

@@ -14,7 +14,13 @@ from fnop.core.seam.commands import FollowLog
 from fnop.core.seam.inputs import LogLines, StreamEnded
 from fnop.core.streams.log_reader import LogReader
 from fnop.core.values.now import Now
-from fnop.interpreters.cluster import Cluster, LogFollowed, log_followed, log_more
+from fnop.interpreters.cluster import (
+    Cluster,
+    LogFollowed,
+    log_followed,
+    log_more,
+    logged,
+)
 from fnop.interpreters.runtime.answers import refused
 from fnop.interpreters.runtime.log_readers import (
     MARK_SECONDS,
@@ -27,7 +33,7 @@ from fnop.interpreters.runtime.log_readers import (
 from fnop.interpreters.runtime.protocol import ApiResponse
 from fnop.interpreters.runtime.requests import log_request
 
-__all__ = ["LOG_OF", "SimulatedLogs", "source_of"]
+__all__ = ["LOG_OF", "SimulatedLogs", "can_write_log", "source_of"]
 
 # The prefix of the sources of logs.
 LOG_OF = "the log of "
@@ -38,6 +44,17 @@ Arrives = Callable[[LogLines | StreamEnded, str], None]
 def source_of(command: FollowLog) -> str:
     """The source of the inputs of a log, which arrive in their order."""
     return f"{LOG_OF}{command.namespace}/{command.name}/{command.container}"
+
+
+def can_write_log(
+    cluster: Cluster, namespace: str, name: str, container: str | None
+) -> bool:
+    """Whether the container exists and runs."""
+    try:
+        logged(cluster, namespace, name, container, "", 0.0)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass

@@ -8,10 +8,10 @@ to equal ends, to the byte.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from fnop.core.admission.decisions import Decision, denied_writes
+from fnop.core.admission.decisions import Decision
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import ROOTS
 from fnop.core.api.reviews import Request as AdmissionRequest
@@ -65,8 +65,8 @@ from fnop.interpreters.runtime.requests import (
     request_for,
 )
 from fnop.interpreters.runtime.watchdog import SLOW_STEP_SECONDS, Watchdog, slow_step
-from fnop.interpreters.simulation.admission import ACCOUNT, OwnWebhooks, has_admission
-from fnop.interpreters.simulation.documents import discovered, fetched
+from fnop.interpreters.simulation.admission import ACCOUNT, Reviews
+from fnop.interpreters.simulation.documents import fetched
 from fnop.interpreters.simulation.draws import Draws
 from fnop.interpreters.simulation.externals import forked, set_now
 from fnop.interpreters.simulation.logs import SimulatedLogs, source_of
@@ -170,8 +170,6 @@ class SimulatedRun:
         self.on_say = on_say
         self._watchdog = watchdog
         self.ready = False
-        # Whether the cluster asks its webhooks: the operator has been ready once.
-        self.is_registered = False
         self.exit: Exit | None = None
         self.steps = 0
         # The refused acts that did not make a handler fail: nothing else counts them.
@@ -194,7 +192,7 @@ class SimulatedRun:
         self.prospects = Prospects(self)
         self.unsettled = ""
         """Why the run has not settled, where it was to; or ""."""
-        self._webhooks = self._own_webhooks()
+        self.admission = Reviews(self)
         # Impure daemons, which are under way as long as their objects live.
         self.threads = SimulatedThreads(self.clock)
 
@@ -224,7 +222,7 @@ class SimulatedRun:
         fork.logs = self.logs.fork(fork.inbox.add)
         fork.prospects = Prospects(fork, self.prospects.despair.fork())
         fork.threads = SimulatedThreads(fork.clock)
-        fork._webhooks = fork._own_webhooks()
+        fork.admission = Reviews(fork, is_registered=self.admission.is_registered)
         return fork
 
     def beside(self, program: Program, seed: str) -> SimulatedRun:
@@ -270,8 +268,8 @@ class SimulatedRun:
         # The operator's values are read-only; a server gets plain JSON.
         if request.body is not None:
             request = replace(request, body=thaw_json(request.body))
-        wall, own = self.clock.now().wall, self._webhooks
-        if own is None or not self.is_registered:
+        wall, own = self.clock.now().wall, self.admission.webhooks
+        if own is None:
             found = simulated.answer(self.cluster, request, wall)
         else:
             found = simulated.answer(self.cluster, request, wall, own.ask, own.beside)
@@ -279,93 +277,17 @@ class SimulatedRun:
         self._deliver(events)
         return response
 
-    # ------------------------------------------------------------- admission
-
-    def _own_webhooks(self) -> OwnWebhooks | None:
-        """The webhooks of the operator's admission handlers, if it has any."""
-        if not has_admission(self.machine.program):
-            return None
-        found = weakref.ref(self)
-
-        def run() -> SimulatedRun:
-            known = found()
-            assert known is not None, "only a run asks its webhooks"
-            return known
-
-        return OwnWebhooks(
-            self.machine.program,
-            lambda: run().machine.settings,
-            lambda cluster: run().catalogue_for(cluster),
-            lambda request, asks: run()._decide_review(request, asks),
-        )
-
     def begin_reviewing(self) -> None:
         """Start an operator with admission handlers, as far as no time passes.
 
         The cluster asks it about the very first object, so it has to know the kinds by
         then.
         """
-        if self._webhooks is None:
+        if not self.admission.has_handlers:
             return
         with interruptible():
             while not self.ready and self.exit is None and self.has_input:
                 self.advance()
-
-    def catalogue_for(self, cluster: simulated.Cluster) -> Catalogue:
-        """The kinds that a cluster serves."""
-        wall = self.clock.now().wall
-
-        def ask(request: ApiRequest) -> ApiResponse:
-            return simulated.answer(cluster, request, wall)[1]
-
-        return discovered(ask)
-
-    def _decide_review(
-        self, request: AdmissionRequest, asks: frozenset[str]
-    ) -> Decision | None:
-        """The decision, as far as the director lets requests reach the handlers."""
-
-        def decide() -> Decision:
-            return self.decide(request, asks)
-
-        if self.director is None:
-            return decide()
-        return self.director.reviews(request, asks, decide)
-
-    def decide(self, request: AdmissionRequest, asks: Collection[str] = ()) -> Decision:
-        """The decision of the operator's admission handlers about a write.
-
-        `asks` are the ids of the handlers to ask; without them all are asked.
-        """
-        now = self.clock.now()
-        conversation = self.machine.review(now, request, asks, ACCOUNT.name)
-        try:
-            command = next(conversation)
-            while True:
-                if self.listener is not None:
-                    self.listener(command)
-                outcome = self._read(command)
-                command = conversation.send((now, outcome))
-        except StopIteration as stop:
-            decision: Decision = stop.value
-        for line in decision.lines:
-            self._note_log_line(line)
-        for denied in denied_writes(decision, self.machine.settings):
-            self.inbox.add(denied)
-        return decision
-
-    def _read(self, command: Perform) -> Outcome:
-        """The outcome of a request by a review: a read, or a call."""
-        match command.effect:
-            case Call() as call:
-                return self._call(command, call)
-            case Random():
-                return self._outcome(command)
-            case effect:
-                request = request_for(command, self.machine.settings.marker)
-                wall = self.clock.now().wall
-                _, response, _ = simulated.answer(self.cluster, request, wall)
-                return outcome_of(effect, response)
 
     def stop(self, reason: str = "stop requested") -> None:
         """Ask the operator to end."""
@@ -380,7 +302,7 @@ class SimulatedRun:
         self.threads.close()
         self.machine.close()
         self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
-        self._webhooks = self._own_webhooks()
+        self.admission = Reviews(self, is_registered=self.admission.is_registered)
         self.watches.clear()
         self.logs.clear()
         self._alarm = None
@@ -594,15 +516,15 @@ class SimulatedRun:
             case Alarm(at):
                 self._alarm = at
             case Say():
-                self._note_log_line(command)
+                self.note_log_line(command)
             case Ready():
-                self.ready = self.is_registered = True
+                self.ready = self.admission.is_registered = True
             case Exit():
                 self._end_operator(command)
             case Trace():
                 pass  # for recorders
 
-    def _note_log_line(self, say: Say) -> None:
+    def note_log_line(self, say: Say) -> None:
         if not self.is_away:  # a failure because of the absent server may well end
             self.prospects.despair.hear(say)
         self.prospects.restless.hear(say)
@@ -667,12 +589,25 @@ class SimulatedRun:
             path = request.path.removesuffix("/status")
             before = self.request(ApiRequest("GET", path)).body
         version = self.cluster.version
-        if self._webhooks is not None and request.user is None:
+        if self.admission.has_handlers and request.user is None:
             request = replace(request, user=ACCOUNT)
         response = self.request(request)
         if self.cluster.version != version:
             restless.wrote(command, request, before, response.body)
         return response
+
+    def read(self, command: Perform) -> Outcome:
+        """The outcome of a request by a review: a read, or a call."""
+        match command.effect:
+            case Call() as call:
+                return self._call(command, call)
+            case Random():
+                return self._outcome(command)
+            case effect:
+                request = request_for(command, self.machine.settings.marker)
+                wall = self.clock.now().wall
+                response = simulated.answer(self.cluster, request, wall)[1]
+                return outcome_of(effect, response)
 
     def _call(self, command: Perform, call: Call) -> Outcome:
         model = self.calls.get(call.function)
@@ -743,27 +678,6 @@ class SimulatedRun:
                 self.inbox.add(end, source_of(command))
             case FollowLog():
                 self.logs.follow(command, self.machine.program, self.cluster, now)
-
-    def write_log(
-        self, namespace: str, name: str, container: str | None, text: str
-    ) -> None:
-        """Make a container write lines to its log.
-
-        Raises `ValueError` if the container does not exist or does not run.
-        """
-        now = self.clock.now()
-        self.cluster = simulated.logged(
-            self.cluster, namespace, name, container, text, now.wall
-        )
-        self.logs.feed(self.cluster, now)
-
-    def can_write_log(self, namespace: str, name: str, container: str | None) -> bool:
-        """Whether the container exists and runs."""
-        try:
-            simulated.logged(self.cluster, namespace, name, container, "", 0.0)
-        except ValueError:
-            return False
-        return True
 
     def breaks(
         self, source: str, status: int | None = None, reason: str = "eof"

@@ -594,7 +594,9 @@ def stop(
     context.drove()
     phase = invocation.phase
     # The author's code has been called if it has got an answer, or waits for one.
-    has_begun = isinstance(phase, Conversation) and (phase.journal or phase.asked)
+    has_begun = isinstance(phase, Conversation) and (
+        bool(phase.journal) or phase.asked is not None
+    )
     if isinstance(phase, Conversation) and has_begun:
         lines, failure = driving.cancel(
             invocation.situation,

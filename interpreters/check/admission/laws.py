@@ -172,7 +172,9 @@ def leaves_traces(asked: Asked) -> Iterator[str]:
         for handler in (*_mutations(asked), *_handlers_asked(asked, mutates=False)):
             run = ground.run()
             before = digests_of(run.calls)
-            found = run.decide(request._replace(dry_run=is_dry), (handler.id,))
+            found = run.admission.decide(
+                request._replace(dry_run=is_dry), (handler.id,)
+            )
             after = digests_of(run.calls)
             if before == after or not (is_dry or not found.allowed):
                 continue

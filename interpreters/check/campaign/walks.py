@@ -180,7 +180,7 @@ class _Ground:
             act(self.world, action, self.namespace)
         except ActionRefused:
             unreviewed = self.world.fork()
-            unreviewed.is_registered = False
+            unreviewed.admission.is_registered = False
             act(unreviewed, action, self.namespace)
 
     @property

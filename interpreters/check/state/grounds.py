@@ -78,7 +78,7 @@ class Ground(NamedTuple):
     def tried(self, request: ApiRequest, *, is_reviewed: bool = True) -> Tried:
         """The result of a write here; handlers are asked only if it is reviewed."""
         run = self.run()
-        run.is_registered = is_reviewed
+        run.admission.is_registered = is_reviewed
         listener = _Listener()
         run.director, run.listener = listener, listener.hears
         response = run.request(request)
@@ -97,7 +97,8 @@ class Ground(NamedTuple):
 
     def decision(self, request: Request, asks: Collection[str] = ()) -> Decision:
         """The decision of handlers about a write; `asks` are their ids, or all."""
-        return self.run().decide(request, asks)
+        run = self.run()  # its reviews do not keep it alive
+        return run.admission.decide(request, asks)
 
     def run(self) -> SimulatedRun:
         """An operator that answers here, and does nothing else."""

@@ -22,6 +22,7 @@ from fnop.interpreters.simulation.actions import (
     act,
     address_of,
 )
+from fnop.interpreters.simulation.logs import can_write_log
 
 __all__ = ["give_up", "go_on", "is_reached", "unblock"]
 
@@ -139,7 +140,7 @@ def _can_write_log(state: TrialState, action: WriteLog) -> bool:
     """Whether the container that is to write a log runs."""
     place = action.namespace or state.scene.namespace
     name = action.where.partition("/")[2]
-    return state.run.can_write_log(place, name, action.container)
+    return can_write_log(state.run.cluster, place, name, action.container)
 
 
 def _path_of(state: TrialState, action: Action) -> str | None:

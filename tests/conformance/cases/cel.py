@@ -178,7 +178,7 @@ WRITTEN = (
     rule("a rule that looks for null", "self.b == null"),
     rule("metadata below the root", "self.metadata.name == 'a'"),
     rule("a message of two lines", "self.a > 1", message="a\nb"),
-    rule("a message that is not a text", "self.a > 1", messageExpression="1"),
+    rule("a message that is no text", "self.a > 1", messageExpression="1"),
     rule("a message of an unknown field", "self.a > 1", messageExpression="self.q"),
     rule("an unknown reason", "self.a > 1", reason="Foo"),
     rule("a path to nowhere", "self.a > 1", fieldPath=".zz"),

@@ -325,7 +325,7 @@ async def test_what_is_no_review_is_an_http_error(registry: Registry) -> None:
     assert (plain.status, plain.body["reason"]) == (400, "BadRequest")
     assert plain.body["message"].startswith("the body is not JSON: ")
     assert (other.status, other.body["kind"]) == (400, "Status")
-    assert "no AdmissionReview" in other.body["message"]
+    assert "not an AdmissionReview" in other.body["message"]
     assert (packed.status, read.status) == (415, 405)
     assert (healthy.status, healthy.text) == (200, "ok")
     assert again.response["allowed"]

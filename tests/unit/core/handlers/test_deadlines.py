@@ -8,7 +8,9 @@ import pytest
 
 import fnop
 from fnop.core.handlers.declare.registry import Registry
+from fnop.effects import Get, Unreachable
 from tests.simulations import Scenario, example
+from tests.stories import Story
 
 KIND = "fnopexamples"
 
@@ -144,6 +146,28 @@ def test_a_timer_ends_at_its_deadline(registry: Registry) -> None:
     ended = "timer handler fails has timed out after 25 s: TemporaryError: no"
     assert [line for line in run.lines if "timed out" in line] == [ended]
     assert run.machine.state.notes.failures == 1
+
+
+def test_a_handler_ends_at_its_deadline_before_its_first_answer(
+    registry: Registry,
+) -> None:
+    ended: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry, id="asks", timeout=25)
+    async def asks(**_: Any) -> None:
+        try:
+            await fnop.get("configmaps", name="settings")
+        except fnop.Cancelled as cancelled:
+            ended.append(type(cancelled).__name__)
+            raise
+
+    run = Story(registry, [example()])
+    run.fate = lambda _, command: (
+        Unreachable("away") if isinstance(command.effect, Get) else None
+    )
+    run.settle(seconds=100)
+    assert ended == ["Cancelled"]
+    assert [line for line in run.lines if "not done within 25 s" in line]
 
 
 def test_a_startup_handler_ends_at_its_deadline(registry: Registry) -> None:

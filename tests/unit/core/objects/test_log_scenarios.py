@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.simulation.actions import act, log_line
 from tests.log_scenarios import SCENARIOS, World
 from tests.simulated_world import SimulatedWorld
 
@@ -70,7 +71,8 @@ class LogsWorld:
         assert self._world.raw("DELETE", path, {"gracePeriodSeconds": 0})[0] == 200
 
     def write(self, name: str, *lines: str) -> None:
-        self._run.write_log("default", name, CONTAINER, "\n".join(lines))
+        line = log_line(f"pods/{name}", "\n".join(lines), container=CONTAINER)
+        act(self._run, line, "default")
 
     def age(self, name: str, lines: Mapping[str, float]) -> None:
         left = max(lines.values())

@@ -11,8 +11,9 @@ import pytest
 from click.testing import Result
 
 from tests.checks import CRD, OBJECT, called, folder as folder, operator
+from tests.simulations import ROOT
 
-DOCS = Path(__file__).parents[3] / "docs" / "checking.md"
+DOCS = ROOT / "docs" / "checking.md"
 # The words of the page for the kind and the object of these tests.
 CLAIMS = json.loads(
     json.dumps(CRD)
