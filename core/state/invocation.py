@@ -36,6 +36,11 @@ class Conversation(NamedTuple):
     gathered: frozenset[str] = frozenset()
     keeps: bool = False
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the author's code was called: it has an answer, or waits for one."""
+        return bool(self.journal) or self.asked is not None
+
 
 @quick
 class Performance(NamedTuple):
@@ -149,6 +154,10 @@ class Invocation(NamedTuple):
         """The failure that it has ended with."""
         phase = self.phase
         return phase.failure if isinstance(phase, Performance) else None
+
+    def acting(self) -> Invocation:
+        """The invocation that has asked for an effect."""
+        return self if self.done.acts else self.doing(acts=True)
 
     def doing(self, **changes: Any) -> Invocation:
         """The invocation with more effects done."""

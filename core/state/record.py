@@ -186,6 +186,10 @@ class Work(NamedTuple):
             *self.running,
         )
 
+    def without_change(self) -> Work:
+        """The work after the end of its change."""
+        return self._replace(change=None, progress={}, results={}, declared={})
+
     @property
     def awaits_write(self) -> bool:
         """Whether the API server has not answered a request of the write yet."""

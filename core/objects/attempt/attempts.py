@@ -306,7 +306,7 @@ def _perform_effect(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
 ) -> tuple[ObjectRecord, Invocation]:
     """Perform the effect that a conversation awaits."""
-    invocation = invocation.doing(acts=True)
+    invocation = invocation.acting()
     record, invocation, outcome = perform(context, record, invocation, effect)
     if outcome is not None:
         invocation = _with_journal_entry(context, invocation, outcome)
@@ -343,7 +343,7 @@ def _run_plan(
                 record, invocation = _run_requeues(context, record, invocation, phase)
                 continue
             case _:
-                invocation = invocation.doing(acts=True)
+                invocation = invocation.acting()
                 record, invocation, outcome = perform(
                     context, record, invocation, effect
                 )
@@ -364,7 +364,7 @@ def _run_requeues(
 
     The plan is cut once, not once for each requeue.
     """
-    invocation = invocation.doing(acts=True)
+    invocation = invocation.acting()
     plan = phase.plan
     for number, effect in enumerate(plan):
         if not isinstance(effect, Requeue):
@@ -593,11 +593,7 @@ def stop(
     """Cancel a conversation; a request that is under way becomes outstanding."""
     context.drove()
     phase = invocation.phase
-    # The author's code has been called if it has got an answer, or waits for one.
-    has_begun = isinstance(phase, Conversation) and (
-        bool(phase.journal) or phase.asked is not None
-    )
-    if isinstance(phase, Conversation) and has_begun:
+    if isinstance(phase, Conversation) and phase.has_begun:
         lines, failure = driving.cancel(
             invocation.situation,
             _delivered_answers(invocation, phase),

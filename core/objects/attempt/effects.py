@@ -91,14 +91,11 @@ def _pause_conversation(
     match effect:
         case Wait() if invocation.stopped:
             return invocation, Answer(True)
-        case (
-            Sleep(seconds=float() | int() as seconds)
-            | Wait(seconds=float() | int() as seconds)
-        ):
-            pause = Pause(context.now.mono + seconds)
-        case Sleep() | Wait() | Execute():
-            pause = Pause()
-    return invocation._replace(awaits=pause), None
+        case Sleep(seconds=seconds) | Wait(seconds=seconds):
+            until = None if seconds is None else context.now.mono + seconds
+        case Execute():
+            until = None
+    return invocation._replace(awaits=Pause(until)), None
 
 
 def _perform_immediate(

@@ -57,9 +57,7 @@ def left(
 def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
     """Store the record; at the end of a change, drop its work."""
     if ends:
-        work = (record.work or IDLE)._replace(
-            change=None, progress={}, declared={}, results={}
-        )
+        work = (record.work or IDLE).without_change()
         work = log_successes(context, work, ends=True)
         record = record._replace(work=work, initial=False)
     if record.work is not None and record.work.is_over:

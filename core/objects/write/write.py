@@ -285,7 +285,7 @@ def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> No
     expected, ends = record.expected, contents.ends
     work = (record.work or IDLE)._replace(writing=None)
     if ends:
-        work = work._replace(change=None, progress={}, results={}, declared={})
+        work = work.without_change()
     work = log_successes(context, work, ends=ends)
     if contents.finalizer is Duty.ADD and expected is not None:
         expected = expected._replace(passes=True)
