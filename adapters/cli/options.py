@@ -240,7 +240,7 @@ class ClusterOptions:
     as_uid: str | None = declared(shared("as_uid"))
 
     def connection(self) -> Connection:
-        """The arguments by which a client connects to the cluster.
+        """The arguments that connect a client to the cluster.
 
         >>> given = {"context": None, "kubeconfig": None, "as_uid": None}
         >>> jane = ClusterOptions(**given, as_user="jane", as_groups=("dev",))
@@ -308,7 +308,7 @@ class SelectionOptions(ScopeOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ElectionOptions:
-    """Whether the operator is one of several replicas, of which one serves."""
+    """Whether only one of several replicas serves."""
 
     leader_elect: bool = declared(shared("leader_elect"))
     lease_namespace: str | None = declared(shared("lease_namespace"))

@@ -86,7 +86,7 @@ def judge_refusal(
 ) -> AfterRefusal:
     """Decide what to do about a request that cannot be written as it is.
 
-    `authors` are the handlers whose changes it has, of which one is responsible.
+    `authors` are the handlers whose changes it has; one of them is responsible.
     """
     if any(text in message for text in TOO_LARGE):
         final = True  # as it is, it is too large for the next try as well

@@ -32,7 +32,7 @@ def _found() -> Iterator[Property]:
         yield from getattr(module, "PROPERTIES", ())
 
 
-# In the order in which they are judged: an error is often why a run does not settle.
+# In the order of judgement: an error is often why a run does not settle.
 PROPERTIES: Mapping[str, Property] = {
     each.name: each for each in sorted(_found(), key=lambda each: each.rank)
 }

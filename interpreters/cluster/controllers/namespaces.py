@@ -149,7 +149,7 @@ EMPTY = (
 
 
 def _findings(left: list[tuple[str, Object]]) -> list[tuple[str, str, str]]:
-    """The conditions of a namespace in which these objects are left."""
+    """The conditions of a namespace that still has these objects."""
     counts = Counter(resource for resource, _ in left)
     holders = Counter(
         name for _, obj in left for name in obj["metadata"].get("finalizers", ())

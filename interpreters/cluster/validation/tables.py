@@ -1,4 +1,4 @@
-"""The tables of validation rules, in the order in which the real server checks them.
+"""The tables of validation rules, in the order of the real server's checks.
 
 A *table* is the rule of an object. It consists of rows, and of rules that read several
 fields. A row has the path of a field, or of several ones, and the rules of its value.

@@ -62,7 +62,7 @@ Item = Call | Request
 
 @dataclass
 class Run(Question):
-    """A recording in this form; `started` are the steps in which processes begin.
+    """A recording in this form; processes begin in the steps `started`.
 
     If `is_open`, it is not known what follows the last step. Either the recording was
     cut off there, or it lacks the next `missing` steps. Steps after a gap are skipped,

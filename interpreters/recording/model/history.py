@@ -40,7 +40,7 @@ _SETTLED = _DENIED | {Applied.__name__}
 class Request:
     """A request of the operator, or a call outside of the cluster.
 
-    - `step` and `wall` say when it was sent, and `process` by which process.
+    - `step` and `wall` say when it was sent, and `process` who sent it.
     - `resource`, `namespace` and `name` are "" for a call outside of the cluster.
     - `subject` is the handled object as `namespace/name`, and `handler` has the names
       of the handlers behind it, with commas between them.
@@ -186,7 +186,7 @@ class Step:
 
     @property
     def way(self) -> str:
-        """The way in which the input shows objects: listed, answered, or an event."""
+        """The form of the objects in the input: listed, answered, or an event."""
         match self.input:
             case records.ListItem():
                 return "listed"

@@ -28,7 +28,7 @@ class Busy(Question):
     calls: set[Call] = field(default_factory=set)
 
     def miss(self, gap: records.Gap) -> None:
-        """Take note of missing steps, in which open calls may have done anything."""
+        """Take note of missing steps: open calls may have done anything there."""
         self.calls |= {call_of(each) for each in self.history.attempts.open.values()}
 
     def see(self, step: Step) -> None:
