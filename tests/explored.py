@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import fnop
-from fnop.core.admission.decisions import Decision
-from fnop.core.api.reviews import Request
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.objects.write.expectations import LOOKS_MAX
@@ -33,8 +31,7 @@ from fnop.effects import (
     Unknown,
     Unreachable,
 )
-from fnop.interpreters.runtime.protocol import ApiRequest
-from fnop.interpreters.simulation.simulation import Crashed
+from fnop.interpreters.simulation.director import Crashed, Director
 from fnop.interpreters.simulation.watches import Delivery
 from tests.simulations import Scenario, example
 from tests.stories import definition
@@ -128,8 +125,37 @@ class Success(NamedTuple):
     n: Any
 
 
+class _Director(Director):
+    def __init__(self, run: Explored) -> None:
+        self._run = run
+
+    def choose(self, inbox: Sequence[Delivery]) -> int | None:
+        for place, each in enumerate(inbox):
+            if each.source not in self._run.held:
+                return place
+        return None
+
+    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+        effect, run = command.effect, self._run
+        for place, (kind, fault) in enumerate(run.faults):
+            if isinstance(effect, kind):
+                del run.faults[place]
+                run.denials += (kind, fault) == (Get, "404")
+                run.told.append(
+                    f"  {effect.kind} {command.name} of "
+                    f"{command.handler or 'fnop'}: {fault}"
+                )
+                return _struck(fault, perform)
+        outcome = perform()
+        run.told.append(
+            f"  {effect.kind} {command.name} of {command.handler or 'fnop'}: "
+            f"{type(outcome).__name__}"
+        )
+        return outcome
+
+
 class Explored(Scenario):
-    """A run that is its own director: it holds watches, and lets requests fail."""
+    """A run whose watches can be held, and whose requests can fail."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -155,42 +181,8 @@ class Explored(Scenario):
         super().__init__(
             operator(shape, self), [*definitions, namespace], settings=settings
         )
-        self.director = self
+        self.director = _Director(self)
         self.settle(seconds=60)
-
-    # ------------------------------------------------------------ the director
-
-    def choose(self, inbox: Sequence[Delivery]) -> int | None:
-        for place, each in enumerate(inbox):
-            if each.source not in self.held:
-                return place
-        return None
-
-    def admits(self, request: ApiRequest) -> ApiRequest:
-        return request
-
-    def reviews(
-        self, request: Request, asks: frozenset[str], decide: Callable[[], Decision]
-    ) -> Decision | None:
-        return decide()
-
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        effect = command.effect
-        for place, (kind, fault) in enumerate(self.faults):
-            if isinstance(effect, kind):
-                del self.faults[place]
-                self.denials += (kind, fault) == (Get, "404")
-                self.told.append(
-                    f"  {effect.kind} {command.name} of "
-                    f"{command.handler or 'fnop'}: {fault}"
-                )
-                return _struck(fault, perform)
-        outcome = perform()
-        self.told.append(
-            f"  {effect.kind} {command.name} of {command.handler or 'fnop'}: "
-            f"{type(outcome).__name__}"
-        )
-        return outcome
 
     # ------------------------------------------------------------------ moves
 
@@ -240,7 +232,7 @@ class Explored(Scenario):
         self.faults += [(_EFFECTS[kind], fault)] * times
 
     def move_breaks(self, kind: str, status: int | None) -> None:
-        self.breaks(_SOURCES[kind], status)
+        self.reads.watches.breaks(_SOURCES[kind], status)
 
     def move_kill(self) -> None:
         self.crash()

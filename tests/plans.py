@@ -98,10 +98,10 @@ def sent_as_planned(planner: Planner, sent: Iterable[ApiRequest]) -> list[str]:
     """
     assert planner.first is not None
     assert planner.second is not None
-    twins = {each.identity: each for each in planner.second.writes}
+    twins = {each.identity: each for each in planner.second.seen.writes}
     rest = [each for each in sent if each.method != "GET" and not _is_event(each)]
     problems = []
-    for write in planner.first.writes:
+    for write in planner.first.seen.writes:
         if write.round > 1 or write.is_event:
             continue
         twin = twins.get(write.identity)

@@ -115,7 +115,7 @@ class Story(Scenario):
     def _watch(self, command: Watch) -> None:
         """Held events come later, and not also with the backlog of a watch."""
         before = len(self.inbox)
-        super()._watch(command)
+        super().perform(command)
         held = {str(each.version) for each in self.events}
         self.inbox.extend(
             each
@@ -154,10 +154,10 @@ class Story(Scenario):
 
     def _list(self, command: ListPage) -> None:
         if not self.late_lists:
-            super()._list(command)
+            super().perform(command)
             return
         before = len(self.inbox)
-        super()._list(command)
+        super().perform(command)
         self.lists.extend(self.taken_back(before))
 
     def let_lists_through(self) -> Story:
@@ -196,7 +196,13 @@ class Story(Scenario):
                 self.called.append((command.id, command.effect))
                 return
             self.sent_at.append(self.clock.elapsed)
-        super().perform(command)
+        match command:
+            case Watch():
+                self._watch(command)
+            case ListPage():
+                self._list(command)
+            case _:
+                super().perform(command)
 
     def answer_call(self, value: Any = None) -> Story:
         """Answer the oldest call that waits."""
@@ -230,7 +236,7 @@ class Story(Scenario):
         return [words for words, _ in self.bodies]
 
     @property
-    def reads(self) -> list[str]:
+    def read_paths(self) -> list[str]:
         return [tail_of(each.path) for each in self.requests if each.method == "GET"]
 
     def status(self, name: str = "example-1") -> dict[str, Any]:

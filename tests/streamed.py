@@ -62,7 +62,7 @@ class Streamed(Story):
             return
         fate = self.lacks or (self.fates.popleft() if self.fates else None)
         if isinstance(fate, tuple):
-            self.watches.reject(command, StreamEnded(command.stream, *fate))
+            self.reads.watches.reject(command, StreamEnded(command.stream, *fate))
             return
         inbox, before = self.inbox, len(self.inbox)
         super()._watch(command)
@@ -74,10 +74,10 @@ class Streamed(Story):
             self.rest = lines[fate:]
         else:
             inbox.extend(lines[:-1])
-            watched = self.watches._open[command.stream]
-            self.watches._open[command.stream] = watched._replace(initial=True)
+            watched = self.reads.watches._open[command.stream]
+            self.reads.watches._open[command.stream] = watched._replace(initial=True)
             fate()
-            self.watches._open[command.stream] = watched._replace(initial=False)
+            self.reads.watches._open[command.stream] = watched._replace(initial=False)
             done = ListDone(command.stream, str(self.cluster.version))
             self.feed(Delivery(command.resource.key, done))
 
@@ -93,14 +93,14 @@ class Streamed(Story):
     def loses(self, reason: str, status: int | None = None, text: str = "") -> None:
         """The open watch of the kind ends; what was on the way arrives."""
         number = self.streams[self.resource]
-        self.watches._open.pop(number, None)
+        self.reads.watches._open.pop(number, None)
         self.feed(StreamEnded(number, reason, status, text))
 
     def restore(self, backup: Cluster) -> None:
         self.cluster = backup
-        for stream in tuple(self.watches._open):
+        for stream in tuple(self.reads.watches._open):
             self.feed(StreamEnded(stream, "unreachable", None, "away"))
-        self.watches._open.clear()
+        self.reads.watches._open.clear()
 
     @property
     def asked(self) -> list[str]:

@@ -534,16 +534,18 @@ def _models(given: RunOptions) -> Models:
         fail(str(problem))
 
 
-def _verdict(sim: Any, settled: bool) -> int:
+def _verdict(sim: SimulatedRun, settled: bool) -> int:
+    from fnop.interpreters.simulation.simulation import unserved_selectors
+
     failures = sim.machine.state.notes.failures + sim.failures
-    for sentence in () if failures else sim.unmodelled.values():
+    for sentence in () if failures else sim.calls.unmodelled.values():
         failures += 1  # its handler has caught the error
         warn(sentence)
     if sim.exit is not None and sim.exit.status:
         warn(sim.exit.reason)
         return int(sim.exit.status)
     is_mistaken = False
-    for found in sim.unserved():
+    for found in unserved_selectors(sim):
         is_mistaken |= found.is_mistake
         warn(found.sentence)
     if not settled:

@@ -22,7 +22,7 @@ from fnop.interpreters.simulation.scenario import (
     apply_manifests,
     catalogue_of,
 )
-from fnop.interpreters.simulation.simulation import SimulatedRun
+from fnop.interpreters.simulation.simulation import SimulatedRun, begin_reviewing
 
 __all__ = ["Operation", "Write", "decision_on", "review"]
 
@@ -150,7 +150,7 @@ def _reviewing_run(setup: Setup) -> SimulatedRun:
         clock=VirtualClock(EPOCH),
         calls=setup.models(),
     )
-    run.begin_reviewing()
+    begin_reviewing(run)
     if run.exit is not None:
         raise AssertionError(f"the operator has ended: {run.exit.reason}")
     return run

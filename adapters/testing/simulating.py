@@ -51,7 +51,7 @@ from fnop.interpreters.simulation.scenario import (
     objects_of,
     restore,
 )
-from fnop.interpreters.simulation.simulation import SimulatedRun
+from fnop.interpreters.simulation.simulation import SimulatedRun, begin_reviewing
 
 __all__ = ["Simulation"]
 
@@ -493,7 +493,7 @@ class Simulation:
             self._add(self._trial, action)
             return
         if not (isinstance(action, Apply) and action.manifest.get("kind") in _FIRST):
-            self._run.begin_reviewing()
+            begin_reviewing(self._run)
         try:
             act(self._run, action, self.namespace)
         except ActionRefused as problem:

@@ -32,6 +32,7 @@ from fnop.interpreters.plan.fields import (
     changed_fields,
     without_server_fields,
 )
+from fnop.interpreters.plan.observations import place_in
 from fnop.interpreters.plan.planner import Planner, PlanProblem
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Known, Need
@@ -39,6 +40,7 @@ from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.runtime.reading import ReadProblem
 from fnop.interpreters.runtime.webhook_keeping import version_by
+from fnop.interpreters.simulation.director import Director
 
 __all__ = ["Auditor"]
 
@@ -68,18 +70,20 @@ class Auditor(Planner):
     async def audit(self) -> Audit:
         """Read all objects of the admission handlers' kinds, and ask about each."""
         base, basis = await self._restored()
-        run = _Questioned(self._program, base, seed=self._seed, wall=self._wall)
-        run.is_labelled(labels_namespaces(await version_by(self._api)))
-        run.learn(basis)
-        await self._rehearse(run, 1)
-        if not run.admission.is_registered:
-            why = "; ".join(run.hindrances()) or "its startup does not end"
+        questioned = _Questioned(self._program, base, seed=self._seed, wall=self._wall)
+        questioned.is_labelled(labels_namespaces(await version_by(self._api)))
+        questioned.learn(basis)
+        await self._rehearse(questioned, 1)
+        if not questioned.run.admission.is_registered:
+            why = "; ".join(questioned.hindrances()) or "its startup does not end"
             raise PlanProblem(
                 f"the operator would not serve: {self._masking.text(why)}"
             )
-        objects, unread = await self._objects(run, basis)
-        self._masking.learn(run.found.values())
-        findings = [e for one in objects for e in await self._answers_about(run, *one)]
+        objects, unread = await self._objects(questioned, basis)
+        self._masking.learn(questioned.found.values())
+        findings = [
+            e for one in objects for e in await self._answers_about(questioned, *one)
+        ]
         return Audit(
             tuple(map(self._masked_finding, findings)),
             len(objects),
@@ -94,13 +98,13 @@ class Auditor(Planner):
         )
 
     async def _objects(
-        self, run: _Questioned, basis: list[Known]
+        self, questioned: _Questioned, basis: list[Known]
     ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[Unread]]:
         """The objects of the handlers' kinds, and the kinds that cannot be read.
 
         Raises `PlanProblem` if nothing can be read.
         """
-        settings = run.machine.settings
+        settings = questioned.run.machine.settings
         given = settings.namespaces
         every = next((e for e in basis if e.need.resource == NAMESPACES), None)
         present = [e["metadata"]["name"] for e in every.objects] if every else []
@@ -108,21 +112,21 @@ class Auditor(Planner):
         # The author's own namespace selector takes precedence over `-n`.
         if given is not None and not any(
             each.webhook is not None and each.webhook.namespace_selector
-            for each in run.machine.program.handlers
+            for each in questioned.run.machine.program.handlers
         ):
             places = [*(served_namespaces(given, present) or given)]
         chosen = Selectors(labels=settings.selector)
         needs = [
             Need(kind, place if kind.namespaced else None, "", chosen)
-            for kind in run.kinds()
+            for kind in questioned.kinds()
             for place in places
         ]
         answers = await asyncio.gather(*map(self._known, dict.fromkeys(needs)))
         found = [*{id(each): each for each in answers}.values()]
-        run.learn(found)
+        questioned.learn(found)
         unread = [
             Unread(
-                1, _place_of(e.need.resource, "", "*"), message_of(e.refusal), (), None
+                1, place_in(e.need.resource, "", "*"), message_of(e.refusal), (), None
             )
             for e in found
             if e.refusal is not None
@@ -134,14 +138,14 @@ class Auditor(Planner):
         return objects, unread
 
     async def _answers_about(
-        self, run: _Questioned, resource: Resource, body: dict[str, Any]
+        self, questioned: _Questioned, resource: Resource, body: dict[str, Any]
     ) -> list[Finding]:
         """The answers about one object, once everything the handlers read is known."""
         while True:
             try:
-                return run.answers(resource, body, self._masking.shown)
+                return questioned.answers(resource, body, self._masking.shown)
             except _Lacking as lacking:
-                run.learn([await self._known(lacking.need)])
+                questioned.learn([await self._known(lacking.need)])
 
     async def _known(self, need: Need) -> Known:
         """The answer to a need; an unreadable one counts as a refusal."""
@@ -194,7 +198,7 @@ class _Questioned(Rehearsal):
 
     def is_labelled(self, labelled: bool) -> None:
         """Say whether the API server labels namespaces with their names."""
-        self.admission.label_namespaces(are_labelled=labelled)
+        self.run.admission.label_namespaces(are_labelled=labelled)
 
     def kinds(self) -> list[Resource]:
         """The kinds that admission handlers are for, each in one version.
@@ -202,8 +206,8 @@ class _Questioned(Rehearsal):
         Kinds that cannot be listed, such as TokenReview, are skipped.
         """
         found: dict[tuple[str, str], Resource] = {}
-        catalogue = self.machine.state.survey.catalogue
-        for handler in self.machine.program.handlers:
+        catalogue = self.run.machine.state.survey.catalogue
+        for handler in self.run.machine.program.handlers:
             if handler.role in ADMISSION and handler.selector is not None:
                 for each in kinds_of(handler.selector, catalogue):
                     if not each.verbs or "list" in each.verbs:
@@ -221,13 +225,13 @@ class _Questioned(Rehearsal):
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         self._have_namespace(resource, namespace)
         path = path_of(resource, namespace or None, name)
-        found = self.request(ApiRequest("GET", path)).body
-        witness = _Witness(self, _place_of(resource, namespace, name), shown)
-        before, self.director = self.cluster, witness
+        found = self.run.request(ApiRequest("GET", path)).body
+        witness = _Witness(self, place_in(resource, namespace, name), shown)
+        before, self.run.director = self.run.cluster, witness
         try:
-            response = self.request(ApiRequest("PUT", path, body=found))
+            response = self.run.request(ApiRequest("PUT", path, body=found))
         finally:
-            self.cluster, self.director = before, None
+            self.run.cluster, self.run.director = before, self
         if response.status >= 300 and witness.changers:
             why = f"after its change: {message_of(response)}"
             witness.tell(Answer.REFUSED, witness.changers[-1], why)
@@ -236,11 +240,11 @@ class _Questioned(Rehearsal):
     def _kept(self, path: str, updated: _Witness) -> Iterator[Finding]:
         """The denials of a deletion; an object already being deleted has none."""
         witness = _Witness(self, updated.place, updated.shown)
-        before, self.director = self.cluster, witness
+        before, self.run.director = self.run.cluster, witness
         try:
-            self.request(ApiRequest("DELETE", path))
+            self.run.request(ApiRequest("DELETE", path))
         finally:
-            self.cluster, self.director = before, None
+            self.run.cluster, self.run.director = before, self
         # Handlers do not deny a deletion because of faults that the object has anyway.
         forgiven = {each for each in updated.meant if each[0] in self._lenient}
         for each in witness.findings:
@@ -248,28 +252,29 @@ class _Questioned(Rehearsal):
             if each.answer is Answer.REFUSED and told not in forgiven:
                 yield each._replace(answer=Answer.KEPT)
 
-    def read(self, command: Perform) -> Outcome:
+    def informs(self, command: Perform, read: Callable[[], Outcome]) -> Outcome:
+        """The outcome of a request of a review. Raises `_Lacking`, `_Unanswered`."""
         match command.effect:
             case Call() as call:
                 raise _Unanswered(f"{call.function.rpartition(':')[2]} is not called")
             case Random():
-                return super().read(command)
+                return read()
             case _:
                 pass
         need = self._need_of(command)
         if need is None or self._has_known(need):
-            return super().read(command)
+            return read()
         refusal = self._knows.refused.get(need)
         if refusal is None:
             raise _Lacking(need)
         raise _Unanswered(f"{need.path} cannot be read: {message_of(refusal)}")
 
 
-class _Witness:
+class _Witness(Director):
     """Asks one handler after the other, and notes each answer about an object."""
 
-    def __init__(self, run: _Questioned, place: Place, shown: Shown) -> None:
-        self.run, self.place, self.shown = run, place, shown
+    def __init__(self, questioned: _Questioned, place: Place, shown: Shown) -> None:
+        self.questioned, self.place, self.shown = questioned, place, shown
         self.findings: list[Finding] = []
         self.changers: list[Handler] = []
         # The denials that the authors intended: the handlers' ids, and the messages.
@@ -279,24 +284,20 @@ class _Witness:
         """None: the operator does nothing else."""
         return None
 
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        """The outcome of a request, unchanged."""
-        return perform()
-
-    def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request, unchanged."""
-        return request
+    def informs(self, command: Perform, read: Callable[[], Outcome]) -> Outcome:
+        """The outcome of a request of a review, as far as it is known."""
+        return self.questioned.informs(command, read)
 
     def reviews(
         self, request: Request, asks: frozenset[str], decide: Callable[[], Decision]
     ) -> Decision:
         """Let the request through as the mutations leave it, to ask all handlers."""
         given = request
-        for handler in self.run.machine.program.handlers:
+        for handler in self.questioned.run.machine.program.handlers:
             if handler.id not in asks:
                 continue
             try:
-                found = self.run.admission.decide(request, (handler.id,))
+                found = self.questioned.run.admission.decide(request, (handler.id,))
             except _Unanswered as problem:
                 self.tell(Answer.UNKNOWN, handler, str(problem))
                 continue
@@ -330,7 +331,3 @@ class _Witness:
         (source,) = sources_of([handler], handler.id)
         found = Finding(answer, source, self.place, message, fields, field)
         self.findings.append(found)
-
-
-def _place_of(resource: Resource, namespace: str, name: str) -> Place:
-    return Place(resource.api_version, resource.kind, resource.label, namespace, name)

@@ -104,7 +104,7 @@ class Planner:
         self.first = self._new_rehearsal(base, basis, self._seed, self._wall, 0)
         await self._rehearse(self.first, rounds)
         self._masking.learn(self.first.found.values())
-        self._masking.learn(each.after for each in self.first.writes)
+        self._masking.learn(each.after for each in self.first.seen.writes)
         self._check_service(self.first)
         later = self._wall + _LATER_SECONDS
         seed = f"{self._seed}-2"  # it becomes a part of Events' names
@@ -117,23 +117,23 @@ class Planner:
         plan = self._plan_from(found, stale, again, rounds)
         return await self._try_requests(plan) if dry_run else plan
 
-    def _check_service(self, run: Rehearsal) -> None:
+    def _check_service(self, rehearsal: Rehearsal) -> None:
         """Refuse a plan of an operator that lacks everything it needs to work."""
-        if run.sees_nothing:
-            why = "; ".join(dict.fromkeys(each.why for each in run.unread))
+        if rehearsal.sees_nothing:
+            why = "; ".join(dict.fromkeys(each.why for each in rehearsal.seen.unread))
             raise PlanProblem(f"nothing that the operator serves can be read: {why}")
-        if hindrances := run.hindrances():
+        if hindrances := rehearsal.hindrances():
             why = self._masking.text("; ".join(hindrances))
             raise PlanProblem(f"the operator would not serve: {why}")
 
     async def _missing_namespaces(
-        self, run: Rehearsal, basis: Iterable[Known]
+        self, rehearsal: Rehearsal, basis: Iterable[Known]
     ) -> list[str]:
         """Sentences about selected namespaces that do not exist, as far as is known.
 
         A user who may not list namespaces may still be allowed to get one of them.
         """
-        given = run.machine.settings.namespaces or ()
+        given = rehearsal.run.machine.settings.namespaces or ()
         every = next((e for e in basis if e.need.resource == NAMESPACES), None)
         if every is None:
             return []  # the server has no namespaces
@@ -153,7 +153,7 @@ class Planner:
     async def _try_requests(self, plan: Plan) -> Plan:
         assert self.second is not None, "it was rehearsed"
         api = DryRunOnly(self._api)
-        twins = {each.identity: each for each in self.second.writes}
+        twins = {each.identity: each for each in self.second.seen.writes}
         answers = await asked(api, plan.requests)
         self._masking.learn(e.body for _, e in answers if isinstance(e.body, dict))
         left = [each.label for each in untried(plan.requests)]
@@ -211,18 +211,18 @@ class Planner:
             rehearsal.begin_round()
             while needs := rehearsal.rest():
                 rehearsal.learn(await self.source.read(needs))
-        rehearsal.machine.close()
+        rehearsal.run.machine.close()
 
     # ------------------------------------------------------------- reporting
 
     def _found(self, one: Rehearsal, other: Rehearsal) -> tuple[Change, ...]:
-        return self._changes(one.writes, other.writes)
+        return self._changes(one.seen.writes, other.seen.writes)
 
     def _changes(
         self, writes: Iterable[Write], others: Iterable[Write]
     ) -> tuple[Change, ...]:
         assert self.first is not None, "it was rehearsed"
-        handlers, settings = self._program.handlers, self.first.machine.settings
+        handlers, settings = self._program.handlers, self.first.run.machine.settings
         return changes_of(writes, others, handlers, settings, self._masking.shown)
 
     async def _stale_objects(self, changes: Iterable[Change]) -> tuple[Stale, ...]:
@@ -241,23 +241,23 @@ class Planner:
     def _resource(self, change: Change) -> Resource | None:
         assert self.first is not None, "it was rehearsed"
         place = change.place
-        for each in self.first.machine.state.survey.catalogue.resources:
+        for each in self.first.run.machine.state.survey.catalogue.resources:
             if (each.api_version, each.kind) == (place.api_version, place.kind):
                 return each
         return None
 
     def _calls_after_takeover(self, rehearsal: Rehearsal) -> Again:
-        if rehearsal.machine.settings.predecessor is None:
+        if rehearsal.run.machine.settings.predecessor is None:
             raise PlanProblem(
                 "the operator takes over from nobody: let a startup handler return "
                 'settings.replace(takes_over="kopf.zalando.org")'
             )
         return called_again(
-            rehearsal.attempts,
-            rehearsal.unmade,
+            rehearsal.seen.attempts,
+            rehearsal.seen.unmade,
             rehearsal.found,
             self._program.handlers,
-            rehearsal.machine.settings,
+            rehearsal.run.machine.settings,
         )
 
     def _plan_from(
@@ -267,24 +267,27 @@ class Planner:
         again: Again | None,
         rounds: int,
     ) -> Plan:
-        run = self.first
-        assert run is not None, "it was rehearsed"
+        rehearsal = self.first
+        assert rehearsal is not None, "it was rehearsed"
+        seen = rehearsal.seen
         handlers, masked = self._program.handlers, self._mask_messages
         # `_missing_namespaces` reports absent namespaces, and may know more.
-        notes = [each for each in _notes_of_run(run) if not each.startswith(ABSENT)]
+        notes = [
+            each for each in _notes_of_run(rehearsal) if not each.startswith(ABSENT)
+        ]
         return Plan(
             changes,
-            (*_startup_calls(self._skipped), *run.unmade),
-            masked(notices_of(run.writes, handlers)),
-            masked(failures_of(run.failures_told, run.writes, handlers)),
-            tuple(e._replace(why=self._masking.text(e.why)) for e in run.unread),
+            (*_startup_calls(self._skipped), *seen.unmade),
+            masked(notices_of(seen.writes, handlers)),
+            masked(failures_of(seen.failures, seen.writes, handlers)),
+            tuple(e._replace(why=self._masking.text(e.why)) for e in seen.unread),
             stale,
             again,
             tuple(map(self._masking.text, (*self.notes, *notes))),
             rounds=rounds,
             reads=self.source.reads,
-            is_restless=bool(run.unsettled),
-            requests=tuple(run.writes),
+            is_restless=bool(rehearsal.run.unsettled),
+            requests=tuple(seen.writes),
         )
 
     def _mask_messages(self, told: Iterable[Told]) -> tuple[Told, ...]:
@@ -354,12 +357,12 @@ def _startup_calls(handlers: Iterable[Handler]) -> list[Unmade]:
     ]
 
 
-def _notes_of_run(run: Rehearsal) -> list[str]:
+def _notes_of_run(rehearsal: Rehearsal) -> list[str]:
     """Sentences about the limits of the plan."""
-    notes = [*run.warnings]
-    if run.unsettled:
-        notes.append(f"the operator does not come to rest: {run.unsettled}")
-    if run.waits:
+    notes = [*rehearsal.seen.warnings]
+    if rehearsal.run.unsettled:
+        notes.append(f"the operator does not come to rest: {rehearsal.run.unsettled}")
+    if rehearsal.waits:
         wait = "the startup handlers wait for what is not known"
         notes.append(f"{wait}, so nothing else is foreseen")
     return notes

@@ -6,15 +6,14 @@ Functions that run outside are held for ever: the rehearsal does not call them.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from fnop.core.admission.configurations import NAME_LABEL
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.handlers.declare.roles import INDICES, INFORMING
+from fnop.core.handlers.declare.roles import INFORMING
 from fnop.core.handlers.program.program import Kind, Program
 from fnop.core.operator.unserved import unserved
 from fnop.core.seam.commands import (
@@ -23,29 +22,23 @@ from fnop.core.seam.commands import (
     ListPage,
     Perform,
     Refresh,
-    Say,
     Watch,
 )
 from fnop.core.state.lifecycle import Phase
-from fnop.effects import Call, Create, List, Outcome, Random
-from fnop.effects.values import thaw_json
+from fnop.effects import Call, Create, List, Random
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.cluster.storage.store import lookup
-from fnop.interpreters.plan.facts import (
-    Failure,
-    Place,
-    Source,
-    Unmade,
-    Unread,
-    Write,
-    place_of,
-    sources_of,
+from fnop.interpreters.plan.observations import (
+    Observations,
+    place_in,
+    words_for_startup,
 )
 from fnop.interpreters.plan.source import Known, Need
-from fnop.interpreters.runtime.answers import message_of, refused
+from fnop.interpreters.runtime.answers import refused
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.simulation.director import Director
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Rehearsal"]
@@ -62,8 +55,6 @@ TURNS_MAX = 1_000
 WAIT_SECONDS_MAX = 24 * 3600.0
 # The versions of two variants of a cluster are this far apart.
 _SHIFT = 7_919
-# The levels of log lines that a plan shows.
-_TOLD = ("warning", "error")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
 # The kinds that controllers read, in the namespace of an object of the kinds below.
@@ -111,11 +102,12 @@ class Knowledge:
             self._whole.add((group, plural, need.namespace or None))
 
 
-class Rehearsal(SimulatedRun):
+class Rehearsal(Director):
     """One operator in the restored cluster, round by round.
 
-    A second run shows what cannot be foreseen. It has another seed, another time and
-    another `variant` of the cluster, with other versions, too.
+    It directs the operator's run: it holds requests and calls. A second run shows what
+    cannot be foreseen. It has another seed, another time and another `variant` of the
+    cluster, with other versions, too.
     """
 
     def __init__(
@@ -127,34 +119,25 @@ class Rehearsal(SimulatedRun):
         wall: float,
         variant: int = 0,
     ) -> None:
-        shift = variant * _SHIFT
-        version = cluster.version + shift
-        cluster = replace(cluster, version=version, variant=variant)
-        super().__init__(
+        self._shift = variant * _SHIFT
+        version = cluster.version + self._shift
+        self.seen = Observations(program.handlers)
+        self.run = SimulatedRun(
             program,
-            cluster,
+            replace(cluster, version=version, variant=variant),
             seed=seed,
             clock=VirtualClock(wall),
-            on_say=lambda say, _: self.note_log_line(say),
+            on_say=lambda say, _: self.seen.note_log_line(say),
         )
-        self.round = 0
-        handlers = program.handlers
-        self._indices = {each.id for each in handlers if each.role in INDICES}
-        self.writes: list[Write] = []
-        self.unmade: list[Unmade] = []
-        self.unread: list[Unread] = []
-        self.failures_told: list[Failure] = []
-        self.warnings: dict[str, None] = {}
+        self.run.director = self
+        # Controllers have their turn between two rounds.
+        self.run.has_controllers = False
         # The objects that were read, by kind, namespace and name.
         self.found: dict[tuple[str, str, str], dict[str, Any]] = {}
-        # Handlers that were called, with their objects.
-        self.attempts: dict[tuple[str, Place], None] = {}
-        self._shift = shift
         self._knows = Knowledge()
         self._needs: dict[Need, list[Command]] = {}
         self._outside: set[int] = set()
         self._lists: set[Need] = set()
-        self._equal: Counter[tuple[Any, ...]] = Counter()
         self._until = 0.0
         self._begun_at: float | None = None
 
@@ -162,32 +145,34 @@ class Rehearsal(SimulatedRun):
 
     def begin_round(self) -> None:
         """Begin the next round; the controllers settle before all but the first one."""
-        self.round += 1
-        if self.round > 1:
+        self.seen.round += 1
+        if self.seen.round > 1:
             self._settle_controllers()
             self._wake()
-        self._until = self.clock.elapsed + PATIENCE_SECONDS
-        self.prospects.watch_for_circles(bounded=True)
+        self._until = self.run.clock.elapsed + PATIENCE_SECONDS
+        self.run.prospects.watch_for_circles(bounded=True)
 
     def rest(self) -> tuple[Need, ...]:
         """Let the operator run alone until it rests; return the needs it waits for.
 
-        `unsettled` says why it does not settle.
+        The run's `unsettled` says why it does not settle.
         """
-        while not self.unsettled and self._take_step():
-            self.unsettled = self.prospects.restless.reason()
+        run = self.run
+        while not run.unsettled and self._take_step():
+            run.unsettled = run.prospects.restless.reason()
         return tuple(self._needs)
 
     def _take_step(self) -> bool:
         """Take one step; False if the operator has nothing left to do now."""
-        if self.deliverable() is None:
-            at, end = self._next(recurring=False), self._end_of_round
+        run = self.run
+        if run.deliverable() is None:
+            at, end = run.next_at(), self._end_of_round
             if self._needs or at is None or at > end:
                 return False
-            self.pass_time(end)
-        place = self.deliverable()
+            run.pass_time(end)
+        place = run.deliverable()
         if place is not None:
-            self.take(place)
+            run.take(place)
         return True
 
     @property
@@ -200,26 +185,28 @@ class Rehearsal(SimulatedRun):
     @property
     def waits(self) -> bool:
         """Whether the start waits for a call, or for an unreadable object."""
-        return self._begun_at is None and bool(self.unmade or self.unread)
+        return self._begun_at is None and bool(self.seen.unmade or self.seen.unread)
 
     def hindrances(self) -> tuple[str, ...]:
         """The reasons why the operator would not serve, in sentences, if known."""
         if self.waits:
             return ()
-        if self.exit is None and not self._is_starting:
+        exit = self.run.exit
+        if exit is None and not self._is_starting:
             return self._missing_kinds()
-        failing = [each for each in self.failures_told if each.subject is None]
+        failing = [each for each in self.seen.failures if each.subject is None]
         if failing and self._begun_at is None:
-            return tuple(dict.fromkeys(map(_words_for_startup, failing)))
-        return (self.exit.reason if self.exit else "its startup does not end",)
+            return tuple(dict.fromkeys(map(words_for_startup, failing)))
+        return (exit.reason if exit else "its startup does not end",)
 
     @property
     def _is_starting(self) -> bool:
-        return self.machine.state.lifecycle.phase is Phase.STARTING
+        return self.run.machine.state.lifecycle.phase is Phase.STARTING
 
     def _missing_kinds(self) -> tuple[str, ...]:
         """The reasons why no handler is called, if kinds are missing."""
-        survey, handlers = self.machine.state.survey, self.machine.program.handlers
+        survey = self.run.machine.state.survey
+        handlers = self.run.machine.program.handlers
         wanted = {each.id for each in handlers if each.selector and _is_acting(each)}
         served = {
             each.id for kind in survey.kinds.values() for each in _handlers_called(kind)
@@ -229,29 +216,26 @@ class Rehearsal(SimulatedRun):
         found = unserved(handlers, survey.kinds, survey.catalogue)
         return tuple(each.sentence for each in found)
 
-    def controllers_due(self) -> float | None:
-        """None: controllers have their turn between two rounds."""
-        return None
-
     def _settle_controllers(self) -> None:
-        end = self.clock.elapsed + CONTROLLERS_SECONDS
+        run = self.run
+        end = run.clock.elapsed + CONTROLLERS_SECONDS
         for _ in range(TURNS_MAX):
-            if self.control():
+            if run.control():
                 continue
-            planned, now = simulated.due(self.cluster), self.clock.now()
+            planned, now = simulated.due(run.cluster), run.clock.now()
             if planned is None:
                 return
             # The cluster's clock is the less exact wall clock, so add a bit of time.
             at = now.mono + max(0.0, planned - now.wall) + 1e-6
             if at > end:
                 return
-            self.clock.advance_to(at)
+            run.clock.advance_to(at)
 
     def _wake(self) -> None:
         """Let the time pass until the operator is due, if nothing else has happened."""
-        at = None if self.has_input else self._next(recurring=False)
-        if at is not None and at <= self.clock.elapsed + WAIT_SECONDS_MAX:
-            self.clock.advance_to(at)
+        at = None if self.run.has_input else self.run.next_at()
+        if at is not None and at <= self.run.clock.elapsed + WAIT_SECONDS_MAX:
+            self.run.clock.advance_to(at)
 
     # ------------------------------------------------------------- knowledge
 
@@ -259,7 +243,7 @@ class Rehearsal(SimulatedRun):
         """The collections that controllers of written objects read."""
         found: dict[Need, None] = {}
         kinds = {(r.group, r.plural): r for r in self._served_resources()}
-        for each in self.writes:
+        for each in self.seen.writes:
             plural, _, group = each.place.resource.partition(".")
             for other in SUPPORT.get((group, plural), ()):
                 resource = kinds.get(other)
@@ -269,7 +253,7 @@ class Rehearsal(SimulatedRun):
         return tuple(each for each in found if not self._knows.has(each))
 
     def _served_resources(self) -> Iterable[Resource]:
-        return self.machine.state.survey.catalogue.resources
+        return self.run.machine.state.survey.catalogue.resources
 
     def learn(self, found: Iterable[Known]) -> None:
         """Restore the objects that were read, and resume the requests for them."""
@@ -278,7 +262,7 @@ class Rehearsal(SimulatedRun):
         waiting, self._needs = self._needs, {}
         for commands in waiting.values():
             for command in commands:
-                self.perform(command)
+                self.run.perform(command)
 
     def _restore(self, known: Known) -> None:
         need = known.need
@@ -295,10 +279,10 @@ class Rehearsal(SimulatedRun):
                 fresh.append(each)
                 self._knows.add(one)
                 self.found[need.resource.label, place, one.name] = each
-        cluster = simulated.restored(self.cluster, path, fresh)
+        cluster = simulated.restored(self.run.cluster, path, fresh)
         version = int(known.version) if known.version.isdecimal() else 0
         version = max(cluster.version, version + self._shift)
-        self.cluster = replace(cluster, version=version)
+        self.run.cluster = replace(cluster, version=version)
         self._knows.add(need)
 
     def _has_known(self, need: Need) -> bool:
@@ -315,7 +299,7 @@ class Rehearsal(SimulatedRun):
         self, resource: Resource, namespace: str, name: str
     ) -> dict[str, Any] | None:
         stored = (resource.group, resource.plural)
-        return lookup(self.cluster, stored, (namespace, name))
+        return lookup(self.run.cluster, stored, (namespace, name))
 
     def _need_of(self, command: Perform) -> Need | None:
         """The need that a request has before it can be answered, if any."""
@@ -337,59 +321,56 @@ class Rehearsal(SimulatedRun):
 
     # -------------------------------------------------------------- commands
 
-    def perform(self, command: Command) -> None:
-        """Execute a command; nothing receives commands for a held call."""
-        held = isinstance(command, Interrupt | Refresh) and command.id in self._outside
-        if not held:
-            super().perform(command)
+    def holds(self, command: Command) -> bool:
+        """Whether a command has to wait for an object, or waits for ever."""
+        match command:
+            case Perform():
+                return self._holds_effect(command)
+            case ListPage():
+                return self._holds_list(command)
+            case Watch():
+                return not command.version and self._holds_list(command)
+            case Interrupt() | Refresh():
+                return command.id in self._outside
+            case _:
+                return False
 
-    def _performed(self, command: Perform) -> Outcome | None:
+    def _holds_effect(self, command: Perform) -> bool:
         match command.effect:
             case Call() as call:
                 self._outside.add(command.id)
-                self.unmade.append(
-                    Unmade(
-                        self.round,
-                        call.function,
-                        call.as_handler,
-                        command.handler or "",
-                        self._sources_named(command.handler),
-                        _place_of_subject(command),
-                    )
-                )
-                return None
+                self.seen.note_call(command, call)
+                return True
             case Random():
-                return super()._performed(command)
+                return False
             case _:
                 pass
         need = self._need_of(command)
-        if need is not None and not self._has_known(need):
-            refusal = self._knows.refused.get(need)
-            if refusal is None:
-                self._needs.setdefault(need, []).append(command)
-            else:
-                self._hold_request(command, need, refusal)
-            return None
-        self._have_namespace(command.resource, command.namespace)
-        return super()._performed(command)
+        if need is None or self._has_known(need):
+            self._have_namespace(command.resource, command.namespace)
+            return False
+        refusal = self._knows.refused.get(need)
+        if refusal is None:
+            self._needs.setdefault(need, []).append(command)
+        else:  # it is held for ever
+            self.seen.note_unreadable(need, refusal, command)
+        return True
 
-    def _hold_request(self, command: Perform, need: Need, refusal: ApiResponse) -> None:
-        """Hold a request for an unreadable object for ever."""
-        sources = self._sources_named(command.handler)
-        self._note_unreadable(need, refusal, sources, _place_of_subject(command))
-
-    def _note_unreadable(
-        self,
-        need: Need,
-        refusal: ApiResponse,
-        sources: tuple[Source, ...],
-        about: Place | None,
-    ) -> None:
-        """Note an object or collection that the user may not read."""
-        place = _place_of(need.resource, need.namespace or "", need.name or "*")
-        found = Unread(self.round, place, message_of(refusal), sources, about)
-        if found not in self.unread:
-            self.unread.append(found)
+    def _holds_list(self, command: ListPage | Watch) -> bool:
+        if self._begun_at is None and not self._is_starting:
+            self._begun_at = self.run.clock.elapsed
+        need = Need(command.resource, command.namespace, "", command.selectors)
+        self._lists.add(need)
+        if self._knows.has(need) or self._knows.has(need.collection):
+            return False
+        refusal = self._knows.refused.get(need)
+        if refusal is None:
+            self._needs.setdefault(need, []).append(command)
+        else:
+            self.seen.note_unreadable(need, refusal)
+            end = refused(command.stream, refusal)
+            self.run.reads.watches.reject(command, end)
+        return True
 
     @property
     def sees_nothing(self) -> bool:
@@ -414,83 +395,27 @@ class Rehearsal(SimulatedRun):
                 "status": {"phase": "Active"},
             }
             path = ("", "v1", "namespaces")
-            self.cluster = simulated.restored(self.cluster, path, [body])
+            self.run.cluster = simulated.restored(self.run.cluster, path, [body])
 
-    def _follow(self, command: ListPage | Watch) -> None:
-        if isinstance(command, Watch) and command.version:
-            super()._follow(command)
-            return
-        if self._begun_at is None and not self._is_starting:
-            self._begun_at = self.clock.elapsed
-        selectors = command.selectors
-        need = Need(command.resource, command.namespace, "", selectors)
-        self._lists.add(need)
-        if self._knows.has(need) or self._knows.has(need.collection):
-            super()._follow(command)
-            return
-        refusal = self._knows.refused.get(need)
-        if refusal is None:
-            self._needs.setdefault(need, []).append(command)
-            return
-        self._note_unreadable(need, refusal, (), None)
-        self.watches.reject(command, refused(command.stream, refusal))
-
-    def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
-        """Send a request to the simulated cluster, and note it if it writes."""
+    def sends(
+        self,
+        command: Perform,
+        request: ApiRequest,
+        send: Callable[[ApiRequest], ApiResponse],
+    ) -> ApiResponse:
+        """The response of the simulated cluster; a request that writes is noted."""
         if request.method == "GET":
-            return super()._sent(command, request)
-        resource, namespace = command.resource, command.namespace or ""
+            return send(request)
+        resource, name = command.resource, command.name or ""
         assert resource is not None, "only effects with an address become requests"
-        namespace = namespace if resource.namespaced else ""
-        name, body = command.name or "", thaw_json(request.body)
+        namespace = (command.namespace or "") if resource.namespaced else ""
         before = self._stored_object(resource, namespace, name) if name else None
-        response = super()._sent(command, request)
-        if not name and isinstance(response.body, dict):
-            name = (response.body.get("metadata") or {}).get("name") or ""
-        if not name and isinstance(body, dict):
-            name = (body.get("metadata") or {}).get("generateName") or ""
-        write = Write(
-            self.round,
-            _place_of(resource, namespace, name),
-            command.handler or "",
-            _place_of_subject(command),
-            request.method,
-            request.path,
-            request.query,
-            body,
-            request.content_type,
-            before,
-            self._stored_object(resource, namespace, name),
-            response.status,
-            message_of(response) if response.status >= 300 else "",
-        )
-        sequence = self._equal[write.identity]
-        self._equal[write.identity] += 1
-        self.writes.append(replace(write, sequence=sequence))
+        response = send(request)
+        name = name or _name_given(request, response)
+        after = self._stored_object(resource, namespace, name)
+        place = place_in(resource, namespace, name)
+        self.seen.note_write(command, request, response, place, before, after)
         return response
-
-    # ------------------------------------------------------------------- log
-
-    def note_log_line(self, say: Say) -> None:
-        about = None if say.subject is None else place_of(say.subject)
-        if say.handler is not None and say.ended is not None:
-            if about is not None:
-                self.attempts[say.handler, about] = None
-            if say.error and say.ended.result == "error":
-                sources, retried = self._sources_named(say.handler), say.ended.retried
-                self.failures_told.append(
-                    Failure(self.round, say.error, retried, sources, about)
-                )
-        elif say.handler in self._indices and say.error:  # they have no attempts
-            sources = self._sources_named(say.handler)
-            self.failures_told.append(
-                Failure(self.round, say.error, False, sources, about)
-            )
-        elif (say.handler is None or about is None) and say.level in _TOLD:
-            self.warnings[say.message] = None
-
-    def _sources_named(self, names: str | None) -> tuple[Source, ...]:
-        return sources_of(self.machine.program.handlers, names or "")
 
 
 def _is_acting(handler: Handler) -> bool:
@@ -502,20 +427,10 @@ def _handlers_called(kind: Kind) -> tuple[Handler, ...]:
     return (*kind.changes, *kind.event_handlers, *kind.background, *kind.reconcilers)
 
 
-def _words_for_startup(failure: Failure) -> str:
-    """
-    >>> failure = Failure(1, "ValueError: no", False, (Source("go", "", 0),), None)
-    >>> _words_for_startup(failure)
-    'startup handler go fails for good: ValueError: no'
-    """
-    names = ", ".join(each.handler for each in failure.sources)
-    how = "fails each time" if failure.retried else "fails for good"
-    return f"startup handler {names} {how}: {failure.message}"
-
-
-def _place_of_subject(command: Perform) -> Place | None:
-    return None if command.subject is None else place_of(command.subject)
-
-
-def _place_of(resource: Resource, namespace: str, name: str) -> Place:
-    return Place(resource.api_version, resource.kind, resource.label, namespace, name)
+def _name_given(request: ApiRequest, response: ApiResponse) -> str:
+    """The name of a created object; without one, the beginning of its name."""
+    for body, key in ((response.body, "name"), (request.body, "generateName")):
+        metadata = body.get("metadata") if isinstance(body, Mapping) else None
+        if metadata and metadata.get(key):
+            return str(metadata[key])
+    return ""

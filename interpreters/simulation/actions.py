@@ -290,10 +290,10 @@ def act(run: SimulatedRun, action: Action, namespace: str = "default") -> Any:
             return None
         case Upgrade(release):
             run.cluster = upgraded(run.cluster, release)
-            run.restarts_server()
+            run.reads.restart_server()
             return None
         case Outage(seconds):
-            run.leaves(seconds)
+            run.reads.stop_server(seconds)
             return None
         case WriteLog(where, text, container, place):
             _write_log(run, where, text, container, place or namespace)
@@ -313,7 +313,7 @@ def _write_log(
         run.cluster = logged(run.cluster, namespace, name, container, text, now.wall)
     except ValueError as problem:
         raise ActionRefused(str(problem)) from None
-    run.logs.feed(run.cluster, now)
+    run.reads.logs.feed(run.cluster, now)
 
 
 def _apply_manifest(

@@ -40,6 +40,7 @@ from fnop.interpreters.cluster.values.objects import Resource
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.machine import Machine
 from fnop.interpreters.runtime.protocol import User
+from fnop.interpreters.simulation.director import Director
 from fnop.interpreters.simulation.documents import discovered
 from fnop.interpreters.simulation.watches import Inbox
 
@@ -85,7 +86,7 @@ class Run(Protocol):
         ...
 
     @property
-    def director(self) -> Reviewing | None:
+    def director(self) -> Director:
         """The director that lets requests reach the handlers, or not."""
         ...
 
@@ -100,19 +101,6 @@ class Run(Protocol):
 
     def note_log_line(self, say: Say) -> None:
         """Take in a line of the log."""
-        ...
-
-
-class Reviewing(Protocol):
-    """The part of a director that is about reviews."""
-
-    def reviews(
-        self,
-        request: Request,
-        asks: frozenset[str],
-        decide: Callable[[], Decision],
-    ) -> Decision | None:
-        """The decision of handlers, by their ids; None if they are unreachable."""
         ...
 
 
@@ -263,8 +251,6 @@ class OwnWebhooks:
         def decide() -> Decision:
             return _decision_of(run, request, asks)
 
-        if run.director is None:
-            return decide()
         return run.director.reviews(request, asks, decide)
 
     def _group_of(self, question: Question) -> Group | None:

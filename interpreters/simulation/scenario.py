@@ -12,7 +12,7 @@ from fnop.interpreters.cluster import restored, serving_earlier
 from fnop.interpreters.runtime.answers import message_of, with_kind
 from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.interpreters.simulation.documents import discovered
-from fnop.interpreters.simulation.simulation import SimulatedRun
+from fnop.interpreters.simulation.simulation import SimulatedRun, begin_reviewing
 
 __all__ = [
     "ApplyProblem",
@@ -75,7 +75,7 @@ def apply_manifests(
     warnings: list[str] = []
     for each in ordered:
         if begins and each["kind"] not in order:
-            sim.begin_reviewing()
+            begin_reviewing(sim)
         warnings += create(sim, each)
     return tuple(warnings)
 

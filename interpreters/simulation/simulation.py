@@ -8,32 +8,21 @@ to equal ends, to the byte.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
 
-from fnop.core.admission.decisions import Decision
 from fnop.core.api.catalogue import Catalogue
-from fnop.core.api.discovery import ROOTS
-from fnop.core.api.reviews import Request as AdmissionRequest
-from fnop.core.handlers.declare.roles import BACKGROUND
 from fnop.core.handlers.program.program import Program
 from fnop.core.operator.step import State, is_settled
 from fnop.core.operator.unserved import Unserved, unserved
 from fnop.core.seam.commands import (
     Alarm,
-    CloseStream,
     Command,
     Exit,
-    Fetch,
-    FollowLog,
     Interrupt,
-    ListPage,
-    MoreLines,
     Perform,
     Ready,
     Refresh,
     Say,
-    Watch,
 )
 from fnop.core.seam.inputs import (
     AlarmRang,
@@ -41,99 +30,45 @@ from fnop.core.seam.inputs import (
     Input,
     Started,
     StopRequested,
-    StreamEnded,
 )
 from fnop.core.seam.traces import Trace
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
-from fnop.effects import Answer, Call, Log, Outcome, Raised, Random, Unreachable
+from fnop.effects import Answer, Call, Log, Outcome, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster.storage.store import events_after
-from fnop.interpreters.runtime.answers import (
-    outcome_of,
-)
-from fnop.interpreters.runtime.calls import called
+from fnop.interpreters.runtime.answers import outcome_of
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.guard import Act
 from fnop.interpreters.runtime.interrupts import interruptible
 from fnop.interpreters.runtime.machine import Eye, Machine, Observer
-from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.runtime.requests import (
-    fetch_request,
-    list_request,
-    request_for,
-)
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
+from fnop.interpreters.runtime.requests import request_for
 from fnop.interpreters.runtime.watchdog import SLOW_STEP_SECONDS, Watchdog, slow_step
 from fnop.interpreters.simulation.admission import ACCOUNT, Reviews
-from fnop.interpreters.simulation.documents import fetched
+from fnop.interpreters.simulation.calls import Model, SimulatedCalls, may_wait
+from fnop.interpreters.simulation.director import Crashed, Director
 from fnop.interpreters.simulation.draws import Draws
-from fnop.interpreters.simulation.externals import forked, set_now
-from fnop.interpreters.simulation.logs import SimulatedLogs, source_of
+from fnop.interpreters.simulation.reads import AWAY, Reads
 from fnop.interpreters.simulation.settling import Calm, Despair, Prospects
 from fnop.interpreters.simulation.threads import SimulatedThreads
-from fnop.interpreters.simulation.watches import Delivery, Inbox, SimulatedWatches
+from fnop.interpreters.simulation.watches import Inbox
 
 __all__ = [
     "HORIZON_SECONDS",
     "CannotFork",
-    "Crashed",
-    "Director",
     "SimulatedRun",
-    "named",
+    "begin_reviewing",
+    "unserved_selectors",
 ]
 
 # A run that has not settled by then is assumed never to settle.
 HORIZON_SECONDS = 7 * 24 * 3600.0
 
-Model = Callable[..., Any]
-
-
-class Crashed(Exception):
-    """Raised by a director: the operator dies at this command, and another begins.
-
-    The new operator has the same code, unless another `program` is given.
-    """
-
-    def __init__(self, program: Program | None = None) -> None:
-        super().__init__()
-        self.program = program
-
 
 class CannotFork(Exception):
     """The run has an impure daemon under way, whose thread cannot be copied."""
-
-
-class Director(Protocol):
-    """A director decides how the world treats a run: the next input, and the failures.
-
-    Without one, inputs arrive in the order that the world made them, and the cluster
-    answers every request at once.
-    """
-
-    def choose(self, inbox: Sequence[Delivery]) -> int | None:
-        """The position of the next delivery; None if all are held."""
-        ...
-
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        """The outcome of a request or call; `perform` executes it. Raises `Crashed`."""
-        ...
-
-    def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request as the cluster's webhooks change it."""
-        ...
-
-    def reviews(
-        self,
-        request: AdmissionRequest,
-        asks: frozenset[str],
-        decide: Callable[[], Decision],
-    ) -> Decision | None:
-        """The decision of handlers, by their ids; None if they are unreachable."""
-        ...
-
-
-_AWAY = Unreachable("the API server does not answer")
 
 
 class SimulatedRun:
@@ -159,14 +94,19 @@ class SimulatedRun:
         eye: Eye | None = None,
     ) -> None:
         self.cluster = cluster
-        self.director: Director | None = None
+        self.director = Director()
         # Receives each command, whatever happens to it; forks share it.
         self.listener: Callable[[Command], None] | None = None
         # The seconds that the operator's wall clock is ahead of the cluster's.
         self.skew = 0.0
+        # The user that the operator's requests are sent as; without one, the operator
+        # may do everything.
+        self.account: User | None = None
+        # Whether the cluster's own controllers act as time passes.
+        self.has_controllers = True
         self.clock = clock or VirtualClock()
         self.machine = Machine(program, observers, eye=eye)
-        self.calls = {} if calls is None else calls
+        self.calls = SimulatedCalls(calls)
         self.on_say = on_say
         self._watchdog = watchdog
         self.ready = False
@@ -174,8 +114,6 @@ class SimulatedRun:
         self.steps = 0
         # The refused acts that did not make a handler fail: nothing else counts them.
         self.failures = 0
-        # Called functions without a model, each with a sentence.
-        self.unmodelled: dict[str, str] = {}
         self.requests: list[ApiRequest] = []
         # The kinds that a user finds, with the registry that they come from.
         self.catalogue: tuple[object, Catalogue] | None = None
@@ -183,12 +121,7 @@ class SimulatedRun:
         self._alarm: float | None = None
         self.inbox = Inbox()
         self.inbox.add(Started(seed))
-        self.watches = SimulatedWatches(self.inbox)
-        self.logs = SimulatedLogs(self.inbox.add)
-        # The time until which the API server does not answer the operator.
-        self._back_at = 0.0
-        # The kinds that the cluster had when the operator last looked for them.
-        self._surveyed: object = None
+        self.reads = Reads(self)
         self.prospects = Prospects(self)
         self.unsettled = ""
         """Why the run has not settled, where it was to; or ""."""
@@ -212,14 +145,13 @@ class SimulatedRun:
         fork.__dict__.update(self.__dict__)
         fork.clock = clock or self.clock.fork()
         fork.machine = self.machine.fork()
-        fork.calls = forked(self.calls)
-        fork.director = fork.on_say = fork._watchdog = None
+        fork.calls = self.calls.fork()
+        fork.director = Director()
+        fork.on_say = fork._watchdog = None
         fork.requests = [*self.requests]
         fork.draws = self.draws.fork()
-        fork.unmodelled = {**self.unmodelled}
         fork.inbox = Inbox(self.inbox)
-        fork.watches = self.watches.fork(fork.inbox)
-        fork.logs = self.logs.fork(fork.inbox.add)
+        fork.reads = self.reads.fork(fork)
         fork.prospects = Prospects(fork, self.prospects.despair.fork())
         fork.threads = SimulatedThreads(fork.clock)
         fork.admission = Reviews(fork, is_registered=self.admission.is_registered)
@@ -231,7 +163,10 @@ class SimulatedRun:
         The clusters are values: `catch_up` adopts the changes of the other run.
         """
         other = SimulatedRun(
-            program, self.cluster, seed=seed, clock=self.clock, calls=self.calls
+            *(program, self.cluster),
+            seed=seed,
+            clock=self.clock,
+            calls=self.calls.models,
         )
         other.listener = self.listener
         return other
@@ -256,7 +191,7 @@ class SimulatedRun:
         """The position of the next input; None if none exists, or all are held."""
         if not self.inbox:
             return None
-        return 0 if self.director is None else self.director.choose(self.inbox)
+        return self.director.choose(self.inbox)
 
     @property
     def has_input(self) -> bool:
@@ -277,18 +212,6 @@ class SimulatedRun:
         self._deliver(events)
         return response
 
-    def begin_reviewing(self) -> None:
-        """Start an operator with admission handlers, as far as no time passes.
-
-        The cluster asks it about the very first object, so it has to know the kinds by
-        then.
-        """
-        if not self.admission.has_handlers:
-            return
-        with interruptible():
-            while not self.ready and self.exit is None and self.has_input:
-                self.advance()
-
     def stop(self, reason: str = "stop requested") -> None:
         """Ask the operator to end."""
         self.inbox.add(StopRequested(reason))
@@ -303,8 +226,7 @@ class SimulatedRun:
         self.machine.close()
         self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
         self.admission = Reviews(self, is_registered=self.admission.is_registered)
-        self.watches.clear()
-        self.logs.clear()
+        self.reads.clear()
         self._alarm = None
         self.exit = None
         self.ready = False
@@ -312,15 +234,6 @@ class SimulatedRun:
         self.draws.restart()
         self.inbox.clear()
         self.inbox.add(Started(self.draws.seed))
-
-    def unserved(self) -> tuple[Unserved, ...]:
-        """The selectors of handlers that have not been called for any kind."""
-        state = self.machine.state
-        if not state.survey.catalogue.resources:
-            return ()  # the operator does not know the kinds yet
-        handlers = self.machine.program.handlers
-        server = "the simulated cluster"
-        return unserved(handlers, state.survey.kinds, state.survey.catalogue, server)
 
     # -------------------------------------------------------------- the loop
 
@@ -364,10 +277,6 @@ class SimulatedRun:
         self.cluster = cluster
         self._deliver(events or ())
 
-    def next_at(self) -> float | None:
-        """The virtual time of the next event, if there is one."""
-        return self._next(recurring=False)
-
     def wait(self, seconds: float) -> bool:
         """Let the given virtual time pass, with everything that is due in it.
 
@@ -401,7 +310,7 @@ class SimulatedRun:
 
     def pass_time(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
         """Let the time pass until the next event; False if none comes by `end`."""
-        at = self._next(recurring)
+        at = self.next_at(recurring=recurring)
         if at is None:
             return False
         if at > end:
@@ -413,7 +322,7 @@ class SimulatedRun:
             self.inbox.add(AlarmRang())
         for number, outcome in self.threads.wake():
             self.inbox.add(Answered(number, outcome))
-        self.logs.pass_time(self.clock.now())
+        self.reads.logs.pass_time(self.clock.now())
         return True
 
     @property
@@ -421,9 +330,9 @@ class SimulatedRun:
         """Whether the operator is about to look for kinds, and may find others."""
         if self.exit is not None or self.machine.state.survey.due is None:
             return False
-        return self.cluster.registry is not self._surveyed
+        return not self.reads.knows_kinds
 
-    def _next(self, recurring: bool) -> float | None:
+    def next_at(self, *, recurring: bool = False) -> float | None:
         """The time of the next event, in the operator or in the cluster by itself.
 
         A settled operator waits only for the cluster's controllers. With `recurring` it
@@ -436,7 +345,7 @@ class SimulatedRun:
             alarm = alarm if waits else None
         if alarm is not None:
             moments.append(alarm)
-        if (complete := self.logs.next_at) is not None:
+        if (complete := self.reads.logs.next_at) is not None:
             moments.append(complete)
         if planned is not None:
             # The cluster's clock is the less exact wall clock, so add a bit of time.
@@ -487,7 +396,7 @@ class SimulatedRun:
 
     def controllers_due(self) -> float | None:
         """The wall time at which the cluster's own controllers are due."""
-        return simulated.due(self.cluster)
+        return simulated.due(self.cluster) if self.has_controllers else None
 
     def control(self) -> bool:
         """Let the cluster's own controllers act; return whether anything changed."""
@@ -495,24 +404,20 @@ class SimulatedRun:
         self._deliver(events)
         return bool(events)
 
+    def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
+        self.reads.deliver(events)
+
     # ---------------------------------------------------------- the commands
 
     def perform(self, command: Command) -> None:
-        """Execute one command; its answer is queued next."""
+        """Execute one command, unless it is held; its answer is queued next."""
+        if self.director.holds(command):
+            return
         match command:
             case Perform():
                 self._answered(command.id, self._performed(command))
-            case Fetch():
-                self._fetch(command)
-            case ListPage() | Watch():
-                self._follow(command)
-            case FollowLog() | MoreLines():
-                self._read_log(command)
             case Interrupt() | Refresh():
                 self._answered(command.id, self.threads.tell(command))
-            case CloseStream(stream):
-                self.logs.close(stream)
-                self.watches.close(stream)
             case Alarm(at):
                 self._alarm = at
             case Say():
@@ -523,9 +428,13 @@ class SimulatedRun:
                 self._end_operator(command)
             case Trace():
                 pass  # for recorders
+            case read:
+                self.reads.execute(read)
 
     def note_log_line(self, say: Say) -> None:
-        if not self.is_away:  # a failure because of the absent server may well end
+        """Take in a line of the operator's log."""
+        if not self.reads.is_away:
+            # A failure because of the absent server may well end.
             self.prospects.despair.hear(say)
         self.prospects.restless.hear(say)
         if self.on_say is not None:
@@ -535,34 +444,22 @@ class SimulatedRun:
         if outcome is not None:
             self.inbox.add(Answered(number, outcome))
 
-    def _fetch(self, command: Fetch) -> None:
-        if command.path in ROOTS:
-            self._surveyed = self.cluster.registry
-        if self.is_away:
-            self.inbox.add(Answered(command.id, _AWAY))
-            return
-        response = self.request(fetch_request(command))
-        self.inbox.add(Answered(command.id, fetched(command.path, response)))
-
     def _end_operator(self, exit: Exit) -> None:
         """End the operator; the cluster stays."""
         self.exit = exit
         self.threads.close()
         self._alarm = None
         self.inbox.clear()
-        self.watches.clear()
-        self.logs.clear()
+        self.reads.clear()
 
     def _performed(self, command: Perform) -> Outcome | None:
         """Perform an effect; None for a daemon that has begun, and waits."""
         call = command.effect
-        if isinstance(call, Call) and self._may_wait(command, call):
-            model, say = self.calls.get(call.function), self._log_function(command)
+        if isinstance(call, Call) and may_wait(self.machine.program, command, call):
+            model, say = self.calls.of(call), self._log_function(command)
             if model is not None:
                 self.threads.end_with(self)
                 return self.threads.begin(command.id, model, call, say)
-        if self.director is None:
-            return self._outcome(command)
         return self.director.performs(command, lambda: self._outcome(command))
 
     def _outcome(self, command: Perform) -> Outcome:
@@ -573,24 +470,25 @@ class SimulatedRun:
             case Random(size=size, secret=is_secret):
                 return Answer(self.draws.draw(size, secret=is_secret).hex())
             case effect:
-                if self.is_away:
-                    return _AWAY
-                manager = self.machine.settings.marker
-                request = request_for(command, manager)
-                if self.director is not None:
-                    request = self.director.admits(request)
-                self.requests.append(request)
-                return outcome_of(effect, self._sent(command, request))
+                if self.reads.is_away:
+                    return AWAY
+                request = request_for(command, self.machine.settings.marker)
+                response = self.director.sends(
+                    command, request, lambda asked: self._sent(command, asked)
+                )
+                return outcome_of(effect, response)
 
     def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
         """Send a request of the operator's, and note its changes."""
+        self.requests.append(request)
         before, restless = None, self.prospects.restless
         if restless.looks_at(command, request):
             path = request.path.removesuffix("/status")
             before = self.request(ApiRequest("GET", path)).body
         version = self.cluster.version
-        if self.admission.has_handlers and request.user is None:
-            request = replace(request, user=ACCOUNT)
+        account = self.account or (ACCOUNT if self.admission.has_handlers else None)
+        if account is not None and request.user is None:
+            request = replace(request, user=account)
         response = self.request(request)
         if self.cluster.version != version:
             restless.wrote(command, request, before, response.body)
@@ -598,6 +496,9 @@ class SimulatedRun:
 
     def read(self, command: Perform) -> Outcome:
         """The outcome of a request by a review: a read, or a call."""
+        return self.director.informs(command, lambda: self._read(command))
+
+    def _read(self, command: Perform) -> Outcome:
         match command.effect:
             case Call() as call:
                 return self._call(command, call)
@@ -610,29 +511,8 @@ class SimulatedRun:
                 return outcome_of(effect, response)
 
     def _call(self, command: Perform, call: Call) -> Outcome:
-        model = self.calls.get(call.function)
-        if model is None:
-            # Further attempts would not find one: it fails for good.
-            sentence = self.unmodelled[call.function] = self._lacks(call.function)
-            return Raised("NotSimulated", sentence, permanent=True)
-        set_now(model, self.clock.now().wall)
-        return called(model, call, self._log_function(command))
-
-    def _lacks(self, function: str) -> str:
-        """The sentence about a function without a model."""
-        return _words_for_unmodelled(function)
-
-    def _may_wait(self, command: Perform, call: Call) -> bool:
-        """Whether a call lasts as long as its object, or can wait for its stop."""
-        background = [
-            each
-            for each in self.machine.program.handlers
-            if each.function and each.id == command.handler and each.role in BACKGROUND
-        ]
-        if not call.as_handler or not background:
-            return False
-        lasts = any(each.rule.lasts for each in background)
-        return lasts or "stopped" in call.arguments["wants"]
+        wall = self.clock.now().wall
+        return self.calls.answer(call, wall, self._log_function(command))
 
     def _log_function(self, command: Perform) -> Callable[[Log], None]:
         """A function that shows the log lines of an impure handler at once.
@@ -649,90 +529,24 @@ class SimulatedRun:
 
         return say
 
-    def _follow(self, command: ListPage | Watch) -> None:
-        match command:
-            case ListPage():
-                self._list(command)
-            case Watch():
-                self._watch(command)
 
-    def _list(self, command: ListPage) -> None:
-        if self.is_away:
-            self.watches.reject(command, StreamEnded(command.stream, "unreachable"))
-            return
-        self.watches.list(command, self.request(list_request(command)))
+def begin_reviewing(run: SimulatedRun) -> None:
+    """Start an operator with admission handlers, as far as no time passes.
 
-    def _watch(self, command: Watch) -> None:
-        if self.is_away:
-            self.watches.reject(command, StreamEnded(command.stream, "unreachable"))
-            return
-        self.watches.open(command, self.cluster, self.clock)
-
-    def _read_log(self, command: FollowLog | MoreLines) -> None:
-        now = self.clock.now()
-        match command:
-            case MoreLines(stream):
-                self.logs.go_on(stream, now)
-            case FollowLog(stream=stream) if self.is_away:
-                end = StreamEnded(stream, "unreachable")
-                self.inbox.add(end, source_of(command))
-            case FollowLog():
-                self.logs.follow(command, self.machine.program, self.cluster, now)
-
-    def breaks(
-        self, source: str, status: int | None = None, reason: str = "eof"
-    ) -> None:
-        """Break the watches of a kind; their undelivered lines are lost.
-
-        With a `status` such as 410 (Gone) the server ends them with that error.
-        Otherwise the connection closes in order, or is lost ("unreachable").
-        """
-        self.watches.breaks(source, status, reason)
-
-    def leaves(self, seconds: float) -> None:
-        """Make the API server not answer the operator for this virtual time."""
-        self._back_at = self.clock.elapsed + seconds
-        self.restarts_server()
-
-    def restarts_server(self) -> None:
-        """Break all watches, as the end of the API server's process does."""
-        for source in sorted(self.watches.sources):
-            self.breaks(source, reason="unreachable")
-        self.logs.breaks(self.clock.now())
-
-    @property
-    def is_away(self) -> bool:
-        """Whether the API server does not answer the operator now."""
-        return self.clock.elapsed < self._back_at
-
-    def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
-        self.watches.deliver(events, self.cluster, self.clock)
-        if self.logs:
-            self.logs.feed(self.cluster, self.clock.now())
-
-
-# The prefix of the names of modules that are loaded as files.
-_SCRIPT = "fnop_script_"
-
-
-def named(function: str) -> str:
-    """The name of a function in the words of the author of its model.
-
-    >>> named("fnop_script_shop:charge")
-    'shop:charge'
+    The cluster asks it about the very first object, so it has to know the kinds by
+    then.
     """
-    return function.removeprefix(_SCRIPT)
+    if not run.admission.has_handlers:
+        return
+    with interruptible():
+        while not run.ready and run.exit is None and run.has_input:
+            run.advance()
 
 
-def _words_for_unmodelled(function: str) -> str:
-    """The sentence about a function without a model, with the author's name for it.
-
-    >>> _words_for_unmodelled("fnop_script_shop:charge").partition(";")[0]
-    'shop:charge is not simulated'
-    """
-    function = named(function)
-    return (
-        f"{function} is not simulated; give a model of it: in a test "
-        f"Simulation(calls={{{function.partition(':')[2]}: ...}}), for fnop run and "
-        "fnop check --calls FILE, or for fnop run --real-calls"
-    )
+def unserved_selectors(run: SimulatedRun) -> tuple[Unserved, ...]:
+    """The selectors of handlers that have not been called for any kind."""
+    survey = run.machine.state.survey
+    if not survey.catalogue.resources:
+        return ()  # the operator does not know the kinds yet
+    handlers = run.machine.program.handlers
+    return unserved(handlers, survey.kinds, survey.catalogue, "the simulated cluster")

@@ -16,10 +16,11 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
+from fnop.core.values.evolve import replace
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.runtime.answers import page_inputs, refused, watch_input
 from fnop.interpreters.runtime.clock import VirtualClock
-from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
 from fnop.interpreters.runtime.requests import watch_request
 
 __all__ = ["Delivery", "Inbox", "SimulatedWatches"]
@@ -108,10 +109,16 @@ class SimulatedWatches:
             self._inbox.add(each, source)
 
     def open(
-        self, command: Watch, cluster: simulated.Cluster, clock: VirtualClock
+        self,
+        command: Watch,
+        cluster: simulated.Cluster,
+        clock: VirtualClock,
+        user: User | None = None,
     ) -> None:
         """Open a watch, and send the lines that the cluster already has."""
         request = watch_request(command)
+        if user is not None:
+            request = replace(request, user=user)
         found = simulated.backlog(cluster, request)
         if isinstance(found, ApiResponse):
             self.reject(command, refused(command.stream, found))
@@ -139,8 +146,14 @@ class SimulatedWatches:
         self._open.clear()
         self._kinds.clear()
 
-    def breaks(self, source: str, status: int | None, reason: str) -> None:
-        """Break the watches of a kind; their undelivered lines are lost."""
+    def breaks(
+        self, source: str, status: int | None = None, reason: str = "eof"
+    ) -> None:
+        """Break the watches of a kind; their undelivered lines are lost.
+
+        With a `status` such as 410 (Gone) the server ends them with that error.
+        Otherwise the connection closes in order, or is lost ("unreachable").
+        """
         for stream in [each for each in self._open if self._kinds[each] == source]:
             del self._open[stream]
             self._inbox.lose_lines(stream)

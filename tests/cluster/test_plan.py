@@ -289,7 +289,7 @@ def test_the_operator_does_what_was_planned_byte_for_byte(
     reports = reports_in(sent)
     assert {text_of(each) for each in writes if each not in reports} == {
         (e.method, e.path, e.query, e.content_type, orjson.dumps(e.body))
-        for e in planner.first.writes
+        for e in planner.first.seen.writes
         if not e.is_event
     }
     # Events have the process's number in their names, and the time.

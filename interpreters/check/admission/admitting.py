@@ -191,7 +191,7 @@ class Admitting:
         cluster, _, state, _ = trial.journal.rests[place]
         assert state is not None, "the operator has admission handlers"
         wall = trial.run.clock.now().wall
-        return Ground(trial.scene.program, wall, cluster, state, trial.run.calls)
+        return Ground(trial.scene.program, wall, cluster, state, trial.run.calls.models)
 
     def _ground_of(self, found: Any) -> Ground:
         assert self._trial is not None

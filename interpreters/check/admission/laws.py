@@ -171,11 +171,11 @@ def leaves_traces(asked: Asked) -> Iterator[str]:
     for is_dry in (False, True):
         for handler in (*_mutations(asked), *_handlers_asked(asked, mutates=False)):
             run = ground.run()
-            before = digests_of(run.calls)
+            before = digests_of(run.calls.models)
             found = run.admission.decide(
                 request._replace(dry_run=is_dry), (handler.id,)
             )
-            after = digests_of(run.calls)
+            after = digests_of(run.calls.models)
             if before == after or not (is_dry or not found.allowed):
                 continue
             what = next(each for each in after if before.get(each) != after[each])

@@ -463,7 +463,7 @@ class Explorer:
     @property
     def unmodelled(self) -> tuple[str, ...]:
         """A sentence for each called function without a model: nothing is known."""
-        return tuple(self._trial.run.unmodelled.values())
+        return tuple(self._trial.run.calls.unmodelled.values())
 
     @cached_property
     def refused(self) -> tuple[Refusal, ...]:

@@ -37,7 +37,7 @@ from fnop.interpreters.simulation.actions import (
     WriteLog,
     act,
 )
-from fnop.interpreters.simulation.simulation import SimulatedRun
+from fnop.interpreters.simulation.simulation import SimulatedRun, begin_reviewing
 
 __all__ = ["MadeUp", "Subject", "scripts_for", "scripts_of_the_cluster"]
 
@@ -166,7 +166,7 @@ class _Ground:
         self._picked: dict[tuple[str, Sort], list[Change]] = {}
         self._edited: dict[int, _Served] = {}
         self.world = self.scene.base.fork()
-        self.world.begin_reviewing()
+        begin_reviewing(self.world)
         for each in self.create:
             self._create_object(each)
         self.usual = self.served(self.create)

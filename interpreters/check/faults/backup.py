@@ -35,9 +35,9 @@ class Backup(Behaviour):
         backup, run, journal = _backup_of(state), state.run, state.journal
         run.cluster = backup
         journal.writes = [e for e in journal.writes if e.after <= backup.version]
-        for source in sorted(run.watches.kinds):
-            run.breaks(source, reason="unreachable")
-        run.logs.breaks(run.clock.now())
+        for source in sorted(run.reads.watches.kinds):
+            run.reads.watches.breaks(source, reason="unreachable")
+        run.reads.logs.breaks(run.clock.now())
         state.user.place -= 1
         state.user.rested = state.user.place
         return True

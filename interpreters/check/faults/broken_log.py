@@ -29,9 +29,9 @@ class BrokenLog(Behaviour):
         run = state.run
         match fault.kind.mode:
             case "break":
-                run.logs.breaks(run.clock.now(), source)
+                run.reads.logs.breaks(run.clock.now(), source)
             case "cut":
-                run.logs.cut(source)
+                run.reads.logs.cut(source)
             case "late":
                 state.in_force.holds[source] = Hold("rest", state.user.place)
             case _:

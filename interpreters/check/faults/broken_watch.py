@@ -22,9 +22,9 @@ class BrokenWatch(Behaviour):
     def strike_event(self, state: TrialState, fault: Fault, source: str) -> None:
         """Break the stream."""
         if fault.kind.mode == "gone":
-            state.run.breaks(source, 410)
+            state.run.reads.watches.breaks(source, 410)
         else:
-            state.run.breaks(source)
+            state.run.reads.watches.breaks(source)
 
 
 BEHAVIOUR = BrokenWatch()

@@ -17,7 +17,7 @@ from fnop.interpreters.check.state.kinds import (
     Trait,
 )
 from fnop.interpreters.check.state.state import TrialState
-from fnop.interpreters.simulation.simulation import Crashed
+from fnop.interpreters.simulation.director import Crashed
 
 __all__ = ["BEHAVIOUR"]
 

@@ -54,7 +54,7 @@ class HeldWatch(Behaviour):
             if hold.until == "rest" or is_settled:
                 del holds[source]
                 if hold.until == "gap":
-                    state.run.breaks(source, 410)
+                    state.run.reads.watches.breaks(source, 410)
                 is_released = True
         return is_released
 

@@ -15,7 +15,7 @@ from fnop.interpreters.check.state.records import Visit
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.interpreters.runtime.requests import request_for
-from fnop.interpreters.simulation.simulation import Crashed
+from fnop.interpreters.simulation.director import Crashed
 
 __all__ = ["BEHAVIOUR"]
 

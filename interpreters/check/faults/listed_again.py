@@ -18,8 +18,8 @@ class ListedAgain(Behaviour):
 
     def strike_rest(self, state: TrialState, fault: Fault) -> bool:
         """Break all watches."""
-        for source in sorted({*state.run.watches.kinds}):
-            state.run.breaks(source, 410)
+        for source in sorted({*state.run.reads.watches.kinds}):
+            state.run.reads.watches.breaks(source, 410)
         return True
 
 

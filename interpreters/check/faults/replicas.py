@@ -17,7 +17,7 @@ from fnop.interpreters.check.state.processes import begin_second
 from fnop.interpreters.check.state.records import Absence, Visit
 from fnop.interpreters.check.state.resting import rest_anew
 from fnop.interpreters.check.state.state import TrialState
-from fnop.interpreters.simulation.simulation import Crashed
+from fnop.interpreters.simulation.director import Crashed
 
 __all__ = ["BEHAVIOUR"]
 

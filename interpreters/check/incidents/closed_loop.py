@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.handlers.program.program import Program
-from fnop.core.seam.commands import Command, Perform
+from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
-from fnop.effects import Call, Outcome
+from fnop.effects import Call, Log, Outcome
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.check.state.worlds import World, world_of
 from fnop.interpreters.check.trials.differences import Difference, differences
@@ -35,8 +35,9 @@ from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.simulation.assumed import assumed_definitions
+from fnop.interpreters.simulation.calls import Model, SimulatedCalls, named
 from fnop.interpreters.simulation.externals import forked
-from fnop.interpreters.simulation.simulation import SimulatedRun, named
+from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Ended", "go_on", "without_kubelet"]
 
@@ -58,27 +59,24 @@ class Ended(NamedTuple):
     concealed: Sequence[Difference] = ()
 
 
-class _Loop(SimulatedRun):
-    """A run whose calls get their recorded answers if they have no model."""
+class _RecordedCalls(SimulatedCalls):
+    """Calls get their recorded answers if they have no model."""
 
-    replies: Replies
+    def __init__(self, models: Mapping[str, Model] | None, replies: Replies) -> None:
+        super().__init__(models)
+        self._replies = replies
 
-    @property
-    def has_drawn(self) -> bool:
-        """Whether the run got random bytes."""
-        return bool(self.draws.drawn)
-
-    def _call(self, command: Perform, call: Call) -> Outcome:
+    def answer(self, call: Call, wall: float, say: Callable[[Log], None]) -> Outcome:
         # Models remember their requests, and return the answer that was probably meant.
-        if self.calls.get(call.function) is None:
-            found = self.replies.answer(call, self.clock.now().wall)
+        if self.of(call) is None:
+            found = self._replies.answer(call, wall)
             if found is not None:
                 return found
-        return super()._call(command, call)
+        return super().answer(call, wall, say)
 
-    def _lacks(self, function: str) -> str:
-        if not self.replies.knows(function):
-            return super()._lacks(function)
+    def lack(self, function: str) -> str:
+        if not self._replies.knows(function):
+            return super().lack(function)
         return (
             f"the recording has no more answers of {named(function)} to these "
             "arguments; give a model of it with --calls FILE"
@@ -137,14 +135,14 @@ def go_on(
         and not _is_chosen(each)
     ]
     made: set[_Where] = set()
-    if any(map(_are_texts, differing)) and (run.has_drawn or has_secrets(excerpt)):
+    if any(map(_are_texts, differing)) and (run.draws.drawn or has_secrets(excerpt)):
         made = _fields_from_secrets(excerpt, program, base, apart, found)
     concealed = [e for e in differing if _are_texts(e) and (e.alias, e.path) in made]
     return Ended(
         unsettled,
         [each for each in differing if each not in concealed],
         refused,
-        run.unmodelled,
+        run.calls.unmodelled,
         concealed,
     )
 
@@ -157,23 +155,23 @@ def _play_excerpt(
     *,
     observer: _Reporter | None = None,
     seed: str = "0",
-) -> tuple[_Loop, list[str], str]:
+) -> tuple[SimulatedRun, list[str], str]:
     """The run at its end, the refused changes, and the reason why it does not rest."""
-    run = _Loop(
+    run = SimulatedRun(
         program,
         _cluster_with_objects(base, excerpt, excerpt.objects),
         seed=seed,
         clock=VirtualClock(excerpt.wall),
         observers=() if observer is None else [observer],
-        calls=calls,
     )
-    run.replies = Replies(excerpt.answers)
+    replies = Replies(excerpt.answers)
+    run.calls = _RecordedCalls(calls, replies)
     refused = []
     run.wait(0)
     for each in excerpt.changes:
         run.wait(max(0.0, each.wall - excerpt.wall - run.clock.elapsed))
         refused += _repeat_change(run, excerpt.catalogue, each)
-    end_of_time = max(excerpt.until, run.replies.until)
+    end_of_time = max(excerpt.until, replies.until)
     run.wait(max(0.0, end_of_time - excerpt.wall - run.clock.elapsed))
     rests = run.settle()
     return run, refused, "" if rests else run.unsettled

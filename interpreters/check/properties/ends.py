@@ -150,7 +150,7 @@ def _partial_records(usual: World, fresh: World, now: World, trial: Trial) -> se
     missing.
     """
     found = set()
-    for alias in records_in(trial.run.calls):
+    for alias in records_in(trial.run.calls.models):
         kept = [orjson.loads(each[alias])[""] for each in (fresh, now, usual)]
         if all(isinstance(each, list) for each in kept):
             least, present, most = (Counter(map(orjson.dumps, each)) for each in kept)

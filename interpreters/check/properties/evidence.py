@@ -190,7 +190,7 @@ def seen_by(trial: Trial) -> Seen:
         for each in trial.journal.writes
         for version in range(each.before + 1, each.after + 1)
     }
-    base, calls = trial.scene.bare, trial.run.calls
+    base, calls = trial.scene.bare, trial.run.calls.models
     before, after = (
         trial.journal.ends[Phase.HEALED].cluster,
         trial.journal.ends[Phase.RESTARTED].cluster,

@@ -62,7 +62,7 @@ def left_partly(trial: Trial) -> list[str]:
         return []
     if any(_is_retained(e.cluster, kinds) for e in trial.journal.rests.values()):
         return []
-    calls = trial.run.calls
+    calls = trial.run.calls.models
     before = [_state_of(each, calls) for each in trial.journal.outside]
     collections = [*_changes(before, _state_of(digests_of(calls), calls))]
     if not any(each.gone for each in collections):

@@ -277,7 +277,7 @@ def _made_by_the_cluster(seen: Seen) -> set[str]:
 
 def _creations_outside(trial: Trial) -> Counter[str]:
     made: Counter[str] = Counter()
-    for system in externals_of(trial.run.calls):
+    for system in externals_of(trial.run.calls.models):
         for key, number in system.creations().items():
             made[UID.sub("<uid>", key)] += number
     return made

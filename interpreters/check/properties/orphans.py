@@ -116,10 +116,10 @@ def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
     """
     kinds = frozenset(_kinds_with_cleanup(trial))
     shelves = trial.journal.ends[Phase.RESTARTED].cluster.shelves
-    before, usual = benign.journal.outside[:1], digests_of(benign.run.calls)
+    before, usual = benign.journal.outside[:1], digests_of(benign.run.calls.models)
     if not kinds or before != [usual] or any(shelves.get(each) for each in kinds):
         return []
-    found = digests_of(trial.run.calls)
+    found = digests_of(trial.run.calls.models)
     return [each for each in found if found[each] != usual[each]]
 
 

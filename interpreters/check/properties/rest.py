@@ -92,7 +92,7 @@ def _changes_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if seen is not benign.seen or seen.trial.journal.unsettled:
         return
     written, aged = {*_aliases_by_resuming(seen)}, ages(seen)
-    records = records_in(seen.trial.run.calls)
+    records = records_in(seen.trial.run.calls.models)
     handlers = seen.trial.scene.program.handlers
     # Other handlers are called by time, or whenever a process starts.
     only_objects = all(each.rule.family in _OF_OBJECTS for each in handlers)

@@ -11,7 +11,6 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.program.program import Program
 from fnop.core.operator.step import State
 from fnop.core.seam.commands import Perform
-from fnop.effects import Outcome
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.cluster.access.reviews import ADMIN
 from fnop.interpreters.runtime.clock import VirtualClock
@@ -21,6 +20,7 @@ from fnop.interpreters.runtime.protocol import (
     ApiResponse,
     User,
 )
+from fnop.interpreters.simulation.director import Director
 from fnop.interpreters.simulation.externals import forked
 from fnop.interpreters.simulation.simulation import SimulatedRun
 from fnop.interpreters.simulation.watches import Delivery
@@ -82,7 +82,7 @@ class Ground(NamedTuple):
         listener = _Listener()
         run.director, run.listener = listener, listener.hears
         response = run.request(request)
-        found, reads = tuple(listener.decisions), tuple(listener.reads)
+        found, reads = tuple(listener.decisions), tuple(listener.asked)
         return Tried(response, found, run.cluster, reads)
 
     def after(self, *requests: ApiRequest) -> Ground | None:
@@ -175,25 +175,19 @@ def placed(handler: Handler) -> str:
     return f"{handler.id} ({handler.place})" if handler.place else handler.id
 
 
-class _Listener:
+class _Listener(Director):
     """A director that notes the handlers' decisions, and the effects behind them."""
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
-        self.reads: list[Perform] = []
+        self.asked: list[Perform] = []
 
     def hears(self, command: Any) -> None:
         if isinstance(command, Perform):
-            self.reads.append(command)
+            self.asked.append(command)
 
     def choose(self, inbox: Sequence[Delivery]) -> int | None:
         return None
-
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        return perform()
-
-    def admits(self, request: ApiRequest) -> ApiRequest:
-        return request
 
     def reviews(
         self, request: Request, asks: frozenset[str], decide: Callable[[], Decision]

@@ -8,20 +8,17 @@ until that lease has expired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from fnop.core.admission.decisions import Decision
-from fnop.core.api.reviews import Request
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
 from fnop.interpreters.check.state.records import Absence, Write
 from fnop.interpreters.check.state.sites import asked_at
 from fnop.interpreters.check.state.state import TrialState
-from fnop.interpreters.runtime.protocol import ApiRequest
+from fnop.interpreters.simulation.director import Director
 from fnop.interpreters.simulation.simulation import SimulatedRun
-from fnop.interpreters.simulation.watches import Delivery
 
 __all__ = ["Beside", "begin_second", "is_elected", "takes", "wakes", "worker"]
 
@@ -102,15 +99,11 @@ def _ring_due_alarms(state: TrialState, second: SimulatedRun) -> bool:
     return any(each.pass_time(now, recurring=True) for each in awake)
 
 
-class Beside:
+class Beside(Director):
     """The director of a second process: its writes count as the operator's."""
 
     def __init__(self, state: TrialState) -> None:
         self._state = state
-
-    def choose(self, inbox: Sequence[Delivery]) -> int | None:
-        """The oldest delivery."""
-        return 0
 
     def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
         """Perform a command, and note the change that it has made."""
@@ -134,16 +127,3 @@ class Beside:
         )
         wakes(state)
         return outcome
-
-    def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request, unchanged."""
-        return request
-
-    def reviews(
-        self,
-        request: Request,
-        asks: frozenset[str],
-        decide: Callable[[], Decision],
-    ) -> Decision | None:
-        """The decision of its handlers."""
-        return decide()

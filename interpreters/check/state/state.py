@@ -133,7 +133,8 @@ class TrialState:
         )
         if self.second is not None:
             fork.second = self.second.fork(fork.run.clock)
-            fork.second.calls = fork.run.calls  # there is one world outside
+            # There is one world outside.
+            fork.second.calls.models = fork.run.calls.models
         return fork
 
     @property
@@ -172,7 +173,7 @@ class TrialState:
             journal.actors.pop()
         journal.actors.append((version, actor))
         if any(each.always for each in self.scene.expectations):
-            journal.glimpse(version, run.clock.now().wall, run.calls)
+            journal.glimpse(version, run.clock.now().wall, run.calls.models)
 
     def due(self, site: Site) -> Fault | None:
         """Take the fault that strikes at this site, if there is one."""

@@ -48,7 +48,7 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
     """
     handlers = trial.scene.program.handlers
     background = [each for each in handlers if each.role in BACKGROUND]
-    before = outside_of(trial.run.calls) if background else {}
+    before = outside_of(trial.run.calls.models) if background else {}
     at_rest = not trial.is_endless and not trial.journal.unsettled
     seconds = _time_of_two_calls(background) if at_rest else None
     everything = Aftermath(frozenset(before))
@@ -66,7 +66,7 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
     if background and at_rest:
         found = found._replace(fields=_changed_fields(trial, later, volatile))
     if seconds is not None:
-        after = outside_of(later.run.calls)
+        after = outside_of(later.run.calls.models)
         changed = (alias for alias, text in before.items() if after[alias] != text)
         found = found._replace(systems=frozenset(changed))
     return found

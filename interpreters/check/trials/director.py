@@ -37,12 +37,13 @@ from fnop.interpreters.check.state.sites import asked_at, target_of
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.check.state.user import is_reached
 from fnop.interpreters.check.trials import catalogue
-from fnop.interpreters.runtime.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.simulation.director import Director
 from fnop.interpreters.simulation.externals import forked
 from fnop.interpreters.simulation.logs import LOG_OF
 from fnop.interpreters.simulation.watches import Delivery
 
-__all__ = ["Director"]
+__all__ = ["TrialDirector"]
 
 
 class Sight(NamedTuple):
@@ -53,7 +54,7 @@ class Sight(NamedTuple):
     generation: int | None = None
 
 
-class Director:
+class TrialDirector(Director):
     """The director of one trial, which directs its run from now on."""
 
     def __init__(self, state: TrialState) -> None:
@@ -64,9 +65,9 @@ class Director:
         state.run.director = self
         state.run.on_say = self.hears
 
-    def fork(self, state: TrialState) -> Director:
+    def fork(self, state: TrialState) -> TrialDirector:
         """Direct a forked trial in the same way."""
-        fork = Director(state)
+        fork = TrialDirector(state)
         fork._delivered = self._delivered
         fork._seen = {key: each.copy() for key, each in self._seen.items()}
         return fork
@@ -211,9 +212,14 @@ class Director:
             uid = (outcome.object.get("metadata") or {}).get("uid")
             self._state.journal.users.add((str(uid), subject.uid or ""))
 
-    def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request, as webhooks of others change it."""
-        return catalogue.admitted(self._state, request)
+    def sends(
+        self,
+        command: Perform,
+        request: ApiRequest,
+        send: Callable[[ApiRequest], ApiResponse],
+    ) -> ApiResponse:
+        """The response to the request, as webhooks of others change it."""
+        return send(catalogue.admitted(self._state, request))
 
     # ------------------------------------------------------------------- reviews
 
@@ -231,7 +237,7 @@ class Director:
         outage, is_shared = state.in_force.outage, state.in_force.is_shared
         is_late = outage is not None and outage.until == "slow"
         run = state.run
-        operator, calls = run.machine.state, forked(run.calls)
+        operator, calls = run.machine.state, forked(run.calls.models)
         found: Decision | None = None
         if is_reached(state) and is_shared and len(reviews.decided) % 2:
             found = self._former_decision(request, asks)
@@ -256,7 +262,7 @@ class Director:
         if not known:
             return Decision(request, object=request.object)
         wall, state = run.clock.now().wall, run.machine.state
-        return Ground(former, wall, run.cluster, state, run.calls).decision(
+        return Ground(former, wall, run.cluster, state, run.calls.models).decision(
             request, known
         )
 

@@ -26,7 +26,7 @@ from fnop.effects import Call, Conflict, Create, Delete, Missing, Outcome, Raise
 from fnop.interpreters.check.inputs.input_variation import CHANGING
 from fnop.interpreters.check.state.worlds import outside_of
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.runtime.protocol import ApiRequest
+from fnop.interpreters.simulation.director import Director
 from fnop.interpreters.simulation.watches import Delivery
 
 __all__ = ["SECONDS", "Window"]
@@ -100,7 +100,7 @@ def _place(handler: Handler | None) -> str:
     return f" ({handler.place})" if handler and handler.place else ""
 
 
-class Window:
+class Window(Director):
     """A window on a run at rest: it notes requests in vain, and their times.
 
     It directs the run like the trial for which it is opened.
@@ -128,19 +128,15 @@ class Window:
         """Perform the command, and note whether it was in vain."""
         effect, run = command.effect, self._trial.run
         asks = isinstance(effect, Call) and _changes(effect)
-        before = outside_of(run.calls) if asks else None
+        before = outside_of(run.calls.models) if asks else None
         outcome = self._trial.director.performs(command, perform)
-        after = outside_of(run.calls) if asks else None
+        after = outside_of(run.calls.models) if asks else None
         vain = _vain_habit(command, outcome, before == after)
         if vain is not None and command.handler:
             times, now = self._habits[vain], run.clock.elapsed
             if times[-1:] != [now]:  # simultaneous requests count once
                 times.append(now)
         return outcome
-
-    def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request, unchanged."""
-        return request
 
     def reviews(
         self,

@@ -34,7 +34,7 @@ from fnop.interpreters.check.state.rivals import Rivals
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.check.state.worlds import digests_of
 from fnop.interpreters.check.trials import catalogue
-from fnop.interpreters.check.trials.director import Director
+from fnop.interpreters.check.trials.director import TrialDirector
 from fnop.interpreters.runtime.interrupts import interruptible
 from fnop.interpreters.simulation.actions import Action
 from fnop.interpreters.simulation.admission import has_admission
@@ -78,7 +78,7 @@ class Trial:
         journal = Journal(run.cluster, run.clock.elapsed)
         state = TrialState(scene, limits, run, journal, [*schedule])
         self.state, self._rivals = state, Rivals()
-        self.director = Director(state)
+        self.director = TrialDirector(state)
         rest_anew(state)
         if any(each.kind.has(Trait.UPGRADES) for each in schedule):
             assert scene.former is not None
@@ -171,12 +171,13 @@ class Trial:
         """Store the world at the end of a phase."""
         self.journal.ends[phase] = End(self.run.cluster, time)
         if self.scene.expectations:
-            self.journal.kept.models[phase] = forked(self.run.calls)
+            self.journal.kept.models[phase] = forked(self.run.calls.models)
 
     def _note_healed(self) -> None:
         """Store what a restart may change."""
         crashes = self.run.draws.lives + self.state.successions
-        self.journal.healed = Healed(forked(self.run.calls), crashes, self._work())
+        models = forked(self.run.calls.models)
+        self.journal.healed = Healed(models, crashes, self._work())
 
     def settle(self) -> None:
         """Go on to the end of an open script, and pause there."""
@@ -337,7 +338,7 @@ class Trial:
     def _note_rest(self) -> None:
         run, is_faultless = self.run, not (self.state.left or self.struck)
         operator = run.machine.state if has_admission(self.scene.program) else None
-        outside = digests_of(run.calls) if is_faultless else None
+        outside = digests_of(run.calls.models) if is_faultless else None
         found = AtRest(run.cluster, run.clock.elapsed, operator, outside)
         self.journal.rests[self.state.user.place] = found
 

@@ -218,6 +218,7 @@ PURE = {
         "dry_run.py",
         "masking.py",
         "planner.py",
+        "observations.py",
         "rehearsal.py",
         "source.py",
     },

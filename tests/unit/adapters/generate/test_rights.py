@@ -43,7 +43,7 @@ from fnop.core.handlers.program.rights import (
     needs_of_handler,
 )
 from fnop.core.peers.peers import Member, Mode
-from fnop.core.seam.commands import ListPage, Perform, Subject, Watch
+from fnop.core.seam.commands import Command, Perform, Subject, Watch
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.check.campaign import explore
 from fnop.interpreters.check.campaign.explore import Case, Explorer
@@ -54,7 +54,6 @@ from fnop.interpreters.check.campaign.observed_requests import (
 )
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.cluster.requests.request import attributes_of
-from fnop.interpreters.runtime.answers import refused
 from fnop.interpreters.runtime.clock import EPOCH
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
 from fnop.interpreters.runtime.requests import watch_request
@@ -125,31 +124,23 @@ def study(file: str, **more: Any) -> Study:
 class Restricted(SimulatedRun):
     """An operator that has just the rights of its account."""
 
-    lists = False
-
-    def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
-        return super()._sent(command, replace(request, user=USER))
-
-    def _list(self, command: ListPage) -> None:
-        self.lists = True
-        super()._list(command)
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.account = USER
 
     def request(self, request: ApiRequest) -> ApiResponse:
-        if self.lists:
-            request, self.lists = replace(request, user=USER), False
         response = super().request(request)
         if request.user is not None:
             note(request, response)
         return response
 
-    def _watch(self, command: Watch) -> None:
-        request = replace(watch_request(command), user=USER)
-        found = simulated.backlog(self.cluster, request)
-        if isinstance(found, ApiResponse):
-            note(request, found)
-            self.inbox.add(refused(command.stream, found))
-        else:
-            super()._watch(command)
+    def perform(self, command: Command) -> None:
+        if isinstance(command, Watch):
+            request = replace(watch_request(command), user=USER)
+            found = simulated.backlog(self.cluster, request)
+            if isinstance(found, ApiResponse):
+                note(request, found)
+        super().perform(command)
 
 
 REFUSED: set[Right] = set()

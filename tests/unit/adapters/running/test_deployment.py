@@ -21,7 +21,6 @@ from fnop.core.seam.commands import Command, Say, Watch
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.cluster.requests.request import attributes_of
-from fnop.interpreters.runtime.answers import refused
 from fnop.interpreters.runtime.clock import EPOCH
 from fnop.interpreters.runtime.protocol import (
     MERGE_PATCH,
@@ -76,8 +75,11 @@ class Guarded(SimulatedRun):
             on_say=lambda say, wall: self.said.append(say),
         )
         apply_manifests(self, [DEFINITION, *rights])
+        self.account = ACCOUNT
 
     def perform(self, command: Command) -> None:
+        if isinstance(command, Watch):
+            self.note_refused_watch(command)
         self.acting = True
         super().perform(command)
         self.acting = False
@@ -96,14 +98,11 @@ class Guarded(SimulatedRun):
             return ApiResponse(500, {"message": "the answer is lost"})
         return response
 
-    def _watch(self, command: Watch) -> None:
+    def note_refused_watch(self, command: Watch) -> None:
         request = replace(watch_request(command), user=ACCOUNT)
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
             self.note(request, found)
-            self.inbox.add(refused(command.stream, found))
-        else:
-            super()._watch(command)
 
     def note(self, request: ApiRequest, response: ApiResponse) -> None:
         if response.status == 403:

@@ -13,6 +13,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.state.worlds import _stripped
 from fnop.interpreters.simulation.settling import WAITS_MAX, Despair, Prospects
+from fnop.interpreters.simulation.simulation import unserved_selectors
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
 
@@ -67,7 +68,7 @@ def test_a_child_that_is_refused_for_ever_has_not_settled() -> None:
 
 def test_an_operator_of_reconcile_handlers_alone_is_served() -> None:
     sim, _ = simulation(lambda: fnop.desired(config_map({"a": "b"})))
-    assert sim.settle()._run.unserved() == ()
+    assert unserved_selectors(sim.settle()._run) == ()
 
 
 def test_its_objects_are_edited_in_a_check() -> None:
@@ -102,7 +103,7 @@ def test_the_order_of_conditions_makes_no_other_world() -> None:
 def test_who_has_lost_its_watches_has_not_settled() -> None:
     sim, _ = simulation(lambda: fnop.desired(config_map({"a": "b"}), again=LONG))
     sim.settle()
-    for source in sorted(sim._run.watches.kinds):
-        sim._run.breaks(source, reason="unreachable")
+    for source in sorted(sim._run.reads.watches.kinds):
+        sim._run.reads.watches.breaks(source, reason="unreachable")
     sim.edit("configmaps/child", data={"a": "c"}).settle()
     assert sim["configmaps/child"]["data"] == {"a": "b"}, "it has seen the change"

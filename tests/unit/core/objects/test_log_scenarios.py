@@ -83,7 +83,7 @@ class LogsWorld:
         self._run.wait(left)
 
     def cut(self, name: str) -> None:
-        self._run.logs.cut(f"the log of default/{name}/{CONTAINER}")
+        self._run.reads.logs.cut(f"the log of default/{name}/{CONTAINER}")
 
     def annotation(self, name: str, key: str) -> str | None:
         found = self._run.get("pods", name)

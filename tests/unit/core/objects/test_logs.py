@@ -442,7 +442,7 @@ def test_a_connection_of_kubelet_that_breaks_within_a_line_loses_nothing() -> No
     registry, found = reading()
     simulation = begun(registry)
     simulation.log_line("pods/p", "one").settle()
-    simulation._run.logs.cut(LOG)
+    simulation._run.reads.logs.cut(LOG)
     simulation.log_line("pods/p", "two\nthree\nfour").settle()
     simulation.log_line("pods/p", "five").settle()
     assert found == ["c: one", "c: two", "c: three", "c: four", "c: five"]
@@ -454,10 +454,10 @@ def test_the_last_look_at_a_log_may_be_cut_off_too(multiline: Any) -> None:
     simulation = by_hand(registry)
     runs(simulation, 0)
     simulation.settle().log_line("pods/p", "- one\n- two\n- three")
-    simulation._run.logs.breaks(simulation._run.clock.now())
+    simulation._run.reads.logs.breaks(simulation._run.clock.now())
     simulation.log_line("pods/p", "- four\n- five")
     runs(simulation, 0, terminated={"exitCode": 0, "containerID": "x://0"})
-    simulation._run.logs.cut(LOG)
+    simulation._run.reads.logs.cut(LOG)
     simulation.settle()
     assert simulation.settled
     assert found == [f"c: - {each}" for each in ("one", "two", "three", "four", "five")]

@@ -929,7 +929,7 @@ def test_r12_a_conversation_that_grows_without_end_begins_anew(
     story.settle(seconds=2.5)
     ends = [line for line in story.lines if "too long to be remembered" in line]
     assert len(ends) == 3
-    assert len(story.reads) in range(30, 37), "three times ten, or eleven"
+    assert len(story.read_paths) in range(30, 37), "three times ten, or eleven"
     assert story.machine.state.notes.failures == 0
 
 

@@ -559,7 +559,7 @@ def test_r22_a_rival_s_label_costs_a_request_and_not_a_run(
     assert diary.of("create") == [[1]]
     assert story.status()["create"] == {"size": 1}
     assert story.sent[:2] == [STATUS, STATUS]
-    assert story.reads == ["fnopexamples/example-1"]
+    assert story.read_paths == ["fnopexamples/example-1"]
     found = story.get(KIND)
     assert found is not None
     assert found["metadata"]["labels"] == {"rival": "1"}
@@ -881,7 +881,7 @@ def test_r23_the_fused_write_is_based_on_the_answer_of_the_awaited_one(
     assert story.settle()
     assert diary == [("begins", 1), ("shown", "Working", "1"), ("ends",)]
     assert story.sent == [MAIN, STATUS, STATUS]
-    assert story.reads == [], "no conflict had to be resolved"
+    assert story.read_paths == [], "no conflict had to be resolved"
     assert story.status() == {"phase": "Working", "create": {"size": 1}}
     assert "phase" not in story.bodies[2][1]["status"], "that is there already"
 
@@ -902,7 +902,7 @@ def test_r23_it_is_so_without_any_pause_between_the_two(registry: Registry) -> N
     story.let_events_through()
     assert story.settle()
     assert story.sent == [MAIN, STATUS, STATUS]
-    assert story.reads == [], "no conflict had to be resolved"
+    assert story.read_paths == [], "no conflict had to be resolved"
     assert story.status() == {"phase": "Working", "create": {"done": True}}
 
 
@@ -962,7 +962,7 @@ def test_r24_the_version_ends_it(sizes: Registry, diary: Diary) -> None:
     story.let_events_through()
     story.settle(seconds=0.1)
     assert diary == [("create", 1), ("update", 1, 2)]
-    assert story.reads == []
+    assert story.read_paths == []
 
 
 def test_r24_an_older_event_ends_nothing_and_is_not_believed(
@@ -994,7 +994,7 @@ def test_r24_a_listing_begun_after_the_answer_ends_it(
     story.feed(StreamEnded(story.streams[STREAM], "refused", 410, "too old"))
     story.settle(seconds=0.1)
     assert diary == [("create", 1), ("update", 1, 2)]
-    assert story.reads == [], "no live read was needed"
+    assert story.read_paths == [], "no live read was needed"
 
 
 def test_r24_a_listing_begun_before_the_answer_does_not(
@@ -1034,7 +1034,7 @@ def test_r24_a_later_version_ends_it(sizes: Registry, diary: Diary) -> None:
     story.feed(WatchEvent(number, "MODIFIED", Body(story.get(KIND))))
     story.settle(seconds=0.1)
     assert diary == [("create", 1), ("update", 1, 2)]
-    assert story.reads == [], "no live read was needed"
+    assert story.read_paths == [], "no live read was needed"
 
 
 def test_r24_the_deletion_of_the_object_ends_it(sizes: Registry, diary: Diary) -> None:
@@ -1074,9 +1074,9 @@ def test_r24_when_the_bound_passes_it_looks_and_never_acts_blindly(
     story.edit(KIND, spec={"size": 2})
     story.settle(seconds=4)
     assert diary == [("create", 1)]
-    assert story.reads == []
+    assert story.read_paths == []
     story.settle(seconds=2)
-    assert story.reads[:1] == ["fnopexamples/example-1"]
+    assert story.read_paths[:1] == ["fnopexamples/example-1"]
     assert diary == [("create", 1), ("update", 1, 2)]
 
 
@@ -1396,7 +1396,7 @@ def test_r28_a_create_is_looked_for_before_its_author_is_answered(
     assert story.settle()
     assert diary == [("created", "one")]
     assert len(story.objects("configmaps")) == 1
-    assert story.reads == ["configmaps/one"]
+    assert story.read_paths == ["configmaps/one"]
 
 
 @pytest.mark.parametrize("applied", [True, False])

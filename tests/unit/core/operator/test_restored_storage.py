@@ -33,9 +33,9 @@ class Restored(Story):
 
     def break_off(self) -> None:
         """The connections of all watches are lost."""
-        for stream in tuple(self.watches._open):
+        for stream in tuple(self.reads.watches._open):
             self.feed(StreamEnded(stream, "unreachable", None, AWAY))
-        self.watches._open.clear()
+        self.reads.watches._open.clear()
 
     def opened(self, since: float) -> list[str]:
         """The lists, or watches, after a moment: `list 1` of one object."""
@@ -187,8 +187,8 @@ def test_a_watch_that_ends_in_order_is_resumed_at_once(registry: Registry) -> No
     assert run.settle()
     run.wait(60)
     since = run.clock.elapsed
-    (stream,) = tuple(run.watches._open)
-    run.watches._open.clear()
+    (stream,) = tuple(run.reads.watches._open)
+    run.reads.watches._open.clear()
     run.feed(StreamEnded(stream, "eof"))
     run.wait(1)
     assert run.opened(since) == ["watch"]
@@ -241,9 +241,9 @@ def test_a_stream_that_is_resumed_later_is_read_anew_with_the_others(
     diary.clear()
     story.cluster = backup
     (kept,) = (n for key, n in story.streams.items() if key.startswith("configmaps"))
-    for stream in {*story.watches._open} - {kept}:
+    for stream in {*story.reads.watches._open} - {kept}:
         story.feed(StreamEnded(stream, "unreachable", None, AWAY))
-        del story.watches._open[stream]
+        del story.reads.watches._open[stream]
     assert story.settle()
     for number in range(30):
         story.edit(KIND, spec={"size": number})
