@@ -10,7 +10,7 @@ audited.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from fnop.core.admission.configurations import kinds_of, labels_namespaces
@@ -104,33 +104,11 @@ class Auditor(Planner):
 
         Raises `PlanProblem` if nothing can be read.
         """
-        settings = questioned.run.machine.settings
-        given = settings.namespaces
-        every = next((e for e in basis if e.need.resource == NAMESPACES), None)
-        present = [e["metadata"]["name"] for e in every.objects] if every else []
-        places: list[str | None] = [None]
-        # The author's own namespace selector takes precedence over `-n`.
-        if given is not None and not any(
-            each.webhook is not None and each.webhook.namespace_selector
-            for each in questioned.run.machine.program.handlers
-        ):
-            places = [*(served_namespaces(given, present) or given)]
-        chosen = Selectors(labels=settings.selector)
-        needs = [
-            Need(kind, place if kind.namespaced else None, "", chosen)
-            for kind in questioned.kinds()
-            for place in places
-        ]
-        answers = await asyncio.gather(*map(self._known, dict.fromkeys(needs)))
+        needs = dict.fromkeys(_needs_of(questioned, basis))
+        answers = await asyncio.gather(*map(self._known, needs))
         found = [*{id(each): each for each in answers}.values()]
         questioned.learn(found)
-        unread = [
-            Unread(
-                1, place_in(e.need.resource, "", "*"), message_of(e.refusal), (), None
-            )
-            for e in found
-            if e.refusal is not None
-        ]
+        unread = [*_unread_kinds(found)]
         if unread and len(unread) == len(found):
             why = "; ".join(dict.fromkeys(each.why for each in unread))
             raise PlanProblem(f"nothing that the handlers are for can be read: {why}")
@@ -157,6 +135,38 @@ class Auditor(Planner):
 
     def _masked_finding(self, found: Finding) -> Finding:
         return found._replace(message=self._masking.text(found.message))
+
+
+def _needs_of(questioned: _Questioned, basis: list[Known]) -> Iterator[Need]:
+    """The collections of the kinds that admission handlers are for."""
+    places = _audited_namespaces(questioned, basis)
+    chosen = Selectors(labels=questioned.run.machine.settings.selector)
+    for kind in questioned.kinds():
+        for place in places:
+            yield Need(kind, place if kind.namespaced else None, "", chosen)
+
+
+def _audited_namespaces(
+    questioned: _Questioned, basis: list[Known]
+) -> Sequence[str | None]:
+    """The namespaces to read; None stands for all of them."""
+    given = questioned.run.machine.settings.namespaces
+    # The author's own namespace selector takes precedence over `-n`.
+    if given is None or any(
+        each.webhook is not None and each.webhook.namespace_selector
+        for each in questioned.run.machine.program.handlers
+    ):
+        return [None]
+    every = next((e for e in basis if e.need.resource == NAMESPACES), None)
+    present = [e["metadata"]["name"] for e in every.objects] if every else []
+    return [*(served_namespaces(given, present) or given)]
+
+
+def _unread_kinds(found: Iterable[Known]) -> Iterator[Unread]:
+    for each in found:
+        if each.refusal is not None:
+            place = place_in(each.need.resource, "", "*")
+            yield Unread(1, place, message_of(each.refusal), (), None)
 
 
 def _notes_about_unasked(program: Program) -> Iterator[str]:

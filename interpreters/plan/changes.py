@@ -12,6 +12,7 @@ from fnop.core.values.diff import resolve
 from fnop.interpreters.plan.bookkeeping import noted, without_notes
 from fnop.interpreters.plan.facts import Change, Notice, Place, Write, sources_of
 from fnop.interpreters.plan.fields import (
+    FieldChange,
     changed_fields,
     known_part,
     unknown_of,
@@ -57,22 +58,16 @@ def _change(
     shown: Shown,
 ) -> Change | None:
     first, last = group[0], group[-1]
-    before, after = first.before, last.after
     twin = twins.get(last.identity)
-    twin_after = None if twin is None else twin.after
-    unknown = _unknown_parts(after, twin_after)
+    both = last.after, None if twin is None else twin.after
     actions = _actions_of_group(group)
     if not actions:
         return None
-    before, after = shown(before, after)
-    is_new = before is None
-    old, new, mine, theirs = (
-        _shown_object(each, settings, new=is_new)
-        for each in (before, after, last.after, twin_after)
-    )
-    fields = changed_fields(old, new, _unknown_parts(mine, theirs))
-    old, new = (_complete_object(each, new=is_new) for each in (before, after))
-    every = changed_fields(old, new, _unknown_below(unknown, new))
+    before, after = shown(first.before, last.after)
+    unknown = _unknown_parts(*both)
+    fields = _fields_without_notes(before, after, both, settings)
+    every = _fields_with_notes(before, after, unknown)
+    unknown = _unknown_without_managed(unknown)
     own = tuple(noted(first.before, last.after, settings)) if after else ()
     if actions == ("change",) and not fields and not own:
         return None
@@ -84,17 +79,38 @@ def _change(
         sources_of(handlers, names),
         first.subject,
         None if before is None else _without_managed_fields(before),
-        None
-        if after is None
-        else known_part(
-            _without_managed_fields(after), _unknown_without_managed(unknown)
-        ),
-        _unknown_without_managed(unknown),
+        None if after is None else known_part(_without_managed_fields(after), unknown),
+        unknown,
         () if after is None else fields,
         own,
         tuple(each for each in every if each not in fields),
         version=resolve(first.before, ("metadata", "resourceVersion")) or "",
     )
+
+
+def _fields_without_notes(
+    before: Json | None,
+    after: Json | None,
+    twins: tuple[Json | None, Json | None],
+    settings: Settings,
+) -> tuple[FieldChange, ...]:
+    """The changed fields, without the operator's own bookkeeping.
+
+    `twins` are the unmasked results of both runs.
+    """
+    old, new, mine, theirs = (
+        _shown_object(each, settings, new=before is None)
+        for each in (before, after, *twins)
+    )
+    return changed_fields(old, new, _unknown_parts(mine, theirs))
+
+
+def _fields_with_notes(
+    before: Json | None, after: Json | None, unknown: Any
+) -> tuple[FieldChange, ...]:
+    """All changed fields."""
+    old, new = (_complete_object(e, new=before is None) for e in (before, after))
+    return changed_fields(old, new, _unknown_below(unknown, new))
 
 
 def _actions_of_group(group: list[Write]) -> tuple[str, ...]:

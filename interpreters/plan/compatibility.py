@@ -241,11 +241,9 @@ def _changes_of_fields(
 ) -> Iterator[tuple[str, str]]:
     """The fields that are now required or pruned, and those within them."""
     before, after = old.get("properties") or {}, new.get("properties") or {}
-    was_required = {*(old.get("required") or ())}
-    for name in sorted(new.get("required") or ()):
-        default = (after.get(name) or {}).get("default")
-        had_default = (before.get(name) or {}).get("default") is not None
-        if default is None and (name not in was_required or had_default):
+    filled_before = _filled_by_clients(old)
+    for name in sorted(_filled_by_clients(new)):
+        if name not in filled_before:
             yield _path_within(path, name), "it is required now, and has no default"
     yield from _changes_of_others(old, new, path)
     others = new.get("additionalProperties")
@@ -260,6 +258,16 @@ def _changes_of_fields(
     for name in sorted({*after} - {*before}):
         if _is_open(old) and after[name]:
             yield _path_within(path, name), "it has a schema now"
+
+
+def _filled_by_clients(schema: Schema) -> list[str]:
+    """The required fields that have no default."""
+    fields = schema.get("properties") or {}
+    return [
+        name
+        for name in schema.get("required") or ()
+        if (fields.get(name) or {}).get("default") is None
+    ]
 
 
 def _changes_of_others(

@@ -256,12 +256,18 @@ def _excerpt_of(value: Any) -> str:
 
 def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     """The outcome that a response means; for a fetched document `effect` is None."""
-    status, body = response.status, response.body
-    if 200 <= status < 300 and not _can_answer(effect, body):
+    if not 200 <= response.status < 300:
+        return _outcome_of_error(effect, response)
+    body = response.body
+    if not _can_answer(effect, body):
         # A proxy has answered, or a part of the server.
         return Unknown(f"the answer has another form: {str(body)[:100]}")
-    if 200 <= status < 300:
-        return _outcome_of_success(effect, body)
+    return _outcome_of_success(effect, body)
+
+
+def _outcome_of_error(effect: Effect | None, response: ApiResponse) -> Outcome:
+    """The outcome of an HTTP error, by its status and by the words of its message."""
+    status, body = response.status, response.body
     message, reason = message_of(response), _reason_of_status(body)
     if any(text in message for text in TOO_LARGE):
         message += _words_for_largest(effect)
@@ -275,16 +281,15 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     if status in _TRY_AGAIN or (status == 401 and effect is not None):
         # 401: credentials are renewed; no handler fails because of that.
         return Unreachable(message, response.retry_after_seconds)
-    if status == 500 and any(text in message for text in _TOO_LARGE):
+    if status == 500 and _exceeds_limit(message):
         return Refused(413, message, "RequestEntityTooLarge")
     if _UNCALLED in message:
         return Unreachable(message, response.retry_after_seconds)  # nothing written
     if status >= 500:
         # The server may have failed before or after it wrote.
         return Unknown(message)
-    if isinstance(effect, Patch) and effect.json and _REJECTED in message:
-        steps = [f"{each.get('op')} {each.get('path')}" for each in effect.json]
-        message = f"{message}: one of its operations fails, {', '.join(steps[:9])}"
+    if _REJECTED in message:
+        message += _words_for_operations(effect)
     return Refused(status, message, reason)
 
 
@@ -338,6 +343,19 @@ def _words_for_largest(effect: Effect | None) -> str:
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
+def _words_for_operations(effect: Effect | None) -> str:
+    """The end of a sentence that lists the operations of a JSON patch.
+
+    >>> step = {"op": "test", "path": "/spec/size", "value": 1}
+    >>> _words_for_operations(Patch(json=[step]))
+    ': one of its operations fails, test /spec/size'
+    """
+    if not isinstance(effect, Patch) or not effect.json:
+        return ""
+    steps = [f"{each.get('op')} {each.get('path')}" for each in effect.json]
+    return f": one of its operations fails, {', '.join(steps[:9])}"
+
+
 def _names_object(body: Any) -> bool:
     """Whether an error is about an object, and not about a path that is not served.
 
@@ -384,6 +402,12 @@ _TOO_LARGE = (
     "etcdserver: request is too large",
     "code = ResourceExhausted desc = trying to send message larger than max",
 )
+
+
+def _exceeds_limit(message: str) -> bool:
+    return any(text in message for text in _TOO_LARGE)
+
+
 # Go quotes the names in causes.
 _CONFLICTING = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
 

@@ -309,16 +309,11 @@ class Campaign:
         """
         names, own = [each.name for each in self._cases], len(self.explorers)
         groups = Groups(names, own)
-        former = sorted(
-            {e.task.case for e in results if e.task.case >= own and e.verdicts}
-        )
         groups.take(results)
         groups.take_beside(beside)
-        done = {each.task for each in results}
-        left = [each for each in tasks if each not in done]
-        at_least = any(e.pairs is not Pairs.NONE for e in left) or not all(
-            e.whole for e in results
-        )
+        former = _former_cases(results, own)
+        left = _untried_tasks(tasks, results)
+        at_least = _leaves_more(left, results)
         endless = self._endless_cases()
         report = groups.report()._replace(
             left=len(left),
@@ -332,10 +327,7 @@ class Campaign:
             cases=tuple(names[:own] + [names[e] for e in former]),
             is_empty=not tasks,
         )
-        ended = any(
-            each.verdicts and not each.task.schedule and each.task.case not in endless
-            for each in results
-        )
+        ended = _has_benign_run(results, endless)
         return report._replace(unsure=unsure_of(report, tasks, results, ended))
 
     def _endless_cases(self) -> dict[int, str]:
@@ -358,6 +350,30 @@ class Campaign:
         for number, why in endless.items():
             if number in numbers:
                 yield self.explorers[number].case.name, why
+
+
+def _former_cases(results: Sequence[Result], own: int) -> list[int]:
+    """The numbers of the former cases that were tried; `own` is the first of them."""
+    return sorted({e.task.case for e in results if e.task.case >= own and e.verdicts})
+
+
+def _untried_tasks(tasks: Sequence[Task], results: Sequence[Result]) -> list[Task]:
+    done = {each.task for each in results}
+    return [each for each in tasks if each not in done]
+
+
+def _leaves_more(left: Sequence[Task], results: Sequence[Result]) -> bool:
+    """Whether more schedules are untried than `left` shows."""
+    has_pairs = any(each.pairs is not Pairs.NONE for each in left)
+    return has_pairs or not all(each.whole for each in results)
+
+
+def _has_benign_run(results: Sequence[Result], endless: Collection[int]) -> bool:
+    """Whether a run without faults has ended."""
+    return any(
+        each.verdicts and not each.task.schedule and each.task.case not in endless
+        for each in results
+    )
 
 
 def _rank(task: Task, changed: Collection[str]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import chain
 from typing import NamedTuple
 
 from fnop.interpreters.check.campaign.explore import Failure, Verdict, is_special
@@ -295,42 +296,59 @@ def merged(reports: Sequence[Report], missing: Sequence[int] = ()) -> Report:
 
     Failures of the same sort are one group in each script.
     """
-    groups: dict[tuple[object, ...], tuple[Failure, int]] = {}
-    for report in reports:
-        for failure, number in report.finer:
-            _add(groups, (failure.case, *_sort(failure)), failure, number)
-    whole = reports[0]
-    failures = _sorted_groups(groups)
-    unsure = {
-        name: why
-        for name, why in whole.unsure.items()
-        if all(name in each.unsure for each in reports)
-        if all(each.violation.property != name for each, _ in failures)
-    }
-    faults: Counter[str] = Counter()
-    for report in reports:
-        faults.update(report.by_fault)
-    return whole._replace(
-        cases=tuple(dict.fromkeys(e for one in reports for e in one.cases)),
+    failures = _merged_failures(reports)
+    return reports[0]._replace(
+        cases=_each_once(each.cases for each in reports),
         tried=sum(each.tried for each in reports),
         failures=failures,
         finer=failures,
-        doubted=tuple(e for one in reports for e in one.doubted),
+        doubted=tuple(chain.from_iterable(each.doubted for each in reports)),
         unknown=sum(each.unknown for each in reports),
         left=sum(each.left for each in reports),
-        by_fault=dict(sorted(faults.items())),
-        broken=tuple(e for one in reports for e in one.broken),
+        by_fault=_merged_counts(each.by_fault for each in reports),
+        broken=tuple(chain.from_iterable(each.broken for each in reports)),
         at_least=any(each.at_least for each in reports),
-        cut=tuple(dict.fromkeys(e for one in reports for e in one.cut)),
-        unsure=unsure,
+        cut=_each_once(each.cut for each in reports),
+        unsure=_unsure_in_all(reports, failures),
         struck=sum(each.struck for each in reports),
         wanted=any(each.wanted for each in reports),
-        endless={name: e for one in reports for name, e in one.endless.items()},
+        endless=dict(chain.from_iterable(each.endless.items() for each in reports)),
         former=max(each.former for each in reports),
         is_empty=all(each.is_empty for each in reports),
         shards=len(reports) + len(missing),
         missing=tuple(missing),
     )
+
+
+def _merged_failures(reports: Sequence[Report]) -> tuple[tuple[Failure, int], ...]:
+    groups: dict[tuple[object, ...], tuple[Failure, int]] = {}
+    for report in reports:
+        for failure, number in report.finer:
+            _add(groups, (failure.case, *_sort(failure)), failure, number)
+    return _sorted_groups(groups)
+
+
+def _each_once(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(texts)))
+
+
+def _merged_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(sorted(total.items()))
+
+
+def _unsure_in_all(
+    reports: Sequence[Report], failures: Sequence[tuple[Failure, int]]
+) -> dict[str, str]:
+    """The properties that no shard knows, with the first shard's reasons."""
+    violated = {each.violation.property for each, _ in failures}
+    return {
+        name: why
+        for name, why in reports[0].unsure.items()
+        if name not in violated and all(name in each.unsure for each in reports)
+    }
 
 
 def _failures(case: str, verdict: Verdict) -> Iterator[Failure]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 from fnop.interpreters.cluster.access.rbac import decide, not_permitted
@@ -46,21 +46,13 @@ def impersonated(
     """
     named = [(name.lower(), value) for name, value in headers]
     given = [(name, value) for name, value in named if name.startswith("impersonate-")]
-    wanted = dict(given)
-    extra: dict[str, list[str]] = {}
-    for name, value in given:
-        if name.startswith(EXTRA) and value:
-            extra.setdefault(unquote(name.removeprefix(EXTRA)), []).append(value)
+    wanted, extra = dict(given), _extra_values(given)
     groups = [value for name, value in given if name == GROUP and value]
     name, uid = wanted.get(USER, ""), wanted.get(UID, "")
     if not name:
         return _no_user_error(given) if groups or uid or extra else user
     asked = [_user_attributes(name), *map(_group_attributes, groups)]
-    asked += [
-        Attributes("impersonate", AUTHENTICATION, "userextras", key, name=value)
-        for key, values in extra.items()
-        for value in values
-    ]
+    asked += _extra_attributes(extra)
     if uid:
         asked.append(Attributes("impersonate", AUTHENTICATION, "uids", name=uid))
     refused = _find_refusal(cluster, user, asked)
@@ -68,6 +60,15 @@ def impersonated(
         return refused
     extras = tuple((key, tuple(values)) for key, values in extra.items())
     return User(name, _groups(name, groups), uid, extras)
+
+
+def _extra_values(given: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """The values of the headers Impersonate-Extra-*, by their keys."""
+    extra: dict[str, list[str]] = {}
+    for name, value in given:
+        if name.startswith(EXTRA) and value:
+            extra.setdefault(unquote(name.removeprefix(EXTRA)), []).append(value)
+    return extra
 
 
 def _no_user_error(given: list[tuple[str, str]]) -> ApiResponse:
@@ -88,6 +89,14 @@ def _user_attributes(name: str) -> Attributes:
 
 def _group_attributes(group: str) -> Attributes:
     return Attributes("impersonate", "", "groups", name=group)
+
+
+def _extra_attributes(extra: dict[str, list[str]]) -> Iterator[Attributes]:
+    for key, values in extra.items():
+        for value in values:
+            yield Attributes(
+                "impersonate", AUTHENTICATION, "userextras", key, name=value
+            )
 
 
 def _find_refusal(

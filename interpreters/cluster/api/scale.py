@@ -338,30 +338,41 @@ def _apply_scale(cluster: Cluster, call: Call, old: Object, live: Object) -> Ans
     present = number_at(live, _rule(kind).spec)
     wanted = (config.get("spec") or {}).get("replicas")
     who = (writer_of(call).manager, "Apply", "", "scale")
-    others = [*managers.keys() - {who}]
+    is_lost = managers.keys() == {who} if wanted is None else wanted != present
     if wanted is None:
-        is_lost = who in managers and not others
-        managers[who] = False
-        if config.get("spec") is None:
-            del managers[who]
+        after = _release_replicas(managers, who, config)
+    elif is_lost:
+        after = _take_replicas(call, managers, who)
     else:
-        is_lost = wanted != present
-        if is_lost and others and not is_forced(call):
-            raise conflicting([(one, ("f:spec", "f:replicas")) for one in others])
-        managers = {who: True} if is_lost else {**managers, who: True}
-    metadata = config.get("metadata") or {}
-    shown = _scale_of(kind, live)["metadata"]
-    is_other = any(shown.get(name) != value for name, value in metadata.items())
+        after = {**managers, who: True}
+    metadata, shown = config.get("metadata") or {}, _scale_of(kind, live)
+    before = shown["metadata"]
+    is_other = any(before.get(name) != value for name, value in metadata.items())
     if kind.custom and (is_lost or is_other):
         raise _conversion_error("", "new", metadata.get("name"))
     replicas = present if wanted is None else wanted
     scale = {
-        **_scale_of(kind, live),
+        **shown,
         "metadata": metadata,
         "spec": {"replicas": replicas} if replicas else {},
     }
-    kept = _entries_of(kind, entries, managers)
+    kept = _entries_of(kind, entries, after)
     return _set_replicas(cluster, call, old, scale, kept)
+
+
+def _release_replicas(managers: Managers, who: Identity, config: Object) -> Managers:
+    """The managers after an apply without a number of replicas."""
+    if config.get("spec") is None:
+        return {one: has for one, has in managers.items() if one != who}
+    return {**managers, who: False}
+
+
+def _take_replicas(call: Call, managers: Managers, who: Identity) -> Managers:
+    """The managers after an apply that changes the number; others may object."""
+    others = [*managers.keys() - {who}]
+    if others and not is_forced(call):
+        raise conflicting([(one, ("f:spec", "f:replicas")) for one in others])
+    return {who: True}
 
 
 def _check_shape(config: Object) -> None:

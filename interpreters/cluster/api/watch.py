@@ -368,23 +368,32 @@ def _event_in_view(
         return None
     if event.version <= since:
         return None
-    kind, obj = event.type, event.object
-    if name is not None and obj["metadata"]["name"] != name:
+    if name is not None and event.object["metadata"]["name"] != name:
         return None
+    found: StoredEvent | None = event
     if selection.labels or selection.fields:
-        is_in = kind != "DELETED" and selection.holds(obj)
-        was_in = event.previous is not None and selection.holds(event.previous)
-        if not is_in and not was_in:
-            return None
-        kind = "DELETED" if not is_in else "MODIFIED" if was_in else "ADDED"
-        if not is_in and event.previous is not None:
-            # The object is shown as it was last selected, at the version of the change.
-            obj = _with_version(event.previous, event.version)
+        found = _event_in_selection(selection, event)
     asked = registry.by_path.get(path)
-    obj = obj if asked is None else served(asked, obj)
-    if kind == event.type and obj is event.object:
-        return event
-    return replace(event, type=kind, object=obj)
+    if found is None or asked is None:
+        return found
+    obj = served(asked, found.object)
+    return found if obj is found.object else replace(found, object=obj)
+
+
+def _event_in_selection(selection: Selection, event: StoredEvent) -> StoredEvent | None:
+    """The event as a change of the selection; None if the object is never in it."""
+    before, after = event.previous, event.object
+    is_in = event.type != "DELETED" and selection.holds(after)
+    was_in = before is not None and selection.holds(before)
+    if not is_in and not was_in:
+        return None
+    if is_in:
+        kind = "MODIFIED" if was_in else "ADDED"
+        return event if kind == event.type else replace(event, type=kind)
+    assert before is not None, "the object was selected"
+    # The object is shown as it was last selected, at the version of the change.
+    shown = _with_version(before, event.version)
+    return replace(event, type="DELETED", object=shown)
 
 
 def _with_version(obj: Object, version: int) -> Object:

@@ -376,16 +376,10 @@ def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[A
     if not isinstance(target, list):
         return without_nulls(patch)
     key = "" if name in SETS else _merge_key(name, [*patch, *target])
-    if not key and name not in SETS:
-        return patch  # an atomic list
-    if key and not all(isinstance(item, dict) for item in (*target, *patch)):
+    if _is_atomic(name, key, [*target, *patch]):
         return patch
     values = [item for item in patch if _directive(item) != "replace"]
-    if order is not None:
-        _check_type(order, list)
-    if key:
-        _check_keys([*values, *(order or ())], key)
-        _check_directives(values)
+    _check_items(values, order, key)
     if len(values) < len(patch):
         return values
     deleted = _marks([x for x in patch if _directive(x) == "delete"], key)
@@ -394,6 +388,22 @@ def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[A
         _check_order(patch, order, key)
     old = [item for item in target if _mark(item, key) not in deleted]
     return _sort_items(_merge_items(old, patch, key), old, patch, order, key)
+
+
+def _is_atomic(name: str, key: str, items: list[Any]) -> bool:
+    """Whether a patch replaces a list: its items have no key to merge them by."""
+    if not key:
+        return name not in SETS
+    return not all(isinstance(item, dict) for item in items)
+
+
+def _check_items(patch: list[Any], order: Any, key: str) -> None:
+    """Refuse items and an order that cannot be merged; a set has no `key`."""
+    if order is not None:
+        _check_type(order, list)
+    if key:
+        _check_keys([*patch, *(order or ())], key)
+        _check_directives(patch)
 
 
 def _check_keys(patch: list[Any], key: str) -> None:

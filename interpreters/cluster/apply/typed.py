@@ -7,7 +7,7 @@ and associative lists are compared by their items, and atomic values are one fie
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fnop.interpreters.cluster.apply.fieldsets import (
@@ -364,32 +364,37 @@ def _merged_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]
     """
     assert shape.items is not None
     before, after = _items_by_key(live, shape), _items_by_key(config, shape)
-    ours, theirs = [key_of(item, shape) for item in live], list(after)
-    # The common items that are still to come, in the same order as `theirs`.
-    shared = deque(key for key in theirs if key in before)
+    rest = deque((key_of(item, shape), item) for item in live)
+    # The common items that are still to come, in the order of the configuration.
+    shared = deque(key for key in after if key in before)
     result: list[Any] = []
-    done: set[str] = set()
-    left = right = 0
-    while left < len(ours) or right < len(theirs):
-        key = ours[left] if left < len(ours) else None
-        wanted = theirs[right] if right < len(theirs) else None
-        is_shared = key is not None and key in after
-        if is_shared and wanted not in (None, key) and shared and key != shared[0]:
-            left += 1  # both have it, but its turn comes later
-        elif key is not None and not is_shared:
-            result.append(live[left])
-            left += 1
-        else:
-            if key is not None and (key in done or key == wanted):
-                left += 1
-            if wanted is not None:
-                both = before.get(wanted, []), after[wanted][0]
-                result.append(_merged_item(*both, shape.items))
-                done.add(wanted)
-                if shared and shared[0] == wanted:
-                    shared.popleft()
-                right += 1
+    for key, items in after.items():
+        result += _take_leading(rest, after, shared)
+        is_next = bool(shared) and key == shared[0]
+        if rest and (is_next or not shared):
+            rest.popleft()
+        if is_next:
+            shared.popleft()
+        result.append(_merged_item(before.get(key, []), items[0], shape.items))
+    result += [item for key, item in rest if key not in after]
     return result
+
+
+def _take_leading(
+    rest: deque[tuple[str, Any]], after: Container[str], shared: Sequence[str]
+) -> Iterator[Any]:
+    """Take the live items before the next common item, and yield those to keep.
+
+    A common item whose turn comes later or has passed is dropped: it has its place in
+    the configuration.
+    """
+    while rest:
+        key, item = rest[0]
+        if key not in after:
+            yield item
+        elif not shared or key == shared[0]:
+            return
+        rest.popleft()
 
 
 def _merged_item(live: list[Any], config: Any, shape: Shape) -> Any:

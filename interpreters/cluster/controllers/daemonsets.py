@@ -101,6 +101,10 @@ def _pod(owner: Object, node: str, letters: str) -> Object:
     return {**pod, "spec": {**pod["spec"], "affinity": affinity}}
 
 
+def _revision(pod: Object) -> Any:
+    return pod["metadata"].get("labels", {}).get(REVISION)
+
+
 def _renew(desk: Desk, owner: Object, pods: list[Object], letters: str) -> None:
     """rollingUpdate: delete as many old pods at a time as may be unavailable."""
     strategy = owner["spec"].get("updateStrategy") or {}
@@ -110,7 +114,7 @@ def _renew(desk: Desk, owner: Object, pods: list[Object], letters: str) -> None:
     most = max(1, resolved(rules.get("maxUnavailable", 1), len(pods), up=True))
     missing = sum(not is_ready(pod) or is_going(pod) for pod in pods)
     for pod in pods:
-        if pod["metadata"].get("labels", {}).get(REVISION) == letters or is_going(pod):
+        if _revision(pod) == letters or is_going(pod):
             continue
         if not is_ready(pod):
             desk.delete(pod)
@@ -129,17 +133,16 @@ def _report(
     first = {_node_of(pod): pod for pod in reversed(pods) if not is_going(pod)}
     there = [first[node] for node in nodes if node in first]
     times = [available_at(pod, seconds) for pod in there]
-    available = sum(at is not None and at <= desk.now for at in times)
+    ready = [at for at in times if at is not None]
+    available = sum(at <= desk.now for at in ready)
     status: dict[str, Any] = {
         "currentNumberScheduled": len(there),
         "numberMisscheduled": sum(name not in nodes for name in first),
         "desiredNumberScheduled": len(nodes),
-        "numberReady": sum(at is not None for at in times),
+        "numberReady": len(ready),
         "observedGeneration": owner["metadata"]["generation"],
     }
-    updated = sum(
-        p["metadata"].get("labels", {}).get(REVISION) == letters for p in there
-    )
+    updated = sum(_revision(pod) == letters for pod in there)
     more = {
         "updatedNumberScheduled": updated,
         "numberAvailable": available,
@@ -147,6 +150,6 @@ def _report(
     }
     status |= {name: number for name, number in more.items() if number}
     desk.status(present, status)
-    waits = [at for at in times if at is not None and at > desk.now]
+    waits = [at for at in ready if at > desk.now]
     if waits:
         desk.remind(min(waits))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from fnop.interpreters.cluster.controllers.deployments import hash_of
@@ -164,13 +165,7 @@ class _Set:
 
     def create(self, number: int, current: Object, update: Object) -> Object | None:
         """newVersionedStatefulSetPod, and the claims that it mounts."""
-        rules = (self.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
-        partition = rules.get("partition", 0)
-        # Pods below the partition are still created from the old revision.
-        old = number - self.wanted.start < partition
-        revision = current if old and self.is_rolling() else update
-        if not self.is_rolling() and current is not update and self.pods:
-            revision = current
+        revision = self.revision_for(number, current, update)
         template = dict(revision["data"]["spec"]["template"])
         template.pop("$patch", None)
         owner = self.owner["metadata"]
@@ -186,14 +181,22 @@ class _Set:
         spec = {**pod["spec"], "hostname": name}
         if self.spec.get("serviceName"):
             spec["subdomain"] = self.spec["serviceName"]
-        volumes = []
-        for claim in self.spec.get("volumeClaimTemplates") or ():
-            volumes.append(self.claim(claim, name))
-        if volumes:
-            mine = {each["name"] for each in volumes}
-            given = [e for e in spec.get("volumes") or () if e.get("name") not in mine]
-            spec["volumes"] = [*volumes, *given]
+        if self.spec.get("volumeClaimTemplates"):
+            spec["volumes"] = self.volumes(spec.get("volumes") or (), name)
         return self.desk.create({**pod, "spec": spec})
+
+    def revision_for(self, number: int, current: Object, update: Object) -> Object:
+        """The revision from which a missing pod is created."""
+        if not self.is_rolling():
+            return current if self.pods else update
+        # Pods below the partition are still created from the old revision.
+        return current if number < self.first_renewed else update
+
+    def volumes(self, given: Iterable[Object], pod: str) -> list[Object]:
+        """The volumes of a pod: its claims, and the given ones with other names."""
+        mine = [self.claim(each, pod) for each in self.spec["volumeClaimTemplates"]]
+        names = {each["name"] for each in mine}
+        return [*mine, *(each for each in given if each.get("name") not in names)]
 
     def claim(self, template: Object, pod: str) -> dict[str, Any]:
         """Create a claim of a pod once; it outlives the pod."""
@@ -210,6 +213,13 @@ class _Set:
             self.desk.create({**body, "metadata": metadata, "spec": template["spec"]})
         return {"name": volume, "persistentVolumeClaim": {"claimName": name}}
 
+    @property
+    def first_renewed(self) -> int:
+        """The partition: the lowest number whose pod gets the update revision."""
+        rules = (self.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+        partition: int = rules.get("partition", 0)
+        return self.wanted.start + partition
+
     def is_rolling(self) -> bool:
         strategy = self.spec.get("updateStrategy") or {}
         return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
@@ -221,8 +231,7 @@ class _Set:
         """
         if not self.is_rolling():
             return
-        rules = (self.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
-        least = self.wanted.start + rules.get("partition", 0)
+        least = self.first_renewed
         for number in sorted(self.pods, reverse=True):
             pod = self.pods[number]
             if number < least or number not in self.wanted:

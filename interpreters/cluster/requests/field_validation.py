@@ -6,7 +6,7 @@ silently. Duplicate fields in a body are not found, because it arrives parsed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fnop.interpreters.cluster.kinds.crds import CRDS
@@ -66,31 +66,42 @@ def _unknown_metadata(body: dict[str, Any], path: str = "metadata") -> Iterator[
 
 def _unknown_in_value(
     schema: Schema, value: Any, path: str, inside: list[str], old: Any = None
-) -> Iterator[str]:
+) -> Iterable[str]:
     kind = type(value)
+    if schema.opaque or value is old:
+        return ()
     if kind is dict:
-        if schema.opaque or value is old:
-            return
-        if schema.embedded:
-            inside += _unknown_metadata(value, f"{path}.metadata")
-        before = old if type(old) is dict else {}
-        is_object = schema.root or schema.embedded
-        for name, item in value.items():
-            if before.get(name, ABSENT) is item or (is_object and name in TYPE_META):
-                continue
-            child = schema.properties.get(name, schema.additional)
-            if child is None:
-                if not schema.preserving:
-                    yield f"{path}.{name}" if path else name
-            elif type(item) in NESTED:
-                where = f"{path}.{name}" if path else name
-                yield from _unknown_in_value(
-                    child, item, where, inside, before.get(name)
-                )
-    elif kind is list and not schema.opaque and (inner := schema.inner) is not None:
-        for index, item in enumerate(value):
-            if type(item) in NESTED:
-                yield from _unknown_in_value(inner, item, f"{path}[{index}]", inside)
+        return _unknown_in_object(schema, value, path, inside, old)
+    if kind is list and (inner := schema.inner) is not None:
+        return _unknown_in_list(inner, value, path, inside)
+    return ()
+
+
+def _unknown_in_object(
+    schema: Schema, value: dict[str, Any], path: str, inside: list[str], old: Any
+) -> Iterator[str]:
+    if schema.embedded:
+        inside += _unknown_metadata(value, f"{path}.metadata")
+    before = old if type(old) is dict else {}
+    is_object = schema.root or schema.embedded
+    for name, item in value.items():
+        if before.get(name, ABSENT) is item or (is_object and name in TYPE_META):
+            continue
+        child = schema.properties.get(name, schema.additional)
+        if child is None:
+            if not schema.preserving:
+                yield f"{path}.{name}" if path else name
+        elif type(item) in NESTED:
+            where = f"{path}.{name}" if path else name
+            yield from _unknown_in_value(child, item, where, inside, before.get(name))
+
+
+def _unknown_in_list(
+    schema: Schema, value: list[Any], path: str, inside: list[str]
+) -> Iterator[str]:
+    for index, item in enumerate(value):
+        if type(item) in NESTED:
+            yield from _unknown_in_value(schema, item, f"{path}[{index}]", inside)
 
 
 ABSENT: Any = object()

@@ -425,6 +425,11 @@ class Laws:
                     tolerated.append(fault)
                 else:
                     yield fault
+        for laws, item, earlier, part in self._parts(value, old):
+            yield from laws.faults(item, earlier, (place, part), tolerated, same)
+
+    def _parts(self, value: Any, old: Any) -> Iterator[tuple[Laws, Any, Any, Any]]:
+        """The parts of a value: their laws, the part, its old value, and its place."""
         if isinstance(value, dict):
             before = old if isinstance(old, dict) and not self.atomic else {}
             for name, item in value.items():
@@ -432,16 +437,12 @@ class Laws:
                 if inner is not None:
                     # Keys of maps are shown in brackets, fields are not.
                     part = name if name in self.properties else [name]
-                    yield from inner.faults(
-                        item, before.get(name), (place, part), tolerated, same
-                    )
+                    yield inner, item, before.get(name), part
         elif isinstance(value, list) and self.items is not None:
             known = self._known(old)
             for index, item in enumerate(value):
                 earlier = known.get(self._identity(item)) if known else None
-                yield from self.items.faults(
-                    item, earlier, (place, index), tolerated, same
-                )
+                yield self.items, item, earlier, index
 
     def _known(self, old: Any) -> dict[bytes, Any]:
         if not self.keys or not isinstance(old, list):
@@ -551,26 +552,14 @@ def _uses_old(rule: str) -> bool:
 def compile_laws(schema: Mapping[str, Any], *, root: bool = False) -> Laws | None:
     """The rules of a schema and its parts; None if there are none."""
     is_object = root or bool(schema.get("x-kubernetes-embedded-resource"))
-    rules = tuple(
-        Rule(
-            text=rule["rule"].strip(),
-            message=(rule.get("message") or "").strip(),
-            message_expression=rule.get("messageExpression") or "",
-            reason=rule.get("reason") or "",
-            path=_parsed_path(rule.get("fieldPath") or ""),
-            uses_old=_uses_old(rule["rule"]),
-            optional_old=bool(rule.get("optionalOldSelf")),
-        )
-        for rule in schema.get(RULES) or ()
-    )
+    rules = tuple(map(_compile_rule, schema.get(RULES) or ()))
     properties = {
         name: laws
         for name, part in (schema.get("properties") or {}).items()
         if (laws := compile_laws(part)) is not None
     }
-    additional, items = schema.get("additionalProperties"), schema.get("items")
-    inside = compile_laws(additional) if isinstance(additional, dict) else None
-    item = compile_laws(items) if isinstance(items, dict) else None
+    inside = _compile_part(schema.get("additionalProperties"))
+    item = _compile_part(schema.get("items"))
     if not (rules or properties or inside or item):
         return None
     is_map = schema.get("x-kubernetes-list-type") == "map"
@@ -584,6 +573,23 @@ def compile_laws(schema: Mapping[str, Any], *, root: bool = False) -> Laws | Non
         keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()) if is_map else (),
         atomic=schema.get("x-kubernetes-map-type") == "atomic",
     )
+
+
+def _compile_rule(rule: Mapping[str, Any]) -> Rule:
+    return Rule(
+        text=rule["rule"].strip(),
+        message=(rule.get("message") or "").strip(),
+        message_expression=rule.get("messageExpression") or "",
+        reason=rule.get("reason") or "",
+        path=_parsed_path(rule.get("fieldPath") or ""),
+        uses_old=_uses_old(rule["rule"]),
+        optional_old=bool(rule.get("optionalOldSelf")),
+    )
+
+
+def _compile_part(part: Any) -> Laws | None:
+    """The rules of a part that may be absent or, as a schema, a bool."""
+    return compile_laws(part) if isinstance(part, dict) else None
 
 
 # ------------------------------------------------------------ paths of fields
@@ -649,15 +655,7 @@ def _form_faults(
     if not text.strip():
         why = "Required value: rule is not specified"
         yield Fault(f"{at}.rule", "FieldValueRequired", why)
-    if message and not message.strip():
-        yield _invalid_fault(
-            f"{at}.message", message, "message must be non-empty if specified"
-        )
-    elif "\n" in message.strip():
-        yield _invalid_fault(f"{at}.message", message, "must not contain line breaks")
-    elif "\n" in text.strip() and not message:
-        why = "Required value: message must be specified if rule contains line breaks"
-        yield Fault(f"{at}.message", "FieldValueRequired", why)
+    yield from _message_faults(text, message, f"{at}.message")
     expression = rule.get("messageExpression") or ""
     if expression and not expression.strip():
         why = "Required value: must be non-empty if specified"
@@ -668,6 +666,17 @@ def _form_faults(
         yield Fault(f"{at}.reason", "FieldValueNotSupported", why)
     if path and (path != path.strip() or field_path(path, schema) is None):
         yield _invalid_fault(f"{at}.fieldPath", path, "must be a valid path")
+
+
+def _message_faults(text: str, message: str, at: str) -> Iterator[Fault]:
+    """Yield the fault of the message of a rule with this text."""
+    if message and not message.strip():
+        yield _invalid_fault(at, message, "message must be non-empty if specified")
+    elif "\n" in message.strip():
+        yield _invalid_fault(at, message, "must not contain line breaks")
+    elif "\n" in text.strip() and not message:
+        why = "Required value: message must be specified if rule contains line breaks"
+        yield Fault(at, "FieldValueRequired", why)
 
 
 def _invalid_fault(field: str, value: Any, why: str) -> Fault:

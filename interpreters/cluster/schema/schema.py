@@ -58,6 +58,8 @@ class ExpectedType:
 
     def faults(self, value: Any, place: Place) -> Iterator[Fault]:
         """Report that a value has none of the types (typeValidator in kube-openapi)."""
+        if value is None and self.nullable:
+            return
         is_number = "integer" in self.names or "number" in self.names
         if self.format and not is_number and isinstance(value, str | list):
             return  # formats are checked elsewhere
@@ -223,14 +225,10 @@ class Schema:
         """
         if old is not NOTHING and same(value, old):
             return
-        is_null, kind = value is None, self.expected
-        if (
-            (kind.classes or kind.format)
-            and type(value) not in kind.classes
-            and not (is_null and kind.nullable)
-        ):
+        kind = self.expected
+        if (kind.classes or kind.format) and type(value) not in kind.classes:
             yield from kind.faults(value, place)
-        if is_null:
+        if value is None:
             # A null is only checked for its type, and for membership in an enumeration.
             yield from (f for f in map(lambda r: r(value, place), self.rules) if f)
             return
@@ -638,7 +636,6 @@ def _compile_source(source: dict[str, Any], *, root: bool = False) -> Schema:
         for name, part in (source.get("properties") or {}).items()
     }
     items = source.get("items")
-    embedded = bool(source.get("x-kubernetes-embedded-resource"))
     bare = Schema(
         expected=_type_of(source),
         properties=properties,
@@ -647,7 +644,7 @@ def _compile_source(source: dict[str, Any], *, root: bool = False) -> Schema:
         preserving=bool(source.get("x-kubernetes-preserve-unknown-fields")),
         shallow=False,
         opaque=False,
-        embedded=embedded,
+        embedded=bool(source.get("x-kubernetes-embedded-resource")),
         root=root,
         defaults=tuple(
             (name, part.default)
@@ -658,24 +655,29 @@ def _compile_source(source: dict[str, Any], *, root: bool = False) -> Schema:
         required=tuple(source.get("required") or ()),
         rules=rules_of(source),
         combined=_combination(source),
-    )
-    inner = (*properties.values(), bare.additional, bare.items)
-    identity = _identity_of(source)
-    bare = replace(
-        bare,
-        shallow=_is_shallow(bare),
-        opaque=bare.preserving and _is_shallow(bare),
         atomic=source.get("x-kubernetes-map-type") == "atomic",
-        identity=identity,
-        has_sets=(identity is not None and identity.unique)
-        or any(part.has_sets for part in inner if part is not None),
-        has_embedded=embedded
-        or any(part.has_embedded for part in inner if part is not None),
+        identity=_identity_of(source),
     )
+    compiled = _summarize_parts(bare)
     if "default" not in source:
-        return bare
+        return compiled
     # Defaults are filled themselves, once.
-    return replace(bare, default=bare.filled(source["default"]))
+    return replace(compiled, default=compiled.filled(source["default"]))
+
+
+def _summarize_parts(bare: Schema) -> Schema:
+    """Summarize the parts of a node, so that a walk can skip them."""
+    identity, shallow = bare.identity, _is_shallow(bare)
+    parts = (*bare.properties.values(), bare.additional, bare.items)
+    inner = [part for part in parts if part is not None]
+    return replace(
+        bare,
+        shallow=shallow,
+        opaque=bare.preserving and shallow,
+        has_sets=(identity is not None and identity.unique)
+        or any(part.has_sets for part in inner),
+        has_embedded=bare.embedded or any(part.has_embedded for part in inner),
+    )
 
 
 def _combination(source: dict[str, Any]) -> Combination | None:
