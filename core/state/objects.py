@@ -80,6 +80,11 @@ class OpenObjects:
             return self._touched[key]
         return self._records.get(key)
 
+    def body(self, key: Key) -> Body | None:
+        """Any known object, as it is now."""
+        record = self.get(key)
+        return None if record is None or record.gone else record.body
+
     def put(self, key: Key, record: ObjectRecord) -> None:
         """Store the record of an object."""
         if key.resource in self.family.owners:

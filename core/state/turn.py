@@ -43,7 +43,7 @@ from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
-from fnop.effects import Effect, Event, Outcome
+from fnop.effects import Call, Effect, Event, Outcome
 
 __all__ = ["NEW", "About", "Counters", "State", "Turn", "settings_of"]
 
@@ -271,6 +271,11 @@ class Turn:
             )
         )
         return number
+
+    def admit(self, call: Call) -> float:
+        """Count a call; return the seconds that it must wait, by its limit."""
+        self.requests, wait = self.requests.drawn(call, self.now.mono)
+        return wait
 
     def judge(
         self, handler: Handler, progress: Progress, failure: Failure

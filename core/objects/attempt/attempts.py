@@ -96,7 +96,7 @@ def let_go(
     """
     work = record.work or IDLE
     for each in (*work.running, *work.reconciler_runs, *work.background_runs):
-        context.live.drop(_live_key(context.key, each))
+        context.turn.live.drop(_live_key(context.key, each))
     for each in work.background_runs:
         is_deaf = not each.handler.signature.takes("stopped")
         interrupt(context, each, reason.value, cancel=is_deaf)
@@ -243,11 +243,11 @@ def _call_author(
     assert isinstance(phase, Conversation)
     if len(phase.journal) > JOURNAL_ENTRIES_MAX or phase.length > JOURNAL_BYTES_MAX:
         return record, _outgrown(context, invocation, phase)
-    context.drove()
+    context.turn.drives += 1
     found = driving.advance(
         invocation.situation,
         phase.journal,
-        context.live,
+        context.turn.live,
         _live_key(context.key, invocation),
     )
     tell(context, invocation, found.lines)
@@ -292,7 +292,7 @@ def _outgrown(
     driving.cancel(
         invocation.situation,
         _delivered_answers(invocation, phase),
-        context.live,
+        context.turn.live,
         _live_key(context.key, invocation),
     )
     again = Again(1.0, "the conversation has grown too long to be remembered")
@@ -445,7 +445,7 @@ def answer_effect(
     found = (
         outcome
         if _gives_up(invocation, outcome)
-        else proceed(invocation.in_flight, outcome, context.now, context.jitter())
+        else proceed(invocation.in_flight, outcome, context.now, context.turn.jitter())
     )
     if not isinstance(found, InFlight):
         _answered(context, record, invocation, found)
@@ -571,7 +571,7 @@ def interrupt(
         and in_flight is not None
         and in_flight.id is not None
     ):
-        context.emit(Interrupt(in_flight.id, reason, cancel))
+        context.turn.emit(Interrupt(in_flight.id, reason, cancel))
 
 
 def _delivered_answers(invocation: Invocation, phase: Conversation) -> driving.Journal:
@@ -591,13 +591,13 @@ def stop(
     reason: str = "cancelled",
 ) -> ObjectRecord:
     """Cancel a conversation; a request that is under way becomes outstanding."""
-    context.drove()
+    context.turn.drives += 1
     phase = invocation.phase
     if isinstance(phase, Conversation) and phase.has_begun:
         lines, failure = driving.cancel(
             invocation.situation,
             _delivered_answers(invocation, phase),
-            context.live,
+            context.turn.live,
             _live_key(context.key, invocation),
         )
         tell(context, invocation, lines, failure)

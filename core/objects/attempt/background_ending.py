@@ -28,7 +28,7 @@ def run_ended(
         # It begins again if the object matches again.
         return with_run_state(record, handler, None), said
     if judgement.progress.finished == "failure":
-        context.failed()
+        context.turn.failed()
     after = rested(handler, run_state, judgement.progress, context.now)
     failure, body = invocation.failure, invocation.situation.body
     if after.over and failure is not None and failure.misfit and body is not None:

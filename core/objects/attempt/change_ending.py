@@ -26,7 +26,7 @@ def change_ended(
     judged = judgement.progress
     said = log_end(context, invocation, judgement, unwritten=unwritten)
     if judged.finished == "failure" or judged.is_halted:
-        context.failed()
+        context.turn.failed()
         if handler.role in ACTIVITIES:
             context.activity_failed()
     judged = _with_acted_digest(context, record, invocation, judged)

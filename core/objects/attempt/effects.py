@@ -114,9 +114,9 @@ def _perform_immediate(
                 context.remember(memo)
             record = record._replace(memo=memo)
         case Freeze(reason=reason):
-            context.freeze(reason)
+            context.turn.freeze(reason)
         case Resume():
-            context.freeze(None)
+            context.turn.freeze(None)
         case Return() | Again() | Requeue():
             return record, Refused(400, f"{effect.kind} cannot be performed here")
     return record, Answer()
@@ -188,7 +188,7 @@ def _request_effect(
     if _waits_for_mark(context, record, invocation, effect):
         held = in_flight._replace(awaits_mark=True)
         return record, invocation._replace(awaits=held), None
-    wait = context.admit(effect) if isinstance(effect, Call) else 0.0
+    wait = context.turn.admit(effect) if isinstance(effect, Call) else 0.0
     if wait > 0:
         waiting = in_flight._replace(due=context.now.mono + wait)
         return record, invocation._replace(awaits=waiting), None
@@ -248,7 +248,7 @@ def _await_address(
     It waits with backoff, as it does when a server is unavailable.
     """
     in_flight = invocation.in_flight or InFlight(effect, (Request(effect, Address()),))
-    waiting = proceed(in_flight, why, context.now, context.jitter())
+    waiting = proceed(in_flight, why, context.now, context.turn.jitter())
     assert isinstance(waiting, InFlight)
     return invocation._replace(awaits=waiting)
 
@@ -283,7 +283,7 @@ def _own_child(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Adopt
 ) -> tuple[dict[str, Any], Invocation]:
     """Return the child's manifest, owned by and named after the handled object."""
-    resource = context.catalogue.of_manifest(effect.child)
+    resource = context.turn.survey.catalogue.of_manifest(effect.child)
     namespaced = resource is None or resource.namespaced
     owner = (invocation.situation.body or record.body).data
     labels = effect.labels
@@ -311,7 +311,7 @@ def _cannot_own(context: Context, child: Mapping[str, Any]) -> str | None:
     """
     if not context.key.namespace:
         return None
-    resource = context.catalogue.of_manifest(child)
+    resource = context.turn.survey.catalogue.of_manifest(child)
     if resource is not None and not resource.namespaced:
         return (
             f"{child['kind']} is cluster-scoped, and cannot be owned by an object in \
@@ -362,10 +362,10 @@ def _address_of_target(context: Context, target: Target) -> _Addressed:
 def _address_by_name(
     context: Context, kind: str, namespace: str | None, name: str | None, key: Key
 ) -> _Addressed:
-    resource = context.catalogue.lookup(kind)
+    resource = context.turn.survey.catalogue.lookup(kind)
     if resource is None:
         return _outcome_for_unknown(
-            context, repr(kind), context.catalogue.absence(kind)
+            context, repr(kind), context.turn.survey.catalogue.absence(kind)
         )
     if not resource.namespaced or namespace == "*":
         return Address(resource, None, name)
@@ -376,18 +376,18 @@ def _outcome_for_unknown(
     context: Context, kind: str, absence: str
 ) -> Refused | Unreachable:
     """Return the outcome for a kind that is not served, or not discovered yet."""
-    context.rediscover()
-    if context.catalogue.complete:
+    context.turn.rediscover()
+    if context.turn.survey.catalogue.complete:
         return Refused(404, absence, "NotFound")
     return Unreachable(f"it is not known yet whether the API server serves {kind}")
 
 
 def _address_of_manifest(context: Context, manifest: Any, key: Key) -> _Addressed:
-    resource = context.catalogue.of_manifest(manifest)
+    resource = context.turn.survey.catalogue.of_manifest(manifest)
     if resource is None:
         kind = f"{manifest['kind']} of {manifest['apiVersion']}"
         return _outcome_for_unknown(
-            context, kind, context.catalogue.absence_of(manifest)
+            context, kind, context.turn.survey.catalogue.absence_of(manifest)
         )
     meta = manifest.get("metadata") or {}
     if not resource.namespaced:
@@ -408,7 +408,7 @@ def send(context: Context, invocation: Invocation, in_flight: InFlight) -> Invoc
     subject = (
         None if context.is_activity else context.subject(invocation.situation.body)
     )
-    number = context.perform(request.effect, request.address, ticket, subject)
+    number = context.turn.perform(request.effect, request.address, ticket, subject)
     sent = in_flight._replace(id=number, due=None, awaits_mark=False)
     tell_asked(context, invocation, in_flight)
     return invocation._replace(awaits=sent)

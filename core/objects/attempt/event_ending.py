@@ -45,9 +45,9 @@ def event_ended(
     is_past = record.gone or not is_same
     if is_past and failure.temporary is None:
         handler = replace(handler, retries=TRIES_MAX)
-    judgement = context.judge(handler, known, failure)
+    judgement = context.turn.judge(handler, known, failure)
     if judgement.progress.finished == "failure":
-        context.failed()
+        context.turn.failed()
     report(context, invocation, judgement.level, judgement.line, judgement.ended)
     if judgement.progress.is_finished:
         return record, None

@@ -42,7 +42,7 @@ def judgement_of(
 ) -> Judgement:
     handler, end = invocation.handler, invocation.performance
     if end.failure is not None:
-        return context.judge(handler, progress, end.failure)
+        return context.turn.judge(handler, progress, end.failure)
     if end.again is not None:
         again = end.again
         return judge_again(
@@ -73,7 +73,7 @@ def report(
     """Log a line about an attempt, with its end if it has ended."""
     said = _end_line(context, invocation, level, line, ended)
     note_line(context, invocation.handler, level, said.message)
-    context.emit(said)
+    context.turn.emit(said)
 
 
 def _end_line(

@@ -46,7 +46,7 @@ def reconciler_ended(
     if progress.has_succeeded:
         judgement = replace(judgement, level="debug")
     elif progress.finished == "failure":
-        context.failed()
+        context.turn.failed()
     said = log_end(context, invocation, judgement, unwritten=unwritten)
     requeued = state.start  # meanwhile: nothing else sets it during a call
     after = _with_next_call(context, invocation, state, progress, again)

@@ -34,7 +34,7 @@ def event_handler_wants(
         event.body,
         event.type,
         memo=record.memo,
-        indices=context.indices,
+        indices=context.turn.objects.indices,
         line=event.line,
         container=event.container,
     )
@@ -74,8 +74,8 @@ def pod_situation(context: Context, handler: Handler, pod: Body) -> Situation:
         context.now,
         context.kind.resource,
         pod,
-        memo=context.memo if record is None else record.memo,
-        indices=context.indices,
+        memo=context.turn.lifecycle.memo if record is None else record.memo,
+        indices=context.turn.objects.indices,
     )
 
 

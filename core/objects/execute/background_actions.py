@@ -80,7 +80,7 @@ def _schedule_run(context: Context, record: ObjectRecord, handler: Handler) -> N
     assert schedule is not None
     delay = schedule.initial_delay
     if isinstance(delay, Callback):
-        context.drove()
+        context.turn.drives += 1
         situation = _situation_of(context, record, handler)
         delay, problem = seconds_of(delay, situation, otherwise=0.0)
         if problem is not None:
@@ -121,7 +121,7 @@ def _situation_of(
         retry=progress.retries,
         started=started_at(progress, context.now),
         memo=record.memo,
-        indices=context.indices,
+        indices=context.turn.objects.indices,
     )
 
 
@@ -136,7 +136,7 @@ def _start_run(
     situation = _situation_of(context, record, handler, progress)
     progress = attempting(progress, context.now)
     deadline = deadline_of(progress, handler.timeout, context.now)
-    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
+    invocation = Invocation(context.turn.next_serial(), situation, deadline=deadline)
     work = record.work or IDLE
     record = record._replace(
         work=work._replace(background_runs=(*work.background_runs, invocation))
@@ -154,7 +154,7 @@ def _time_out(
     assert handler.timeout is not None
     why = run_state.progress.message or "still waiting"
     judgement = time_out(run_state.progress, handler.timeout, why)
-    context.failed()
+    context.turn.failed()
     level, line = judgement.level, judgement.line
     context.say_of(handler, level, line, body=record.body, error=why)
     after = rested(handler, run_state, judgement.progress, context.now)
@@ -168,7 +168,7 @@ def _show_change(
     in_flight = invocation.in_flight
     assert in_flight is not None
     assert in_flight.id is not None
-    context.emit(Refresh(in_flight.id, record.body, context.now.wall))
+    context.turn.emit(Refresh(in_flight.id, record.body, context.now.wall))
     situation = invocation.situation._replace(body=record.body)
     store(context, record, invocation._replace(situation=situation))
 

@@ -37,7 +37,7 @@ def guarded(
     try:
         work()
     except BaseException as problem:
-        context.failed()
+        context.turn.failed()
         text = described(problem)
         what = "an unexpected error stopped the work on this object; it starts anew in"
         context.say(
@@ -60,7 +60,9 @@ def pause_of(context: Context) -> float | None:
     """
     record = context.record
     until = 0.0 if record is None else record.backoff.paused_until
-    is_paused = until > context.now.mono and context.phase is Phase.SERVING
+    is_paused = (
+        until > context.now.mono and context.turn.lifecycle.phase is Phase.SERVING
+    )
     return until if is_paused else None
 
 
@@ -68,7 +70,7 @@ def _restart_work(
     context: Context, record: ObjectRecord | None, event: PendingEvent | None
 ) -> None:
     if context.is_activity and context.change is None:
-        context.end(1, "a startup or cleanup handler could not be run")
+        context.turn.end(1, "a startup or cleanup handler could not be run")
     elif context.is_activity:
         context.drop()
     elif record is not None:

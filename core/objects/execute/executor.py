@@ -94,7 +94,7 @@ _DRIVING = (
 
 def serve(context: Context) -> None:
     """Do all due work on one object, calling the author's code at most once."""
-    if context.phase in SUSPENDED and not context.is_activity:
+    if context.turn.lifecycle.phase in SUSPENDED and not context.is_activity:
         _drop_work(context)
         return
     if (until := pause_of(context)) is not None:
@@ -113,7 +113,7 @@ def serve(context: Context) -> None:
                 context.put(record._replace(left=False))
             _rest_until(context, action.until)
             return
-        if context.drives and isinstance(action, _DRIVING):
+        if context.turn.drives and isinstance(action, _DRIVING):
             if not record.left:
                 context.put(record._replace(left=True))
             context.due()
@@ -176,11 +176,16 @@ def _decide_action(context: Context, record: ObjectRecord) -> Action:
     if not context.is_served:
         return Forget()
     kind = context.kind
-    stopping = context.phase is not Phase.SERVING
-    seed, indices = context.seed, context.indices
+    stopping = context.turn.lifecycle.phase is not Phase.SERVING
+    seed, indices = context.turn.counters.seed, context.turn.objects.indices
     settings, now = context.settings, context.now
-    log_until = context.logs.open_until(context.key)
-    family = context.children, context.bodies, context.streams.is_blind, log_until
+    log_until = context.turn.logs.open_until(context.key)
+    family = (
+        context.children,
+        context.turn.objects.body,
+        context.turn.streams.is_blind,
+        log_until,
+    )
     at = Circumstances(kind, settings, now, seed, stopping, indices, [], *family)
     try:
         found = next_action(at, record)
@@ -309,11 +314,11 @@ def _start_attempt(
         progress.retries,
         started_at(progress, context.now),
         record.memo,
-        context.indices,
+        context.turn.objects.indices,
         cluster_change=news,
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
-    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
+    invocation = Invocation(context.turn.next_serial(), situation, deadline=deadline)
     if work.running and work.change is not None:
         # The change keeps its own view; only the attempt gets a fresh one (R15).
         aims = work.change.aims
@@ -369,7 +374,7 @@ def _time_out(context: Context, record: ObjectRecord, action: TimeOut) -> None:
     handler, work = action.handler, record.work or IDLE
     assert handler.timeout is not None
     judgement = time_out(action.progress, handler.timeout, action.why)
-    context.failed()
+    context.turn.failed()
     if handler.role in ACTIVITIES:
         context.activity_failed()
     context.say_of(handler, judgement.level, judgement.line, error=action.why)
@@ -403,11 +408,11 @@ def _handle_event(
         retry=pending_event.progress.retries,
         started=context.now.wall,
         memo=record.memo,
-        indices=context.indices,
+        indices=context.turn.objects.indices,
         line=pending_event.line,
         container=pending_event.container,
     )
-    invocation = Invocation(context.next_serial(), situation)
+    invocation = Invocation(context.turn.next_serial(), situation)
     work = work._replace(
         event_runs=(*work.event_runs, invocation),
         pending_events=tuple(

@@ -96,14 +96,14 @@ def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) 
         retry=progress.retries,
         started=started_at(progress, context.now),
         memo=record.memo,
-        indices=context.indices,
+        indices=context.turn.objects.indices,
         keeping=None
         if purpose is Purpose.COLLECT
         else _keeping_for_call(context, record, action),
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(
-        context.next_serial(), situation, deadline=deadline, was_asked=state.asked
+        context.turn.next_serial(), situation, deadline=deadline, was_asked=state.asked
     )
     work = record.work or IDLE
     begun = state._replace(
@@ -180,15 +180,18 @@ def _keeping_for_call(
     tell_unconditioned(context)
     handler, purpose = action.handler, action.purpose
     keeper = keeper_of(context, record, handler, clears=purpose is Purpose.CLEAR)
-    found = {key: context.bodies(key) for key in context.children}
+    found = {key: context.turn.objects.body(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
     if purpose is Purpose.CLEAR:  # the garbage collector deletes others
         bodies = outside(bodies, keeper.set)
     state = record.reconcilers.get(handler.id) or ReconcilerState()
     known = state.checked, state.answer
-    sight = context.streams.unseen, lambda: any(map(context.streams.is_blind, mine))
-    owned = Owned(handler.owned, bodies, context.bodies, *known, *sight)
+    sight = (
+        context.turn.streams.unseen,
+        lambda: any(map(context.turn.streams.is_blind, mine)),
+    )
+    owned = Owned(handler.owned, bodies, context.turn.objects.body, *known, *sight)
     if purpose is not Purpose.KEEP:
         return Keeping(owned, keeper, Beside(handler.id))
     return Keeping(owned, keeper, beside_of(record, handler, awaits=action.awaits))
@@ -201,7 +204,7 @@ def _time_out(
     assert handler.timeout is not None
     why = state.progress.message or "still waiting"
     judgement = time_out(state.progress, handler.timeout, why)
-    context.failed()
+    context.turn.failed()
     level, line = judgement.level, judgement.line
     context.say_of(handler, level, line, body=record.body, error=why)
     over = ReconcilerState(

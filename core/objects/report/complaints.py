@@ -19,7 +19,7 @@ def complain(
         return
     text = described(problem)
     context.say("error", f"{line}: {text}", error=text, exception=problem)
-    context.failed()
+    context.turn.failed()
     version = f"{record.body.version} "
     kept = [each for each in record.reports.complaints if each.startswith(version)]
     now = context.record or record

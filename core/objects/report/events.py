@@ -98,7 +98,7 @@ def _request_report(
     handler: str,
 ) -> Reports:
     """Request one more report, if the limits allow it; return the reports."""
-    resource = context.catalogue.lookup("events.v1.")
+    resource = context.turn.survey.catalogue.lookup("events.v1.")
     if resource is None:
         context.warn_once("events", _NOWHERE)
         return known
@@ -122,7 +122,7 @@ def _request_report(
     )
     address = Address(resource, report.namespace, report.name)
     ticket = ForEvent(context.key, handler, report.name)
-    context.perform(effect, address, ticket, subject)
+    context.turn.perform(effect, address, ticket, subject)
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
     return replace(reports, left=reports.left - 1, recent=(*recent, report))
 
@@ -161,7 +161,7 @@ def _is_same(report: Report, event: Event, now: Now) -> bool:
 def _first(
     context: Context, event: Event, about: Subject
 ) -> tuple[Report, Create | Patch]:
-    unique = f"{context.seed}-{context.next_serial()}"
+    unique = f"{context.turn.counters.seed}-{context.turn.next_serial()}"
     manifest = event_manifest(event, about, context.settings, context.now, unique)
     meta = manifest["metadata"]
     report = Report(event, meta["name"], meta["namespace"], 1, context.now.mono)
@@ -248,7 +248,7 @@ def _regarded_object(
     """The object that an Event is about, by the names that the server knows."""
     if target is None:
         return subject
-    resource = context.catalogue.lookup(target.resource)
+    resource = context.turn.survey.catalogue.lookup(target.resource)
     namespaced = resource is None or resource.namespaced
     return Subject(
         target.resource if resource is None else resource.key,

@@ -54,7 +54,7 @@ def trace_begun(context: Context, invocation: Invocation) -> None:
         tuple(_version_of(key, children[key]) for key in sorted(children)),
         _traced_line(situation),
     )
-    context.emit(began)
+    context.turn.emit(began)
 
 
 def _traced_line(situation: Situation) -> tuple[str, int, str] | None:
@@ -83,11 +83,13 @@ def trace_advanced(context: Context, invocation: Invocation, found: Advance) -> 
     if found.desires is not None:
         desires = found.desires
         patches = _plain_patches(desires.patches)
-        context.emit(traces.Desires(attempt, desires.desired, desires.plan, patches))
+        context.turn.emit(
+            traces.Desires(attempt, desires.desired, desires.plan, patches)
+        )
     elif found.asks is not None and not _keeps(invocation):
-        context.emit(traces.Asked(attempt, found.asks))
+        context.turn.emit(traces.Asked(attempt, found.asks))
     if found.end is not None:
-        context.emit(_ended(attempt, found.end))
+        context.turn.emit(_ended(attempt, found.end))
 
 
 def _keeps(invocation: Invocation) -> bool:
@@ -115,12 +117,12 @@ def trace_given(context: Context, invocation: Invocation, outcome: Outcome) -> N
     if not context.settings.traces or _keeps(invocation):
         return
     attempt, stopped = invocation.serial, invocation.stopped or None
-    if outcome is context.answer:
-        context.emit(traces.Given(attempt, stopped=stopped))
+    if outcome is context.turn.answer:
+        context.turn.emit(traces.Given(attempt, stopped=stopped))
         return
     version = _version_in(context, outcome)
     told = None if version else outcome
-    context.emit(traces.Given(attempt, told, version, stopped))
+    context.turn.emit(traces.Given(attempt, told, version, stopped))
 
 
 def _version_in(context: Context, outcome: Outcome) -> str | None:
@@ -154,7 +156,7 @@ def trace_write(context: Context, number: int, contents: Contents) -> None:
     )
     fields = (*patched.items(), *returned)
     if fields:
-        context.emit(traces.Wrote(number, fields))
+        context.turn.emit(traces.Wrote(number, fields))
 
 
 def _pointers_in(patch: Patch) -> Iterator[str]:
@@ -167,4 +169,4 @@ def trace_indexed(context: Context, handler: Handler, found: Mapping[Any, Any]) 
     if context.settings.traces:
         key, values = context.key, tuple(found.items())
         where = key.resource, key.namespace, key.name
-        context.emit(traces.Indexed(handler.id, where, values))
+        context.turn.emit(traces.Indexed(handler.id, where, values))

@@ -148,9 +148,9 @@ def unindexed(context: Context) -> None:
 
 def _put_values(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
     trace_indexed(context, handler, found)
-    index: Index = context.indices[handler.id]
-    context.index(handler.id, index.with_object(context.key, found))
-    observers = context.observers(handler)
+    index: Index = context.turn.objects.indices[handler.id]
+    context.turn.objects.index(handler.id, index.with_object(context.key, found))
+    observers = context.turn.program.observers.get(handler.id, ())
     if observers:
         _call_again(context, observers, index.of_object(context.key), found)
 
@@ -168,7 +168,7 @@ def _call_again(
         if not (key in before and key in found and same_json(before[key], found[key]))
     ]
     for name in observers:
-        keys: Index = context.indices[name]
+        keys: Index = context.turn.objects.indices[name]
         for key in changed:
             for each in keys.objects_at(key):
                 if each != context.key:  # its own changes do not void its retries
@@ -211,13 +211,13 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
     """Return the function's values for an object; None: keep the index."""
     resource = context.kind.resource
     record = context.record
-    memo = context.memo if record is None else record.memo
+    memo = context.turn.lifecycle.memo if record is None else record.memo
     situation = Situation(
         handler, context.settings, context.now, resource, body, memo=memo
     )
     try:
         values = values_for(handler, situation)
-        if values and context.observers(handler):
+        if values and context.turn.program.observers.get(handler.id, ()):
             canonical([*values.values()])  # raises if it is not JSON
         return values
     except BaseException as problem:
@@ -232,7 +232,7 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
             exception=problem,
             act=act,
         )
-        context.failed()
+        context.turn.failed()
         return None if keeps_former(handler, problem) else {}
 
 

@@ -74,13 +74,13 @@ def read_logs(
     opened.
     """
     if type == "DELETED":
-        for each in context.logs.of_pod(context.key):
+        for each in context.turn.logs.of_pod(context.key):
             _leave_stream(context, each)
         return
     containers = containers_of(pod)
     wanted, ways = _logs_to_read(context, pod, containers)
     present = {each.name for each in containers}
-    known = {each.key: each for each in context.logs.of_pod(context.key)}
+    known = {each.key: each for each in context.turn.logs.of_pod(context.key)}
     for key, stream in known.items():
         if key.uid != pod.uid:
             _leave_stream(context, stream)
@@ -104,7 +104,7 @@ def read_logs(
 def _begin_stream(context: Context, stream: LogStream) -> None:
     """Keep a new stream; it is opened now, if anything of its log is wanted."""
     if stream.phase is LogPhase.FINISHED:
-        context.read(context.logs.put(stream))
+        context.turn.logs = context.turn.logs.put(stream)
     else:
         _wait_for_log(context, stream._replace(due=context.now.mono))
 
@@ -177,11 +177,11 @@ def _show_pod(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -
         _take_lines(context, stream, stream.rest)
         _warn_lost_end(context, stream)
     if stream.is_open and not after.is_open:
-        context.emit(CloseStream(stream.id))
+        context.turn.emit(CloseStream(stream.id))
     if after.phase is LogPhase.WAITING and after != stream._replace(body=pod):
         _wait_for_log(context, after)
     else:
-        context.read(context.logs.put(after))
+        context.turn.logs = context.turn.logs.put(after)
 
 
 def _warn_lost_end(context: Context, stream: LogStream, why: str = "") -> None:
@@ -191,13 +191,13 @@ def _warn_lost_end(context: Context, stream: LogStream, why: str = "") -> None:
 
 
 def _wait_for_log(context: Context, stream: LogStream) -> None:
-    context.read(context.logs.waits(stream))
+    context.turn.logs = context.turn.logs.waits(stream)
 
 
 def _close_stream(context: Context, stream: LogStream) -> None:
     if stream.is_open:
-        context.emit(CloseStream(stream.id))
-    context.read(context.logs.drop(stream))
+        context.turn.emit(CloseStream(stream.id))
+    context.turn.logs = context.turn.logs.drop(stream)
 
 
 def _leave_stream(context: Context, stream: LogStream) -> None:
@@ -206,7 +206,8 @@ def _leave_stream(context: Context, stream: LogStream) -> None:
         _close_stream(context, stream)
     elif not stream.is_gone:
         until = context.now.mono + LAST_SECONDS
-        context.read(context.logs.put(stream._replace(is_gone=True, due=until)))
+        gone = stream._replace(is_gone=True, due=until)
+        context.turn.logs = context.turn.logs.put(gone)
         context.due(until)
 
 
@@ -225,7 +226,7 @@ def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
         stream = _warn_once_per_log(context, stream, "cut", text)
     stream = _count_dropped_lines(context, marked(stream, found.mark), found.dropped)
     _take_lines(context, stream, found.lines)
-    context.read(context.logs.put(stream._replace(is_held=True)))
+    context.turn.logs = context.turn.logs.put(stream._replace(is_held=True))
     go_on(context)
 
 
@@ -272,7 +273,7 @@ def _events_of_lines(
 
 def go_on(context: Context) -> None:
     """Ask for more lines if few wait, and close late logs of deleted pods."""
-    streams = context.logs.of_pod(context.key)
+    streams = context.turn.logs.of_pod(context.key)
     if not streams:
         return
     may_read = takes_more(context)
@@ -280,8 +281,8 @@ def go_on(context: Context) -> None:
         if stream.is_gone and stream.due <= context.now.mono:
             _close_stream(context, stream)
         elif stream.is_held and may_read:
-            context.emit(MoreLines(stream.id))
-            context.read(context.logs.put(stream._replace(is_held=False)))
+            context.turn.emit(MoreLines(stream.id))
+            context.turn.logs = context.turn.logs.put(stream._replace(is_held=False))
 
 
 def takes_more(context: Context) -> bool:
@@ -329,10 +330,10 @@ def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
         stream = tell_dropped(context, stream)
     if stream.is_gone:
         _take_lines(context, stream, end.rest)
-        context.read(context.logs.drop(stream))
+        context.turn.logs = context.turn.logs.drop(stream)
         context.due()
         return
-    after = ended(stream, end, context.now, context.jitter())
+    after = ended(stream, end, context.now, context.turn.jitter())
     if end.reason == "eof" and is_finished(stream, after):
         _take_lines(context, stream, end.rest)
         if end.place is not None and end.place.missing:
@@ -349,6 +350,6 @@ def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
         text = f"the log of {stream.label} cannot be read: {end.reason} {end.message}"
         context.say("warning", text.rstrip())
     if after.phase is LogPhase.FINISHED:
-        context.read(context.logs.put(after))
+        context.turn.logs = context.turn.logs.put(after)
     else:
         _wait_for_log(context, after)

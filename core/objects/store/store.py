@@ -49,7 +49,7 @@ PENDING_EVENTS_MAX = 100
 
 def observe(context: Context, stream: Stream, type: str | None, body: Body) -> None:
     """Store a version of an object from a list or watch; its key is due."""
-    in_service = context.phase in (Phase.SERVING, Phase.STANDBY)
+    in_service = context.turn.lifecycle.phase in (Phase.SERVING, Phase.STANDBY)
     if not in_service or _is_over(context, stream, type, body):
         return
     record = was = context.record
@@ -63,14 +63,14 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         record = was = None
     if record is None:
         record = _first_sight(context, body, listed=type is None and not stream.lists)
-        record = record._replace(work=before, memo=context.memo)
+        record = record._replace(work=before, memo=context.turn.lifecycle.memo)
     else:
         record = _next_version(context, record, stream, type, body)
     record = _note_facts(_deferred(context, record), stream, type, body)
     kind = context.kind
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
-    if context.phase is Phase.SERVING:
+    if context.turn.lifecycle.phase is Phase.SERVING:
         former = None if was is None else was.body
         record = _show_to_handlers(context, record, stream, type, body, former)
     if kind.waits_for_idleness and _has_changed(was, body, kind):
@@ -81,7 +81,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
 
 def _deferred(context: Context, record: ObjectRecord) -> ObjectRecord:
     """Return the record, deferred while another replica leads, and taken up after."""
-    if context.phase is Phase.STANDBY:
+    if context.turn.lifecycle.phase is Phase.STANDBY:
         return record._replace(deferred=record.deferred or Deferred())
     if record.deferred is None:
         return record
@@ -110,7 +110,7 @@ def _show_to_handlers(
     kind = context.kind
     if kind.log_handlers:
         # A stream that begins later belongs to a new namespace.
-        is_listed = type is None and not (stream.lists or context.is_ready)
+        is_listed = type is None and not (stream.lists or context.turn.lifecycle.ready)
         read_logs(context, type, body, former, is_listed=is_listed)
     if kind.event_handlers:
         return _with_pending_events(context, record, kind, type, body, former)
@@ -129,7 +129,7 @@ def _read_again(context: Context, record: ObjectRecord, body: Body) -> ObjectRec
     process lists every object again before it handles any.
     """
     if record.work is not None:
-        if context.phase is Phase.STANDBY:
+        if context.turn.lifecycle.phase is Phase.STANDBY:
             return record
         record = aside(context, record)
     return aside(context, record._replace(body=body))
@@ -176,7 +176,9 @@ def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> 
     if record is not None or not is_behind(tombstone.version, body.version):
         return True
     context.drop_tombstone()
-    found = _first_sight(context, body, listed=False)._replace(memo=context.memo)
+    found = _first_sight(context, body, listed=False)._replace(
+        memo=context.turn.lifecycle.memo
+    )
     context.put(_with_live_read(context, vanished(context, found, looks=LOOKS_MAX)))
     return False
 
@@ -314,7 +316,7 @@ def _record_of_predecessor(
     handlers = [each.id for each in kind.changes]
     match taken_over(body, kopf, kind.observation, handlers):
         case Unreadable(problem):
-            context.failed()
+            context.turn.failed()
             text = (
                 "it was handled by the operator that is taken over, and is left alone: "
                 f"{problem}; set takes_over_key= or takes_over_field= to where that "
@@ -400,7 +402,7 @@ def _is_written(context: Context, record: ObjectRecord) -> bool:
     """Whether a change of the object by this operator is under way."""
     if record.work is not None and record.work.writing is not None:
         return True
-    for ticket in context.pending:
+    for ticket in context.turn.requests.pending.values():
         if not isinstance(ticket, OfObject):
             continue
         author = context.of(ticket.key).record

@@ -55,7 +55,7 @@ def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
             kept.append((handler, say))
             continue
         note_line(context, handler, say.level, say.message)
-        context.emit(say)
+        context.turn.emit(say)
     return work._replace(successes=tuple(kept))
 
 
@@ -189,9 +189,9 @@ def warn_dropped(
         if (
             is_of_status
             and not resource.has_status
-            and about not in context.notes.warned
+            and about not in context.turn.notes.warned
         ):
-            context.rediscover()  # the kind may have a status of its own by now
+            context.turn.rediscover()  # the kind may have a status of its own by now
         context.warn_once(
             about,
             f"{handler} writes {pointer}, which the API server does not keep: the "

@@ -38,16 +38,20 @@ def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     """
     if body.version == record.body.version:
         known = compact(body, record.body)
-        return record._replace(body=known, learned=context.step)
+        return record._replace(body=known, learned=context.turn.counters.step)
     if is_behind(body.version, record.body.version):
         return record
     if body.version in record.shown[-1:]:
         # The watch has reached it, past the answer that it had yet to show.
-        return record._replace(body=body, expected=None, learned=context.step)
+        return record._replace(
+            body=body, expected=None, learned=context.turn.counters.step
+        )
     if body.version in record.shown:
         return record  # the watch has shown a later version
     expected = expectation_of(context, body.version)
-    return record._replace(body=body, expected=expected, learned=context.step)
+    return record._replace(
+        body=body, expected=expected, learned=context.turn.counters.step
+    )
 
 
 def learn(context: Context, body: Body) -> None:
@@ -63,7 +67,12 @@ def learn(context: Context, body: Body) -> None:
         context.put(shown(context, record, body))
     elif record is None and not context.kind.changes:
         # It may be gone by now. The watch may have shown that before this answer.
-        fresh = ObjectRecord(body, UNSTORED, memo=context.memo, learned=context.step)
+        fresh = ObjectRecord(
+            body,
+            UNSTORED,
+            memo=context.turn.lifecycle.memo,
+            learned=context.turn.counters.step,
+        )
         expected = expectation_of(context, body.version)
         context.put(fresh._replace(expected=expected))
         context.due(expected.due)
@@ -74,7 +83,7 @@ def expectation_of(
 ) -> Expectation:
     """The expectation of this version, with a deadline."""
     deadline = context.now.mono + context.settings.echo_timeout_seconds
-    return Expectation(version, context.step, deadline, passes=passes)
+    return Expectation(version, context.turn.counters.step, deadline, passes=passes)
 
 
 def vanished(context: Context, record: ObjectRecord, *, looks: int = 0) -> ObjectRecord:
@@ -87,7 +96,9 @@ def vanished(context: Context, record: ObjectRecord, *, looks: int = 0) -> Objec
     pause = context.settings.echo_timeout_seconds * 2**looks
     expected = expectation_of(context, "")
     expected = expected._replace(deadline=context.now.mono + pause, looks=looks)
-    return record._replace(vanished=True, expected=expected, learned=context.step)
+    return record._replace(
+        vanished=True, expected=expected, learned=context.turn.counters.step
+    )
 
 
 def read_live(context: Context, ticket: ForExpectation | ForWrite) -> int:
@@ -98,7 +109,7 @@ def read_live(context: Context, ticket: ForExpectation | ForWrite) -> int:
     )
     read = Get(Target.existing(resource.key, context.key.name, namespace))
     address = Address(resource, namespace, context.key.name)
-    return context.perform(read, address, ticket, context.subject())
+    return context.turn.perform(read, address, ticket, context.subject())
 
 
 def look_at(context: Context, record: ObjectRecord) -> None:
@@ -131,7 +142,10 @@ def answer_expectation(
                 # The watch is late: versions that it shows before this one are older.
                 fresh = expectation_of(context, body.version, passes=True)
                 record = record._replace(
-                    body=body, vanished=False, expected=fresh, learned=context.step
+                    body=body,
+                    vanished=False,
+                    expected=fresh,
+                    learned=context.turn.counters.step,
                 )
         case Missing(unserved=False) if (
             context.kind.has_handlers and expected.looks < LOOKS_MAX

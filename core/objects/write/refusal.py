@@ -68,7 +68,7 @@ def refused(
         return Send(record, writing._replace(moved=True))
     if writing.contents.finalizer is not None:
         if not writing.tries:
-            context.failed()
+            context.turn.failed()
         return Later(record, writing, f"the API server refuses it: {message}")
     split = context.kind.resource.has_status
     authors = authors_at(writing.contents, sent.endpoint, split=split)
@@ -103,12 +103,12 @@ def _drops_condition(context: Context, writing: Writing, sent: Sent) -> bool:
     """Whether to try without our conditions: the schema may have its own."""
     if writing.unsaid:
         # The conditions were not the reason.
-        context.note(context.notes.conditioned(context.key.resource))
+        context.turn.notes = context.turn.notes.conditioned(context.key.resource)
         return False
     tells = tells_own(sent, own_conditions(context))
     if not tells or not takes_conditions(context):
         return False
-    context.note(context.notes.conditionless(context.key.resource))
+    context.turn.notes = context.turn.notes.conditionless(context.key.resource)
     return True
 
 
@@ -116,7 +116,7 @@ def _moves_state(context: Context, record: ObjectRecord, writing: Writing) -> bo
     """Whether to try without the state: a schema may refuse it, or prune (R25)."""
     if writing.moved:
         # The state was not the reason.
-        context.note(context.notes.keeping(context.key.resource))
+        context.turn.notes = context.turn.notes.keeping(context.key.resource)
         return False
     place = home_of(context, record.body)
     if writing.contents.after is None or not place.in_status:
@@ -130,13 +130,15 @@ def _keep_in_process(
     """End the write; keep a refused state in this process, and try again later."""
     tries = record.backoff.unsaved_tries + 1
     if tries == 1:
-        context.failed()
+        context.turn.failed()
     if is_worth_logging(tries):
         text = (
             f"the record of what was handled cannot be stored on the object: {message}"
         )
         context.say("error", text)
-    until = context.now.mono + backoff_seconds(tries + 3, context.jitter(), most=30.0)
+    until = context.now.mono + backoff_seconds(
+        tries + 3, context.turn.jitter(), most=30.0
+    )
     kept = record.backing_off(unsaved_until=until, unsaved_tries=tries)
     return Done(kept, writing.carrying(after=None))
 
@@ -242,7 +244,7 @@ def _judged(
     was: Progress,
     failure: Failure,
 ) -> Progress:
-    judgement = context.judge(handler, was, failure)
+    judgement = context.turn.judge(handler, was, failure)
     context.say_of(
         handler,
         judgement.level,
@@ -252,5 +254,5 @@ def _judged(
         ended=judgement.ended,
     )
     if judgement.progress.finished == "failure":
-        context.failed()
+        context.turn.failed()
     return judgement.progress

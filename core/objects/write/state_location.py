@@ -54,7 +54,7 @@ def homeless(
 def home_of(context: Context, body: Body) -> Place:
     """The place of the state of an object of this kind."""
     kind, places = context.kind, context.settings.places
-    is_pruned = context.key.resource in context.notes.annotated
+    is_pruned = context.key.resource in context.turn.notes.annotated
     place = places.on(kind.resource, status=kind.status, refused=is_pruned)
     return places.for_object(place, body)
 
@@ -64,7 +64,7 @@ def falls_back(context: Context, place: Place, why: str) -> bool:
     places = context.settings.places
     if places.fallback is None or place is not places.first:
         return False
-    context.note(context.notes.pruning(context.key.resource))
+    context.turn.notes = context.turn.notes.pruning(context.key.resource)
     if not places.quietly:
         context.warn_once(
             f"storage {context.key.resource}",
@@ -85,7 +85,7 @@ def takes_conditions(context: Context) -> bool:
     """Whether the kind is the author's own, and its status takes conditions."""
     refused = context.kind.status.refused.intersection(own_conditions(context))
     fits = _may_have_conditions(context) and not refused
-    return fits and context.key.resource not in context.notes.unconditioned
+    return fits and context.key.resource not in context.turn.notes.unconditioned
 
 
 def _may_have_conditions(context: Context) -> bool:
@@ -98,7 +98,7 @@ def tell_unconditioned(context: Context) -> None:
     if not _may_have_conditions(context) or takes_conditions(context):
         return
     about = f"conditions {context.key.resource}"
-    if context.settings.conditions and context.is_first(about):
+    if context.settings.conditions and context.turn.is_first(about):
         context.say("warning", _NO_CONDITIONS)
         context.post(Event("ConditionsUnsupported", _NO_CONDITIONS, "Warning"), "")
 

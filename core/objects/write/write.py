@@ -174,7 +174,7 @@ def continue_write(context: Context, record: ObjectRecord, writing: Writing) -> 
         return
     endpoint, patch, more = found
     tell_writing(context, endpoint, patch, authors)
-    number = context.perform(patch, address, ticket, context.subject(record.body))
+    number = context.turn.perform(patch, address, ticket, context.subject(record.body))
     trace_write(context, number, contents)
     sent = Sent(endpoint, patch, record.body, more)
     _put_writing(context, record, writing._replace(id=number, due=None, sent=sent))
@@ -258,7 +258,7 @@ def _write_digests_only(
     This is the object's error, not the operator's. Digests always fit. They keep a
     restart from handling the object as a new one.
     """
-    context.failed()
+    context.turn.failed()
     context.say("error", f"the state cannot be stored on the object: {problem}")
     record = report_event(context, record, Event("StateTooLong", problem, "Warning"))
     contents = writing.contents
@@ -334,7 +334,7 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
             _look_again(context, record, writing, message_of(outcome))
         case Next.AGAIN | Next.LATER:
             if isinstance(outcome, Missing):
-                context.rediscover()
+                context.turn.rediscover()
             advice = getattr(outcome, "retry_after_seconds", None)
             _retry_later(context, record, writing, message_of(outcome), advice)
 
@@ -392,7 +392,7 @@ def _note_lost_condition(context: Context, contents: Contents, body: Body) -> No
     """Note a kind whose status has no place for the condition that was written."""
     if contents.condition is None or condition_by(body, context.settings.marker):
         return
-    context.note(context.notes.conditionless(context.key.resource))
+    context.turn.notes = context.turn.notes.conditionless(context.key.resource)
 
 
 def _verify_part(
@@ -482,7 +482,7 @@ def _wait_for_retry(
     writing: Writing,
     advice: float | None = None,
 ) -> None:
-    pause = heeding(advice, backoff_seconds(writing.tries, context.jitter()))
+    pause = heeding(advice, backoff_seconds(writing.tries, context.turn.jitter()))
     due = context.now.mono + pause
     _put_writing(context, record, writing._replace(due=due))
     context.due(due)
@@ -497,7 +497,7 @@ def _process_missing(
         _await_end(context, record, writing)
         return
     if writing.tries:
-        context.rediscover()
+        context.turn.rediscover()
     _look_again(context, record, writing, message)
 
 
