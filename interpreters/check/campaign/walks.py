@@ -22,6 +22,7 @@ from fnop.core.values.merge import applied
 from fnop.interpreters.check.campaign.explore import Case, prepared
 from fnop.interpreters.check.inputs.redeciding import OWN_ERRORS
 from fnop.interpreters.check.scripts.changes import Change, Sort
+from fnop.interpreters.check.state.journal import Journal
 from fnop.interpreters.check.state.records import Phase
 from fnop.interpreters.check.state.scripts import Script
 from fnop.interpreters.check.trials.trial import Trial
@@ -155,6 +156,19 @@ class _Served(NamedTuple):
     reads: frozenset[str]
 
 
+def _reasons_of_trouble(journal: Journal) -> Iterator[str]:
+    """The refusals of the cluster, the failures of handlers, and endless work."""
+    yield from journal.refused
+    for _, say in journal.lines:
+        end = say.ended
+        if end is None or end.retried:
+            continue
+        if end.result in ("error", "timeout"):
+            yield say.error or say.message
+    for each in journal.unsettled.values():
+        yield each.reason
+
+
 class _Ground:
     """Finds out what the cluster accepts, and what the operator serves."""
 
@@ -203,25 +217,19 @@ class _Ground:
         with interruptible():
             while trial.phase is Phase.SCRIPT and not trial.journal.unsettled:
                 trial.go_on()
-        ends = [say for _, say in trial.journal.lines if say.ended is not None]
-        failed = [
-            say.error or say.message
-            for say in ends
-            if say.ended is not None
-            and say.ended.result in ("error", "timeout")
-            and not say.ended.retried
-        ]
-        reasons = [*trial.journal.refused, *failed]
-        reasons += [each.reason for each in trial.journal.unsettled.values()]
-        errors = [e for e in ends if isinstance(e.exception, OWN_ERRORS)]
-        named = [f"{type(e.exception).__name__}: {e.exception}" for e in errors]
+        journal = trial.journal
+        ends = [say for _, say in journal.lines if say.ended is not None]
+        errors = [e.exception for e in ends if isinstance(e.exception, OWN_ERRORS)]
+        reasons = [*_reasons_of_trouble(journal)]
+        if reasons:  # the operator's own errors say more
+            reasons[:0] = [f"{type(each).__name__}: {each}" for each in errors]
         return _Served(
-            next(iter((*named, *reasons)), "") if reasons else "",
+            reasons[0] if reasons else "",
             bool(errors),
-            tuple(each.site.verb for each in trial.journal.writes),
+            tuple(each.site.verb for each in journal.writes),
             frozenset(
                 each.site.target.partition("/")[0]
-                for each in trial.journal.visits
+                for each in journal.visits
                 if each.site.verb in ("get", "list")
             ),
         )

@@ -121,19 +121,8 @@ def go_on(
     run, refused, unsettled = _play_excerpt(
         excerpt, program, base, calls, observer=reporter
     )
-    kinds = {resource_of(excerpt.catalogue, each) for each in excerpt.places} - {None}
-    # The recording does not show the objects of other kinds.
-    shown = tuple(_alias_prefix(each) for each in kinds if each is not None)
-    expected = world_of(_cluster_with_objects(base, excerpt, excerpt.end), base)
     found = world_of(run.cluster, base)
-    differing = [
-        each
-        for each in differences(expected, found)
-        if each.alias.startswith(shown)
-        and not _OWN.search(each.alias)
-        and not _is_drawn(each)
-        and not _is_chosen(each)
-    ]
+    differing = _telling_differences(excerpt, base, found)
     made: set[_Where] = set()
     if any(map(_are_texts, differing)) and (run.draws.drawn or has_secrets(excerpt)):
         made = _fields_from_secrets(excerpt, program, base, apart, found)
@@ -175,6 +164,24 @@ def _play_excerpt(
     run.wait(max(0.0, end_of_time - excerpt.wall - run.clock.elapsed))
     rests = run.settle()
     return run, refused, "" if rests else run.unsettled
+
+
+def _telling_differences(
+    excerpt: Excerpt, base: Cluster, found: World
+) -> list[Difference]:
+    """The differences from the recorded end, except those that differ in any run."""
+    kinds = {resource_of(excerpt.catalogue, each) for each in excerpt.places} - {None}
+    # The recording does not show the objects of other kinds.
+    shown = tuple(_alias_prefix(each) for each in kinds if each is not None)
+    expected = world_of(_cluster_with_objects(base, excerpt, excerpt.end), base)
+    return [
+        each
+        for each in differences(expected, found)
+        if each.alias.startswith(shown)
+        and not _OWN.search(each.alias)
+        and not _is_drawn(each)
+        and not _is_chosen(each)
+    ]
 
 
 _Where = tuple[str, str]

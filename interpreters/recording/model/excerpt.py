@@ -274,8 +274,21 @@ def _without(
         *((each.place, each.before or each.after or {}) for each in excerpt.changes),
         *excerpt.end.items(),
     ]
-    uids = {Body(each).uid for place, each in found if is_out(place, each)}
-    places = {place for place, each in found if is_out(place, each)}
+    places = _with_dependents(found, [pair for pair in found if is_out(*pair)])
+    return excerpt._replace(
+        objects={k: v for k, v in excerpt.objects.items() if k not in places},
+        changes=[each for each in excerpt.changes if each.place not in places],
+        end={k: v for k, v in excerpt.end.items() if k not in places},
+    )
+
+
+def _with_dependents(
+    found: Sequence[tuple[Place, dict[str, Any]]],
+    owners: Sequence[tuple[Place, dict[str, Any]]],
+) -> set[Place]:
+    """The places of the owners, and of all objects that they own, however far below."""
+    uids = {Body(each).uid for _, each in owners}
+    places = {place for place, _ in owners}
     size = -1
     while len(uids) != size:
         size = len(uids)
@@ -283,11 +296,7 @@ def _without(
             if any(owner.uid in uids for owner in owners_of(Body(each))):
                 uids.add(Body(each).uid)
                 places.add(place)
-    return excerpt._replace(
-        objects={k: v for k, v in excerpt.objects.items() if k not in places},
-        changes=[each for each in excerpt.changes if each.place not in places],
-        end={k: v for k, v in excerpt.end.items() if k not in places},
-    )
+    return places
 
 
 def runs_pods(excerpt: Excerpt) -> bool:

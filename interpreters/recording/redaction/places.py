@@ -114,11 +114,7 @@ class Places:
         if secret and self._is_held(parent, name):
             encoded = "stringData" not in (name if name != "value" else parent["path"])
             return self._redact_value(item, encoded=encoded)
-        if name in ENVELOPE and ("in" in parent or "do" in parent):
-            return item
-        if name == "seen" and "uid" in parent:
-            return item  # the digests of a state, by the names of fields
-        if path[-1:] == ("metadata",) and name in IDENTITY:
+        if name in _KEPT and _is_kept(parent, name, path):
             return item
         here = (*path, *path_at(name)) if name[:1] == "/" else (*path, name)
         is_listed = bool(self._listed) and self._is_listed(here)
@@ -224,6 +220,19 @@ def _is_plain(name: str, item: Any) -> bool:
         is_text = item[:1] not in ("{", "[") and name not in ("value", "was")
         return is_text and is_sensitive_name(name) is None
     return kind is not dict and kind is not list
+
+
+# The names for which `_is_kept` may be true.
+_KEPT = ENVELOPE | IDENTITY | {"seen"}
+
+
+def _is_kept(parent: dict[str, Any], name: str, path: Path) -> bool:
+    """Whether a field says what a record or an object is, and holds no secret."""
+    if name in ENVELOPE and ("in" in parent or "do" in parent):
+        return True
+    if name == "seen" and "uid" in parent:
+        return True  # the digests of a state, by the names of fields
+    return path[-1:] == ("metadata",) and name in IDENTITY
 
 
 def _is_sensitive_text(name: str, text: str) -> bool:
