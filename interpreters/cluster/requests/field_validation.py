@@ -68,9 +68,9 @@ def _unknown_in_value(
     schema: Schema, value: Any, path: str, inside: list[str], old: Any = None
 ) -> Iterable[str]:
     kind = type(value)
-    if schema.opaque or value is old:
+    if schema.opaque:
         return ()
-    if kind is dict:
+    if kind is dict and value is not old:
         return _unknown_in_object(schema, value, path, inside, old)
     if kind is list and (inner := schema.inner) is not None:
         return _unknown_in_list(inner, value, path, inside)
