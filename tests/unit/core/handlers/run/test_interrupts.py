@@ -14,7 +14,7 @@ import fnop
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.state import lifecycle
 from fnop.effects import Call
-from fnop.interpreters.runtime import run as running
+from fnop.interpreters.runtime import outside
 from fnop.interpreters.runtime.calls import called_on_loop
 from fnop.interpreters.runtime.interrupts import Interrupted, interruptible
 from fnop.testing import plan_of
@@ -261,7 +261,7 @@ def calling(registry: Registry, function: Any) -> None:
 async def test_who_swallows_its_cancellation_is_given_up(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "TIDY_SECONDS", 0.05)
+    monkeypatch.setattr(outside, "TIDY_SECONDS", 0.05)
     calling(registry, deaf_to_cancellation)
     before = asyncio.all_tasks()
     run = await ending(registry, stops=1)
@@ -274,7 +274,7 @@ async def test_who_swallows_its_cancellation_is_given_up(
 async def test_a_second_wish_gives_it_up_at_once(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "TIDY_SECONDS", patience(40))
+    monkeypatch.setattr(outside, "TIDY_SECONDS", patience(40))
     calling(registry, deaf_to_cancellation)
     await ending(registry, stops=2)
     assert BEGUN == ["begun", "cancelled"]
@@ -283,7 +283,7 @@ async def test_a_second_wish_gives_it_up_at_once(
 async def test_who_tidies_up_is_waited_for(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "TIDY_SECONDS", patience(5))
+    monkeypatch.setattr(outside, "TIDY_SECONDS", patience(5))
     calling(registry, tidies)
     run = await ending(registry, stops=1)
     assert BEGUN == ["begun", "tidied"]
