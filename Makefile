@@ -46,6 +46,12 @@ types: .venv/ready ## mypy --strict
 	@# The file with its kinds stands beside the operator.
 	@MYPYPATH=examples/18-definitions $(BIN)/mypy examples/18-definitions/databases.py
 
+docs: .venv/ready ## the site, in build/site; a warning is an error
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html --jobs auto docs build/site
+
+docs-serve: docs ## the site at http://127.0.0.1:8008
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8008
+
 ##@ further tests
 
 budget: .venv/ready ## the tests again: fails where a folder takes more CPU than its budget

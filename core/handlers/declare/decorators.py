@@ -200,7 +200,7 @@ def timer(
     - `interval`: seconds from the end of a call to the next one, or a function of the
       object.
     - `sharp`: with True, `interval` counts from the start of the call.
-    - `cron`: a schedule in UTC instead, such as "*/5 * * * *".
+    - `cron`: a schedule in UTC instead, such as `*/5 * * * *`.
     - `idle`: a call waits until the object has been unchanged for this many seconds.
     - `initial_delay`, `finalizer` (False by default), `cancellation_backoff` and
       `cancellation_timeout`: as in `fnop.daemon`.

@@ -1,0 +1,149 @@
+"""The site: `make docs` builds it into `build/site`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+project = "fnop"
+author = "the authors of fnop"
+copyright = author
+release = version = version_of("fnop")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx_click",
+    "sphinx_copybutton",
+]
+# The page of names has every name twice; decisions are read in the repository.
+exclude_patterns = ["README.md"]
+# Decisions begin with their numbers; a parameter has a common name of attributes.
+suppress_warnings = ["myst.header", "ref.python"]
+
+# ----------------------------------------------------------------- the text
+
+myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
+myst_heading_anchors = 4
+# In docstrings, `name` is code.
+default_role = "code"
+highlight_language = "text"  # a block in Python says so
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+# ------------------------------------------------------------ the reference
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+
+# ----------------------------------------------------------------- the look
+
+html_theme = "furo"
+html_title = f"fnop {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {
+    "top_of_page_buttons": [],
+    "light_css_variables": {
+        "color-brand-primary": "#1f5fae",
+        "color-brand-content": "#1f5fae",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#8ab8f5",
+        "color-brand-content": "#8ab8f5",
+    },
+}
+
+# ------------------------------------------------- links into the repository
+
+# Pages are read in the repository, too: there, links to files outside of docs/ work.
+# The site has links to them if it knows the repository's address.
+REPOSITORY = os.environ.get("FNOP_REPOSITORY", "").rstrip("/")
+_OUTSIDE = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<file>\.\./[^)#\s]*)(?:#[^)\s]*)?\)")
+
+
+def _link_outside(docname: str, text: str) -> str:
+    """Replace links to files outside of docs/, by the repository's address or text."""
+
+    def replaced(found: re.Match[str]) -> str:
+        folder = (HERE / docname).parent
+        path = os.path.normpath(folder / found["file"])
+        if path.startswith(str(HERE)):
+            return found[0]
+        file = os.path.relpath(path, HERE.parent)
+        if REPOSITORY:
+            return f"[{found['text']}]({REPOSITORY}/blob/main/{file})"
+        return found["text"]
+
+    return _OUTSIDE.sub(replaced, text)
+
+
+def _read_source(app: Sphinx, docname: str, source: list[str]) -> None:
+    source[0] = _link_outside(docname, source[0])
+
+
+# Docstrings are Markdown of a simple kind: code is indented by four spaces.
+
+
+def _mark_code(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Make literal blocks of indented code after a paragraph."""
+    marked: list[str] = []
+    in_code = False
+    for number, line in enumerate(lines):
+        indented, blank = line.startswith("    "), not line.strip()
+        if not blank and not line.startswith(" "):
+            in_code = False
+        after_blank = number == 0 or not lines[number - 1].strip()
+        if indented and after_blank and not in_code:
+            in_code = True
+            marked += [".. code-block:: python", ""]
+        marked.append(line)
+    lines[:] = marked
+
+
+# ---------------------------------------------------------------- llms.txt
+
+
+def _write_llms(app: Sphinx, problem: Exception | None) -> None:
+    """Write llms.txt, the list of all pages, and llms-full.txt, with their texts.
+
+    The format is that of https://llmstxt.org: links with one line about each page.
+    """
+    if problem is not None or app.builder.name != "html":
+        return
+    pages = sorted(app.env.found_docs - {"index"})
+    lines = ["# fnop", "", "> Kubernetes operators in Python as pure functions.", ""]
+    texts = []
+    for each in ("index", *pages):
+        title = app.env.titles[each].astext()
+        lines.append(f"- [{title}]({each}.html)")
+        texts.append(_link_outside(each, (HERE / f"{each}.md").read_text()))
+    out = Path(app.outdir)
+    (out / "llms.txt").write_text("\n".join(lines) + "\n")
+    (out / "llms-full.txt").write_text("\n\n".join(texts))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect the parts above with Sphinx."""
+    app.connect("source-read", _read_source)
+    app.connect("autodoc-process-docstring", _mark_code)
+    app.connect("build-finished", _write_llms)
+    return {"parallel_read_safe": True}
