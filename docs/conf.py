@@ -37,6 +37,8 @@ myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 4
 # In docstrings, `name` is code.
 default_role = "code"
+# Options begin with two hyphens.
+smartquotes = False
 highlight_language = "text"  # a block in Python says so
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
@@ -119,6 +121,20 @@ def _mark_code(
     lines[:] = marked
 
 
+def _mark_calls(app: Sphinx, context: object, lines: list[str]) -> None:
+    """Make literal blocks of the calls in a command's help."""
+    marked: list[str] = []
+    for line in lines:
+        text = line.strip().removeprefix("| ")
+        if not text.startswith("fnop "):
+            marked.append(line)
+            continue
+        if not marked or not marked[-1].startswith("   "):
+            marked += [".. code-block:: console", ""]
+        marked.append(f"   $ {text}")
+    lines[:] = marked
+
+
 # ---------------------------------------------------------------- llms.txt
 
 
@@ -145,5 +161,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the parts above with Sphinx."""
     app.connect("source-read", _read_source)
     app.connect("autodoc-process-docstring", _mark_code)
+    app.connect("sphinx-click-process-description", _mark_calls)
     app.connect("build-finished", _write_llms)
     return {"parallel_read_safe": True}
