@@ -125,8 +125,8 @@ def _mark_calls(app: Sphinx, context: object, lines: list[str]) -> None:
     """Make literal blocks of the calls in a command's help."""
     marked: list[str] = []
     for line in lines:
-        text = line.strip().removeprefix("| ")
-        if not text.startswith("fnop "):
+        text = line.removeprefix("| ").strip()
+        if line == text or not text.startswith("fnop "):
             marked.append(line)
             continue
         if not marked or not marked[-1].startswith("   "):
