@@ -126,12 +126,13 @@ def _mark_calls(app: Sphinx, context: object, lines: list[str]) -> None:
     marked: list[str] = []
     for line in lines:
         text = line.removeprefix("| ").strip()
-        if line == text or not text.startswith("fnop "):
-            marked.append(line)
-            continue
-        if not marked or not marked[-1].startswith("   "):
-            marked += [".. code-block:: console", ""]
-        marked.append(f"   $ {text}")
+        is_call = line != text and text.startswith("fnop ")
+        in_calls = bool(marked) and marked[-1].startswith("   $ ")
+        if is_call and not in_calls:
+            marked += ["", ".. code-block:: console", ""]
+        elif in_calls and not is_call:
+            marked.append("")
+        marked.append(f"   $ {text}" if is_call else line)
     lines[:] = marked
 
 
