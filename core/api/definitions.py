@@ -360,6 +360,11 @@ class Definition(NamedTuple):
         """`group/version`."""
         return f"{self.group}/{self.version}"
 
+    def with_names_of(self, cls: type) -> Definition:
+        """Name the kind and its singular after a class if the author named neither."""
+        kind = self.kind or cls.__name__
+        return self._replace(kind=kind, singular=self.singular or kind.lower())
+
 
 _NAME = re.compile(
     r"([a-z0-9-]+)\.(v[0-9]+(?:(?:alpha|beta)[0-9]+)?)\.([a-z0-9-]+(?:\.[a-z0-9-]+)+)"
@@ -408,48 +413,49 @@ def definition(
         class Database:
             spec: DatabaseSpec
     """
+    label = f"fnop.definition({name!r})"
+    declared = Definition(
+        *_split_name(name),
+        kind or "",
+        singular or "",
+        _check_scope(scope, label),
+        _check_parts(str, short_names, f"{label}: short_names="),
+        _check_parts(str, categories, f"{label}: categories="),
+        _check_parts(Column, columns, f"{label}: columns="),
+        scale,
+        _check_parts(Rule, rules, f"{label}: rules="),
+        _check_parts(str, selectable, f"{label}: selectable="),
+        conditions,
+        storage,
+        served,
+        deprecated,
+    )
+
+    def decorate(cls: Class) -> Class:
+        setattr(cls, _DEFINITION, declared.with_names_of(cls))
+        return cls
+
+    return decorate
+
+
+def _split_name(name: str) -> tuple[str, str, str]:
+    """The plural, the version and the group; refuses any other name."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise RegistrationError(
             f"fnop.definition: {name!r} must be plural, version and group, such as "
             "'databases.v1.example.com'"
         )
+    return match[1], match[2], match[3]
+
+
+def _check_scope(scope: str, label: str) -> str:
+    """Return the scope; raise `RegistrationError` for a scope that no kind can have."""
     if scope not in _SCOPES:
         raise RegistrationError(
-            f"fnop.definition({name!r}): scope={scope!r} must be "
-            f"{_SCOPES[0]!r} or {_SCOPES[1]!r}"
+            f"{label}: scope={scope!r} must be {_SCOPES[0]!r} or {_SCOPES[1]!r}"
         )
-    label = f"fnop.definition({name!r})"
-    shorts = _check_parts(str, short_names, f"{label}: short_names=")
-    groups = _check_parts(str, categories, f"{label}: categories=")
-    shown = _check_parts(Column, columns, f"{label}: columns=")
-    judging = _check_parts(Rule, rules, f"{label}: rules=")
-    paths = _check_parts(str, selectable, f"{label}: selectable=")
-
-    def decorate(cls: Class) -> Class:
-        named = kind or cls.__name__
-        found = Definition(
-            match[1],
-            match[2],
-            match[3],
-            named,
-            singular or named.lower(),
-            scope,
-            shorts,
-            groups,
-            shown,
-            scale,
-            judging,
-            paths,
-            conditions,
-            storage,
-            served,
-            deprecated,
-        )
-        setattr(cls, _DEFINITION, found)
-        return cls
-
-    return decorate
+    return scope
 
 
 def definition_of(value: Any) -> Definition | None:

@@ -104,30 +104,8 @@ def request_in(
 
     Raises `MalformedReview` for other values, and for unknown versions of the API.
     """
-    if not isinstance(review, dict):
-        raise MalformedReview(
-            f"the body is not an AdmissionReview, but {shown(review)}; is the address "
-            "registered for another purpose?"
-        )
-    api_version, kind = review.get("apiVersion"), review.get("kind")
-    known = [f"{GROUP}/{version}" for version in VERSIONS]
-    if kind != "AdmissionReview" or api_version not in known:
-        raise MalformedReview(
-            f"the body is not an AdmissionReview of {known[0]}, but has the kind "
-            f"{shown(kind)} and the apiVersion {shown(api_version)}; register the "
-            "webhook with admissionReviewVersions: [v1]"
-        )
-    request = _read_mapping(review, "request", "")
-    if request is None:
-        raise MalformedReview("the AdmissionReview has no request")
-    operation = _read_text(request, "operation", "request.")
-    if operation not in OPERATIONS:
-        raise MalformedReview(
-            f"request.operation is {shown(operation)}, and is to be one of "
-            f"{', '.join(OPERATIONS)}"
-        )
-    if operation in ("CREATE", "UPDATE") and request.get("object") is None:
-        raise MalformedReview(f"request.object is missing in an {operation}")
+    request = _read_request(review)
+    operation = _read_operation(request)
     resource = _read_mapping(request, "resource", "request.") or {}
     form = _read_mapping(request, "kind", "request.") or {}
     return Request(
@@ -147,8 +125,42 @@ def request_in(
         options=_read_mapping(request, "options", "request.") or NOTHING,
         headers=headers,
         peer=peer,
-        api_version=str(api_version),
+        api_version=str(review["apiVersion"]),
     )
+
+
+def _read_request(review: Any) -> dict[str, Any]:
+    """The field `request` of a value that must be an AdmissionReview."""
+    if not isinstance(review, dict):
+        raise MalformedReview(
+            f"the body is not an AdmissionReview, but {shown(review)}; is the address "
+            "registered for another purpose?"
+        )
+    api_version, kind = review.get("apiVersion"), review.get("kind")
+    known = [f"{GROUP}/{version}" for version in VERSIONS]
+    if kind != "AdmissionReview" or api_version not in known:
+        raise MalformedReview(
+            f"the body is not an AdmissionReview of {known[0]}, but has the kind "
+            f"{shown(kind)} and the apiVersion {shown(api_version)}; register the "
+            "webhook with admissionReviewVersions: [v1]"
+        )
+    request = _read_mapping(review, "request", "")
+    if request is None:
+        raise MalformedReview("the AdmissionReview has no request")
+    return request
+
+
+def _read_operation(request: Mapping[str, Any]) -> str:
+    """The operation; refuses one without the object that it writes."""
+    operation = _read_text(request, "operation", "request.")
+    if operation not in OPERATIONS:
+        raise MalformedReview(
+            f"request.operation is {shown(operation)}, and is to be one of "
+            f"{', '.join(OPERATIONS)}"
+        )
+    if operation in ("CREATE", "UPDATE") and request.get("object") is None:
+        raise MalformedReview(f"request.object is missing in an {operation}")
+    return operation
 
 
 def _read_mapping(

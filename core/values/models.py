@@ -25,6 +25,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     TypeAlias,
     get_args,
     get_origin,
@@ -445,6 +446,7 @@ class _Missing(Enum):
     """The consequence if an object lacks a field, or has a null in its place."""
 
     DEFAULT = "the class has a default"
+    DEFAULT_OR_NULL = "the class has a default, which a null replaces"
     NONE = "it is None"
     EMPTY = "it counts as an empty object"
     UNFIT = "the object does not fit"
@@ -479,18 +481,29 @@ def or_unwritten(read: Reader) -> Reader:
     return read_or_none
 
 
-def _reader_of_dataclass(cls: Any) -> Reader:
+class _Field(NamedTuple):
+    """A field of a dataclass: the names of its key and attribute, and its reader."""
+
+    key: str
+    attribute: str
+    read: Reader
+    missing: _Missing
+
+
+def _fields_of_dataclass(cls: Any) -> list[_Field]:
     hints = _hints_of(cls)
-    fields = [
-        (named(each.name, hint), each.name, read, _missing_kind(cls, each, hint))
-        for each in dataclasses.fields(cls)
-        if each.init
-        for hint in (hints[each.name],)
-        for read in (_reader_in(cls, each.name, hint),)
-    ]
-    nullable = {
-        each.name for each in dataclasses.fields(cls) if admits_none(hints[each.name])
-    }
+    found = []
+    for each in dataclasses.fields(cls):
+        if each.init:
+            hint = hints[each.name]
+            read = _reader_in(cls, each.name, hint)
+            missing = _missing_kind(cls, each, hint)
+            found.append(_Field(named(each.name, hint), each.name, read, missing))
+    return found
+
+
+def _reader_of_dataclass(cls: Any) -> Reader:
+    fields = _fields_of_dataclass(cls)
 
     def read_all(value: Any) -> Any:
         if not isinstance(value, Mapping):
@@ -499,21 +512,17 @@ def _reader_of_dataclass(cls: Any) -> Reader:
         unfit: list[Unfit] = []
         for name, attribute, read, missing in fields:
             found = value.get(name)
+            if found is None and missing is _Missing.EMPTY:
+                found = {}
             if found is None:
-                match missing:
-                    case _Missing.DEFAULT:
-                        if attribute in nullable and name in value:
-                            given[attribute] = None
-                        continue
-                    case _Missing.NONE:
-                        given[attribute] = None
-                        continue
-                    case _Missing.EMPTY:
-                        found = {}
-                    case _Missing.UNFIT:
-                        why = f"it is missing, and {cls.__qualname__} needs it"
-                        unfit.append(Unfit(why, (name,), missing=True))
-                        continue
+                if missing is _Missing.UNFIT:
+                    why = f"it is missing, and {cls.__qualname__} needs it"
+                    unfit.append(Unfit(why, (name,), missing=True))
+                elif missing is _Missing.NONE or (
+                    missing is _Missing.DEFAULT_OR_NULL and name in value
+                ):
+                    given[attribute] = None
+                continue
             try:
                 given[attribute] = read(found)
             except Unfit as problem:
@@ -543,7 +552,7 @@ def _reader_in(cls: type, name: str, hint: Any) -> Reader:
 def _missing_kind(cls: type, field: dataclasses.Field[Any], hint: Any) -> _Missing:
     missing = dataclasses.MISSING
     if field.default is not missing or field.default_factory is not missing:
-        return _Missing.DEFAULT
+        return _Missing.DEFAULT_OR_NULL if admits_none(hint) else _Missing.DEFAULT
     if admits_none(hint):
         return _Missing.NONE
     if field.name == "status" and "__fnop_definition__" in vars(cls):

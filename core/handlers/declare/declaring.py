@@ -91,6 +91,9 @@ _OF_REVIEWS = _IN_CALLBACKS & names_in(AdmissionHandler) - names_in(ChangeHandle
 _OF_LINES = _IN_CALLBACKS & names_in(LogHandler) - names_in(ChangeHandler)
 
 
+_SUBHANDLER = "@fnop.subhandler"
+
+
 class Declaring:
     """The collector of the sub-handlers that a handler declares while it runs.
 
@@ -108,22 +111,16 @@ class Declaring:
 
     def add(self, fn: Callable[..., Any], options: Mapping[str, Any]) -> Handler:
         """Declare a sub-handler; its id begins with its parent's."""
-        label, role = "@fnop.subhandler", self.parent.role
+        label, role = _SUBHANDLER, self.parent.role
         if role not in CHANGES:
             raise RegistrationError(
                 f"{label}: only handlers of changes have sub-handlers, and "
                 f"{self.parent.id} is one of {role.value}"
             )
         check_options(options, _IN_PARTS, label)
-        given = options.get("id")
-        own_id = _id_of(fn, given) if given else _id_of(fn, None).rpartition(".")[2]
+        own_id = self._unused_id(fn, options.get("id"))
         full_id = f"{self.parent.id}/{own_id}"
         name = f"{label} {full_id}"
-        if any(each.id == full_id for each in self.children):
-            raise RegistrationError(
-                f"{label}: {self.parent.id} declares two of the id {own_id!r}; "
-                "give each its own id=..."
-            )
         check_typed(fn, name, of_value=bool(options.get("field")))
         child = replace(
             self.parent,
@@ -142,13 +139,28 @@ class Declaring:
             parent=self.parent.id,
             repeats=f"{self.parent.repeats}/{own_id}" if self.parent.repeats else "",
         )
-        if child.observes_old and not self.parent.observes_old:
-            raise RegistrationError(
-                f"{label}: {full_id} asks for the object's earlier state; that is kept "
-                f"only where {self.parent.id} does so: name old or diff there too"
-            )
+        self._check_old(child)
         self.children.append(child)
         return child
+
+    def _unused_id(self, fn: Callable[..., Any], given: Any) -> str:
+        """The id of a sub-handler within its parent; refuses an id that is in use."""
+        own_id = _id_of(fn, given) if given else _id_of(fn, None).rpartition(".")[2]
+        if any(each.id == f"{self.parent.id}/{own_id}" for each in self.children):
+            raise RegistrationError(
+                f"{_SUBHANDLER}: {self.parent.id} declares two of the id {own_id!r}; "
+                "give each its own id=..."
+            )
+        return own_id
+
+    def _check_old(self, child: Handler) -> None:
+        """Refuse a child that observes the old state if its parent does not."""
+        if child.observes_old and not self.parent.observes_old:
+            raise RegistrationError(
+                f"{_SUBHANDLER}: {child.id} asks for the object's earlier state; that "
+                f"is kept only where {self.parent.id} does so: name old or diff there "
+                "too"
+            )
 
 
 def declaring() -> Declaring:
@@ -486,65 +498,97 @@ def declare(
 ) -> Callable[[Fn], Fn]:
     """The decorator for a role, for the kinds that `words` name, with these options."""
     rule = ROLES[role]
-    label = rule.decorator
-    check_options(options, options_of(rule.options), label)
+    check_options(options, options_of(rule.options), rule.decorator)
     _check_needs(rule, words, options)
     if role in LOGS:
-        words, options = _options_for_pods(words, options, label)
-    selector = _selector_of(words, options, label) if rule.is_about_objects else None
+        words, options = _options_for_pods(words, options, rule.decorator)
     registry: Registry = options.get("registry") or default_registry
-    filters = _filters_of(options, label, role, registry.indices)
-    schedule = _schedule_of(role, options, label, registry.indices)
-    owner, owns = _owner_selector(options, label), _owned_selectors(options, label)
-    check_duration(options, "resync", label, INTERVAL_SECONDS_MIN)
-    to = _kind_in_to(options, label)
-    about = _selector_of(words, {}, label) if rule.is_about_kinds and words else None
-    check_duration(options, "after", label, 0)
-    webhook = webhook_of(options, label) if role in ADMISSION else None
-    asking = _Asking(label, role, registry.indices)
-    log = log_selection_of(options, label, asking.callback) if role in LOGS else None
-    requeue = requeue_of(options, label, registry)
-    if webhook is not None:
-        options = {**options, "timeout": None}  # of the API server, for one answer
+    decorator = _Decorator(role, words, options, registry)
+    fields = decorator.read_options()
+    requeue = requeue_of(options, rule.decorator, registry)
 
     def decorate(fn: Fn) -> Fn:
-        own_id = _own_id(fn, role, options.get("id"), filters)
-        name, indices = f"{label} {own_id}", registry.indices
-        signature = Signature.of(fn, kwargs_of(role), name, indices)
-        if rule.is_about_objects:
-            check_typed(
-                fn,
-                name,
-                words[0] if len(words) == 1 and isinstance(words[0], type) else None,
-                of_value=bool(options.get("field")) and webhook is None,
-                may_be_new=_may_be_new(rule, webhook),
-            )
-        function = function_of(fn, options, name)
-        rule.check(Declared(label, own_id, signature, bool(function), indices))
-        handler = Handler(
-            own_id,
-            Within(mapped, fn, to) if to else fn,
-            role,
-            signature,
-            selector,
-            filters,
-            owner=owner,
-            owns=owns,
-            to=to,
-            about=about,
-            after=_delay_after(rule, options),
-            schedule=schedule,
-            webhook=webhook,
-            log=log,
-            function=function,
-            **_plain_options(rule, options),
-        )
-        for each in () if requeue is None else requeue.handlers(handler, label):
+        handler = decorator.make_handler(fn, fields)
+        for each in (
+            () if requeue is None else requeue.handlers(handler, rule.decorator)
+        ):
             registry.add(each)
         registry.add(handler)
         return fn
 
     return decorate
+
+
+class _Decorator(NamedTuple):
+    """One use of a decorator: its role, the words for its kinds, and its options."""
+
+    role: Role
+    words: tuple[Any, ...]
+    options: Mapping[str, Any]
+    registry: Registry
+
+    def read_options(self) -> dict[str, Any]:
+        """The fields of a `Handler` that the options determine.
+
+        Raises `RegistrationError` for the first impossible option.
+        """
+        role, words, options, registry = self
+        rule, indices = ROLES[role], registry.indices
+        label = rule.decorator
+        asking = _Asking(label, role, indices)
+        names_kinds = rule.is_about_kinds and words
+        return {
+            "selector": (
+                _selector_of(words, options, label) if rule.is_about_objects else None
+            ),
+            "filters": _filters_of(options, label, role, indices),
+            "schedule": _schedule_of(role, options, label, indices),
+            "owner": _owner_selector(options, label),
+            "owns": _owned_selectors(options, label),
+            "resync": _resync_of(options, label),
+            "to": _kind_in_to(options, label),
+            "about": _selector_of(words, {}, label) if names_kinds else None,
+            "after": _delay_after(rule, options),
+            "webhook": webhook_of(options, label) if role in ADMISSION else None,
+            "log": (
+                log_selection_of(options, label, asking.callback)
+                if role in LOGS
+                else None
+            ),
+            **_plain_options(role, options),
+        }
+
+    def make_handler(
+        self, fn: Callable[..., Any], fields: Mapping[str, Any]
+    ) -> Handler:
+        """The handler of a function, with the `fields` that `read_options` returned.
+
+        Raises `RegistrationError` for a function that its role cannot call.
+        """
+        role, _, options, registry = self
+        rule, indices = ROLES[role], registry.indices
+        own_id = _own_id(fn, role, options.get("id"), fields["filters"])
+        name = f"{rule.decorator} {own_id}"
+        signature = Signature.of(fn, kwargs_of(role), name, indices)
+        if rule.is_about_objects:
+            self._check_annotations(fn, name, fields["webhook"])
+        function = function_of(fn, options, name)
+        rule.check(Declared(rule.decorator, own_id, signature, bool(function), indices))
+        called = Within(mapped, fn, fields["to"]) if fields["to"] else fn
+        return Handler(own_id, called, role, signature, function=function, **fields)
+
+    def _check_annotations(
+        self, fn: Callable[..., Any], name: str, webhook: Webhook | None
+    ) -> None:
+        """Refuse a function whose annotations do not fit the objects that it gets."""
+        words = self.words
+        check_typed(
+            fn,
+            name,
+            words[0] if len(words) == 1 and isinstance(words[0], type) else None,
+            of_value=bool(self.options.get("field")) and webhook is None,
+            may_be_new=_may_be_new(ROLES[self.role], webhook),
+        )
 
 
 # The words for pods, and for their version.
@@ -572,9 +616,15 @@ def _options_for_pods(
 AFTER_SECONDS = 30.0
 
 
+def _resync_of(options: Mapping[str, Any], label: str) -> Any:
+    check_duration(options, "resync", label, INTERVAL_SECONDS_MIN)
+    return options.get("resync")
+
+
 def _delay_after(rule: RoleRule, options: Mapping[str, Any]) -> float:
     if "after" not in options_of(rule.options):
         return 0.0
+    check_duration(options, "after", rule.decorator, 0)
     given = options.get("after")
     return AFTER_SECONDS if given is None else float(given)
 
@@ -612,16 +662,19 @@ def _kind_in_to(options: Mapping[str, Any], label: str) -> str:
 
 
 _AS_GIVEN = (
-    *("timeout", "retries", "backoff", "param", "resync"),
+    *("timeout", "retries", "backoff", "param"),
     *("cancellation_backoff", "cancellation_timeout"),
 )
 _FLAGS = ("optional", "deleted", "write_ahead")
 
 
-def _plain_options(rule: RoleRule, options: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_options(role: Role, options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a handler that are plain options, with their defaults."""
     found = {name: options.get(name) for name in _AS_GIVEN}
     found |= {name: bool(options.get(name)) for name in _FLAGS}
+    if role in ADMISSION:
+        found["timeout"] = None  # the option is the API server's, for one answer
+    rule = ROLES[role]
     usual = rule.finalizer is Finalizer.UNLESS_DECLINED
     if rule.family is Family.RECONCILER and found["backoff"] is None:
         found["backoff"] = Backoff()

@@ -91,6 +91,36 @@ def _path_of(field: str | Sequence[str]) -> Path:
     return path
 
 
+def _check_values(settings: Settings) -> None:
+    """Refuse impossible values, in a sentence with the remedy."""
+    _check_scope(settings)
+    level = settings.posting_level
+    if level is not None and level not in LEVELS:
+        raise ValueError(
+            f"posting_level= is one of {', '.join(LEVELS)}, or None, not {level!r}"
+        )
+    _check_durations(settings)
+    if not _NAME.fullmatch(settings.operator):
+        raise ValueError(
+            f"the operator's name {settings.operator!r} must be a short lower-case "
+            "name of letters, digits, '-' and '.', such as 'billing'"
+        )
+    _check_stored(settings)
+    _check_webhooks(settings)
+    _check_numbers(settings)
+
+
+def _check_scope(settings: Settings) -> None:
+    """Refuse namespaces or a selector that no object can match."""
+    if isinstance(settings.namespaces, str):
+        raise TypeError(
+            f"namespaces= takes several namespaces, such as ({settings.namespaces!r},)"
+        )
+    for namespace in settings.namespaces or ():
+        check_namespace(namespace)
+    check_selector(settings.selector)
+
+
 _LOG_LINE_BYTES_MIN = 256
 _DURATIONS = (
     "echo_timeout_seconds",
@@ -115,6 +145,41 @@ def _check_durations(settings: Settings) -> None:
             f"most=60), not {backoff!r}"
         )
     check_seconds(backoff, "default_backoff=")
+
+
+def _check_stored(settings: Settings) -> None:
+    """Refuse fields and storages of an object's state that are not collections."""
+    ignored = settings.ignored_fields
+    if isinstance(ignored, str):
+        raise TypeError(f"ignored_fields= takes several fields, such as ({ignored!r},)")
+    if not isinstance(settings.former_storages, tuple):
+        raise TypeError(
+            "former_storages= takes several storages, such as (fnop.AutoStorage(),)"
+        )
+
+
+def _check_webhooks(settings: Settings) -> None:
+    """Refuse a server or a name that cannot serve admission handlers."""
+    server, managed = settings.admission_server, settings.admission_managed
+    if server is not None and not callable(server):
+        raise TypeError(
+            "admission_server= is a callable that serves webhooks, such as "
+            f"fnop.WebhookServer(), not {server!r}"
+        )
+    if managed is not None:
+        check_webhooks_name(managed, "admission_managed=")
+
+
+def _check_numbers(settings: Settings) -> None:
+    """Refuse numbers of threads, streams and bytes that are too small."""
+    for name in ("call_threads", "log_streams"):
+        if getattr(settings, name) < 1:
+            raise ValueError(f"{name}= must be a whole number, one or more")
+    if settings.log_line_bytes < _LOG_LINE_BYTES_MIN:
+        raise ValueError(
+            f"log_line_bytes= is at least {_LOG_LINE_BYTES_MIN}, so that lines can "
+            "be told apart"
+        )
 
 
 @_explain_settings
@@ -248,7 +313,7 @@ class Settings:
     hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._check_values()
+        _check_values(self)
         chosen = label_patterns(self.inherited_labels)
         object.__setattr__(self, "inherited_labels", chosen)
         seal = seal_of(self.state_keys, self.operator)
@@ -262,51 +327,6 @@ class Settings:
         object.__setattr__(self, "places", places)
         object.__setattr__(self, "ignored", ignored)
         object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
-
-    def _check_values(self) -> None:
-        """Refuse impossible values, in a sentence with the remedy."""
-        if isinstance(self.namespaces, str):
-            raise TypeError(
-                f"namespaces= takes several namespaces, such as ({self.namespaces!r},)"
-            )
-        for namespace in self.namespaces or ():
-            check_namespace(namespace)
-        check_selector(self.selector)
-        if self.posting_level is not None and self.posting_level not in LEVELS:
-            raise ValueError(
-                f"posting_level= is one of {', '.join(LEVELS)}, or None, not "
-                f"{self.posting_level!r}"
-            )
-        _check_durations(self)
-        if not _NAME.fullmatch(self.operator):
-            raise ValueError(
-                f"the operator's name {self.operator!r} must be a short lower-case "
-                "name of letters, digits, '-' and '.', such as 'billing'"
-            )
-        if isinstance(self.ignored_fields, str):
-            raise TypeError(
-                "ignored_fields= takes several fields, such as "
-                f"({self.ignored_fields!r},)"
-            )
-        if not isinstance(self.former_storages, tuple):
-            raise TypeError(
-                "former_storages= takes several storages, such as (fnop.AutoStorage(),)"
-            )
-        if self.admission_server is not None and not callable(self.admission_server):
-            raise TypeError(
-                "admission_server= is a callable that serves webhooks, such as "
-                f"fnop.WebhookServer(), not {self.admission_server!r}"
-            )
-        if self.admission_managed is not None:
-            check_webhooks_name(self.admission_managed, "admission_managed=")
-        for name, least in (("call_threads", 1), ("log_streams", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}= must be a whole number, one or more")
-        if self.log_line_bytes < _LOG_LINE_BYTES_MIN:
-            raise ValueError(
-                f"log_line_bytes= is at least {_LOG_LINE_BYTES_MIN}, so that lines can "
-                "be told apart"
-            )
 
     def replace(self, **changes: Any) -> Settings:
         """Copy the settings with `changes` to some of them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from fnop.core.children.conditions import telling
 from fnop.core.children.marks import outside
@@ -16,6 +16,7 @@ from fnop.core.handlers.declare.writers import Transform
 from fnop.core.handlers.run.arguments import Keeping, Situation
 from fnop.core.memory.progress import (
     FRESH,
+    Progress,
     attempting,
     deadline_of,
     seconds_left,
@@ -76,7 +77,7 @@ def _leave_object(context: Context, record: ObjectRecord, handler: Handler) -> N
 
 def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) -> None:
     """Begin a call, unless the handler's time has run out."""
-    handler, purpose = action.handler, action.purpose
+    handler = action.handler
     state = record.reconcilers.get(handler.id) or ReconcilerState()
     if is_new(state, record.body):
         state = state._replace(over=False, progress=FRESH, refused=FRESH)
@@ -84,23 +85,8 @@ def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) 
     if seconds_left(progress, handler.timeout, context.now) <= 0:
         _time_out(context, record, handler, state)
         return
-    handler = _with_task(context, record, handler, purpose)
     progress = attempting(progress, context.now)
-    situation = Situation(
-        handler,
-        context.settings,
-        context.now,
-        context.kind.resource,
-        record.body,
-        None if purpose is Purpose.KEEP else purpose.value,
-        retry=progress.retries,
-        started=started_at(progress, context.now),
-        memo=record.memo,
-        indices=context.turn.objects.indices,
-        keeping=None
-        if purpose is Purpose.COLLECT
-        else _keeping_for_call(context, record, action),
-    )
+    situation = _situation_of_call(context, record, action, progress)
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(
         context.turn.next_serial(), situation, deadline=deadline, was_asked=state.asked
@@ -123,24 +109,46 @@ def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) 
     go_on(context, record, invocation)
 
 
+def _situation_of_call(
+    context: Context, record: ObjectRecord, action: CallReconciler, progress: Progress
+) -> Situation:
+    """The facts that the author's function gets as arguments."""
+    handler, purpose = action.handler, action.purpose
+    if purpose is not Purpose.KEEP:
+        handler = _replace_function(context, record, handler, purpose)
+    collects = purpose is Purpose.COLLECT
+    return Situation(
+        handler,
+        context.settings,
+        context.now,
+        context.kind.resource,
+        record.body,
+        None if purpose is Purpose.KEEP else purpose.value,
+        retry=progress.retries,
+        started=started_at(progress, context.now),
+        memo=record.memo,
+        indices=context.turn.objects.indices,
+        keeping=None if collects else _keeping_for_call(context, record, action),
+    )
+
+
 _PLAN = Signature(Form.PLAN, (), False)
 _GENERATOR = Signature(Form.GENERATOR, (), False)
 
 
-def _with_task(
-    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
+def _replace_function(
+    context: Context,
+    record: ObjectRecord,
+    handler: Handler,
+    purpose: Literal[Purpose.CLEAR, Purpose.COLLECT],
 ) -> Handler:
-    """Return the handler; the author's function is not called if not needed."""
+    """Return the handler with fnop's own function in place of the author's."""
     match purpose:
-        case Purpose.KEEP:
-            return handler
         case Purpose.CLEAR:
             return replace(handler, fn=Desired, signature=_PLAN)
         case Purpose.COLLECT:
-            owner, looks = (
-                _owner_of(context, record),
-                context.settings.echo_timeout_seconds,
-            )
+            owner = _owner_of(context, record)
+            looks = context.settings.echo_timeout_seconds
             fn = partial(_delete_orphan, context.key, record.body, owner, looks)
             return replace(handler, fn=fn, signature=_GENERATOR)
 
