@@ -325,12 +325,7 @@ def _model_fields(cls: Any) -> Iterator[Field]:
     names = {name: _Names.of(cls, name, info) for name, info in infos.items()}
     for name, info in infos.items():
         _check_names(cls, name, names)
-        given = None
-        if info.default_factory is not None:
-            make = partial(info.get_default, call_default_factory=True)
-            given = _default_of_factory(make, info.default_factory, cls, name)
-        elif not info.is_required():
-            given = Given(info.get_default())
+        given = _model_default(cls, name, info)
         is_nullable = any(
             dict(each.keywords).get("nullable") for each in _schema_marks(info)
         )
@@ -357,6 +352,14 @@ def _model_fields(cls: Any) -> Iterator[Field]:
             description=info.description or "",
         )
         yield found._replace(required=info.is_required()) if is_nullable else found
+
+
+def _model_default(cls: Any, name: str, info: Any) -> Given | None:
+    """The default of a model's field; None if the model wants a value."""
+    if info.default_factory is not None:
+        make = partial(info.get_default, call_default_factory=True)
+        return _default_of_factory(make, info.default_factory, cls, name)
+    return None if info.is_required() else Given(info.get_default())
 
 
 def _is_excluded(info: Any) -> bool:

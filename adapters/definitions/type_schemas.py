@@ -7,18 +7,21 @@ that names the class, the field, and the remedy.
 
 from __future__ import annotations
 
-import base64
 import math
 import uuid
 from collections import abc
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from datetime import date, datetime, timedelta
 from enum import Enum, Flag
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from fnop.adapters.definitions.patterns import Untranslatable
-from fnop.adapters.definitions.problems import DefinitionProblem
+from fnop.adapters.definitions.type_defaults import (
+    default_of,
+    plain_value,
+    without_defaults,
+)
 from fnop.adapters.definitions.type_fields import (
     Field,
     description_of,
@@ -37,18 +40,14 @@ from fnop.adapters.definitions.type_marks import (
     keywords_of,
     objection_to,
     strictness_of,
-    text_of_bytes,
     uuid_pattern,
 )
+from fnop.adapters.definitions.type_places import Node, Place
 from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
 from fnop.core.values.errors import joined
 from fnop.effects.hints import admits_none, unwrapped
-from fnop.effects.models import duration_text
-from fnop.effects.values import freeze_json, thaw_json
 
 __all__ = ["OBJECT", "rule_of", "schema_of_class"]
-
-Node = dict[str, Any]
 
 _KEEPS = "x-kubernetes-preserve-unknown-fields"
 _ANYTHING: Node = {_KEEPS: True}
@@ -89,27 +88,6 @@ _UNIONS = (Union, UnionType)
 _ENUMERABLE = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
-class Place(NamedTuple):
-    """A field of a class, or "" for all of it, and the classes around it.
-
-    With `is_marked`, a mark of pydantic shows that pydantic reads it.
-    """
-
-    cls: type
-    field: str
-    around: tuple[type, ...]
-    is_marked: bool = False
-
-    @property
-    def is_of_model(self) -> bool:
-        """Whether pydantic reads and writes it, as part of a model."""
-        return self.is_marked or any(map(is_model, (*self.around, self.cls)))
-
-    def problem(self, text: str) -> DefinitionProblem:
-        where = ".".join(filter(None, (self.cls.__qualname__, self.field)))
-        return DefinitionProblem(f"{where}: {text}")
-
-
 def schema_of_class(
     cls: type, around: tuple[type, ...] = (), *, without: Collection[str] = ()
 ) -> Node:
@@ -143,8 +121,8 @@ def _property(field: Field, place: Place) -> Node:
     if field.description:
         node["description"] = field.description
     if field.default is not None:
-        value = _default_of(field.default.value, place, node)
-        node["default"] = _without_defaults(value, node)
+        value = default_of(field.default.value, place, node)
+        node["default"] = without_defaults(value, node)
     return node
 
 
@@ -245,17 +223,8 @@ def _bare_schema_of(hint: Any, place: Place) -> Node:
         return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
     if origin in _MAPPINGS:
         return _mapping_schema(args, place)
-    if isinstance(hint, type) and issubclass(hint, Flag):
-        raise place.problem(
-            f"{_hint_text(hint)} has flags, whose sums are values as well; take a set "
-            "of an Enum"
-        )
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _choice_schema([each.value for each in hint], place)
-    if is_root_model(hint):
-        return _root_schema(hint, place)
-    if is_record(hint):
-        return _record_schema(hint, place)
+    if (node := _class_schema_of(hint, place)) is not None:
+        return node
     if is_record(origin):
         raise place.problem(
             f"{_hint_text(hint)} is a generic class, whose parameters are not "
@@ -265,6 +234,20 @@ def _bare_schema_of(hint: Any, place: Place) -> Node:
         f"{_hint_text(hint)} has no schema; take a dataclass, a TypedDict, or a type "
         "that JSON has, and Any for a value of any form"
     )
+
+
+def _class_schema_of(hint: Any, place: Place) -> Node | None:
+    """The schema of an Enum or of a class with fields; None for other types."""
+    if isinstance(hint, type) and issubclass(hint, Flag):
+        raise place.problem(
+            f"{_hint_text(hint)} has flags, whose sums are values as well; take a set "
+            "of an Enum"
+        )
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _choice_schema([each.value for each in hint], place)
+    if is_root_model(hint):
+        return _root_schema(hint, place)
+    return _record_schema(hint, place) if is_record(hint) else None
 
 
 def _plain_schema_of(hint: Any, place: Place) -> Node | None:
@@ -380,8 +363,8 @@ def _choice_schema(values: list[Any], place: Place) -> Node:
     """The schema of a choice among some values."""
     if not values:
         raise place.problem("it has no values; write them, or take str")
-    found = {_ENUMERABLE.get(type(_plain_value(each))) for each in values}
-    for each in map(_plain_value, values):
+    found = {_ENUMERABLE.get(type(plain_value(each))) for each in values}
+    for each in map(plain_value, values):
         if isinstance(each, float) and not math.isfinite(each):
             raise place.problem(
                 f"the value {each!r} is nothing that JSON has; leave it out"
@@ -391,11 +374,7 @@ def _choice_schema(values: list[Any], place: Place) -> Node:
             f"the values {joined([repr(each) for each in values])} are not of one "
             "type, as a schema has it; list texts only, or numbers only"
         )
-    return {"type": found.pop(), "enum": [_plain_value(each) for each in values]}
-
-
-def _plain_value(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
+    return {"type": found.pop(), "enum": [plain_value(each) for each in values]}
 
 
 def _union_schema(args: tuple[Any, ...], place: Place) -> Node:
@@ -590,126 +569,3 @@ def rule_of(rule: Rule) -> Node:
         "optionalOldSelf": rule.optional_old_self,
     }
     return {name: value for name, value in found.items() if value is not None}
-
-
-# ------------------------------------------------------------------------ defaults
-
-_TEXT_OF: dict[type, Callable[[Any], str]] = {
-    uuid.UUID: str,
-    date: date.isoformat,
-    bytes: lambda value: base64.b64encode(value).decode(),
-    timedelta: duration_text,
-}
-
-
-def _default_of(value: Any, place: Place, node: Node) -> Any:
-    """A default as JSON has it by this schema, and as the API server keeps it."""
-    found = _json_of(value, place, node)
-    try:
-        return thaw_json(freeze_json(found, "its default"))
-    except (TypeError, ValueError) as problem:
-        raise place.problem(str(problem)) from None
-
-
-def _json_of(value: Any, place: Place, node: Node) -> Any:
-    if isinstance(value, Enum):
-        value = value.value
-    if is_root_model(type(value)):
-        return _json_of(value.root, place, node)
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise place.problem(
-            f"its default has {value.bit_length()} bits, and the API server keeps "
-            "integers of 64; take a text"
-        )
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    if (text := _text_of(value, place, node)) is not None:
-        return text
-    if isinstance(value, (list, tuple)):
-        return [_json_of(each, place, node.get("items", {})) for each in value]
-    if isinstance(value, (set, frozenset)):  # they have no order of their own
-        found = [_json_of(each, place, node.get("items", {})) for each in value]
-        return sorted(found, key=lambda each: (str(type(each)), each))
-    if isinstance(value, Mapping):
-        named = ((_plain_value(k), v) for k, v in value.items())
-        return {k: _json_of(v, place, _part_of(node, k)) for k, v in named}
-    if is_record(type(value)):
-        return dict(_members(value, place, node))
-    raise place.problem(
-        f"its default {value!r:.60} is nothing that JSON has; take texts, numbers, "
-        "lists, mappings, and classes of these"
-    )
-
-
-def _part_of(node: Node, name: str) -> Node:
-    """The schema of a member of an object."""
-    found: Any = node.get("properties", {}).get(name, node.get("additionalProperties"))
-    return found if isinstance(found, dict) else {}
-
-
-def _text_of(value: Any, place: Place, node: Node) -> str | None:
-    """The text that stands for a value of a type that JSON lacks."""
-    if isinstance(value, datetime):
-        return _moment(value, place)
-    if isinstance(value, bytes) and node.get("format") != "byte":  # of a model
-        text = text_of_bytes(value, node.get("pattern"))
-        if text is None:
-            raise place.problem(
-                f"its default has the bytes {value!r:.60}, which a model reads from no "
-                "text; write X | None = None, and let a handler fill it in"
-            )
-        return text
-    text_of = _TEXT_OF.get(type(value))
-    try:
-        return text_of(value) if text_of else None
-    except ValueError as problem:
-        raise place.problem(f"its default cannot be written: {problem}") from None
-
-
-def _moment(value: datetime, place: Place) -> str:
-    if value.tzinfo is None:
-        raise place.problem(
-            f"its default {value!r} has no time zone, which the format date-time "
-            "wants; give it tzinfo=UTC"
-        )
-    return value.isoformat().replace("+00:00", "Z")
-
-
-def _members(value: Any, place: Place, node: Node) -> Iterator[tuple[str, Any]]:
-    """The fields of an instance in a default, without fields that are None."""
-    for field in fields_of(type(value)):
-        found = getattr(value, field.attribute)
-        if found is not None:
-            yield field.name, _json_of(found, place, _part_of(node, field.name))
-        elif field.default is not None:
-            raise place.problem(
-                f"its default has None in {field.name}, where the server would fill in "
-                f"the default of {type(value).__qualname__}; give it a value"
-            )
-
-
-def _without_defaults(value: Any, node: Node) -> Any:
-    """A default without the parts that the server fills in itself: nested defaults.
-
-    The server judges a default by its rules before it fills anything in. So a default
-    with rules has to be whole.
-
-    >>> inner = {"properties": {"a": {"default": 1}, "b": {}}}
-    >>> _without_defaults({"a": 1, "b": 2}, inner)
-    {'b': 2}
-    """
-    if "x-kubernetes-validations" in node:
-        return value
-    if isinstance(value, list):
-        return [_without_defaults(each, node.get("items", {})) for each in value]
-    if not isinstance(value, dict):
-        return value
-    parts, others = node.get("properties", {}), node.get("additionalProperties", {})
-    found = {k: _without_defaults(v, parts.get(k, others)) for k, v in value.items()}
-    return {
-        name: part
-        for name, part in found.items()
-        if "default" not in parts.get(name, {}) or parts[name]["default"] != part
-    }

@@ -376,10 +376,31 @@ def _split_needs(
 def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
     """The Deployment, as in docs/deployment.md."""
     labels = {"app": about.package}
+    pod = {
+        "serviceAccountName": wishes.account.name,
+        "terminationGracePeriodSeconds": 60,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(wishes, about, has_webhooks)],
+    }
+    spec: Manifest = {
+        "replicas": 2 if wishes.elects else 1,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    if not wishes.elects:
+        spec["strategy"] = {"type": "Recreate"}
+    return {"name": about.package, "label": labels, "spec": spec}
+
+
+def _container(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
+    """The operator's container, with its probes and limits."""
     ports: list[Manifest] = [{"name": "probes", "containerPort": 8080}]
     if has_webhooks:
         ports.append({"name": "webhooks", "containerPort": SERVICE_PORT})
-    container = {
+    return {
         "name": "operator",
         "image": about.image,
         "env": _environment(wishes, has_webhooks=has_webhooks),
@@ -403,23 +424,6 @@ def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
             "capabilities": {"drop": ["ALL"]},
         },
     }
-    pod = {
-        "serviceAccountName": wishes.account.name,
-        "terminationGracePeriodSeconds": 60,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [container],
-    }
-    spec: Manifest = {
-        "replicas": 2 if wishes.elects else 1,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": pod},
-    }
-    if not wishes.elects:
-        spec["strategy"] = {"type": "Recreate"}
-    return {"name": about.package, "label": labels, "spec": spec}
 
 
 def _environment(wishes: Wishes, *, has_webhooks: bool) -> list[Manifest]:

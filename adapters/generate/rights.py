@@ -321,10 +321,8 @@ def _unknown_children(program: Program, kinds: Sequence[Resource]) -> Iterator[s
 _REMEDY = "give --object or --script with which it"
 
 
-def _unseen_sentences(
-    program: Program, found: Heard, kinds: Sequence[Resource], wishes: Wishes
-) -> Iterator[str]:
-    """A sentence for each thing that could not be seen."""
+def _uncalled_handlers(program: Program, found: Heard) -> Iterator[str]:
+    """A sentence for each handler that was never called, or has never succeeded."""
     for handler in {each.id: each for each in program.handlers}.values():
         if handler.role in INDICES or handler.role in OUTSIDE:
             continue  # they make no requests
@@ -338,7 +336,12 @@ def _unseen_sentences(
                 f"{handler.label} was called and has never succeeded, so what it asks "
                 f"for afterwards is not known; {_REMEDY} succeeds"
             )
-    yield from _unknown_children(program, kinds)
+
+
+def _broad_handlers(
+    program: Program, kinds: Sequence[Resource], wishes: Wishes
+) -> Iterator[str]:
+    """A sentence for each handler whose kinds may include unknown ones."""
     for handler in program.handlers:
         selector = handler.selector
         if selector is None or not selector.is_broad:
@@ -353,6 +356,15 @@ def _unseen_sentences(
             f"rights are for those that are known here ({names}); give the "
             "definitions of others with --crd"
         )
+
+
+def _unseen_sentences(
+    program: Program, found: Heard, kinds: Sequence[Resource], wishes: Wishes
+) -> Iterator[str]:
+    """A sentence for each thing that could not be seen."""
+    yield from _uncalled_handlers(program, found)
+    yield from _unknown_children(program, kinds)
+    yield from _broad_handlers(program, kinds, wishes)
     yield from found.unmodelled
     if found.functions:
         names = ", ".join(each.partition(":")[2] for each in found.functions)

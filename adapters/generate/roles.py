@@ -195,22 +195,13 @@ def granted_by(
     """
     if account is None:
         account = only_account(manifests)
-    roles = {
-        (each["kind"], (each.get("metadata") or {}).get("namespace") or "", name): each
-        for each in manifests
-        if each.get("kind") in ("Role", "ClusterRole")
-        for name in [(each.get("metadata") or {}).get("name")]
-    }
+    roles = _roles_in(manifests)
     granted: list[Granted] = []
     notes: list[str] = []
     for binding in manifests:
-        if binding.get("kind") not in ("RoleBinding", "ClusterRoleBinding"):
+        if not _binds(binding, account):
             continue
-        if account not in accounts_in([binding]) and not _is_in_group(binding, account):
-            continue
-        place = (binding.get("metadata") or {}).get("namespace") or None
-        if binding["kind"] == "ClusterRoleBinding":
-            place = None
+        place = _place_of_binding(binding)
         reference = binding.get("roleRef") or {}
         kind, name = str(reference.get("kind")), str(reference.get("name"))
         role = roles.get((kind, place or "" if kind == "Role" else "", name))
@@ -229,6 +220,32 @@ def granted_by(
         found = rules_of({"rules": role.get("rules") or []})
         granted += [Granted(each, place, label) for each in found]
     return Grants(tuple(granted), tuple(notes))
+
+
+def _roles_in(
+    manifests: Sequence[Mapping[str, Any]],
+) -> dict[tuple[str, str, Any], Mapping[str, Any]]:
+    """The roles, by kind, namespace ("" for a ClusterRole) and name."""
+    found = {}
+    for each in manifests:
+        if each.get("kind") in ("Role", "ClusterRole"):
+            meta = each.get("metadata") or {}
+            found[each["kind"], meta.get("namespace") or "", meta.get("name")] = each
+    return found
+
+
+def _binds(binding: Mapping[str, Any], account: Account) -> bool:
+    """Whether a manifest binds a role to an account, or to a group that it is in."""
+    return binding.get("kind") in ("RoleBinding", "ClusterRoleBinding") and (
+        account in accounts_in([binding]) or _is_in_group(binding, account)
+    )
+
+
+def _place_of_binding(binding: Mapping[str, Any]) -> str | None:
+    """The namespace in which a binding grants its role; None for all of them."""
+    if binding["kind"] == "ClusterRoleBinding":
+        return None
+    return (binding.get("metadata") or {}).get("namespace") or None
 
 
 def _is_in_group(binding: Mapping[str, Any], account: Account) -> bool:
@@ -309,34 +326,34 @@ def _superfluous_parts(
         for right, place in wanted
         if granted.namespace is None or granted.namespace == place
     ]
-    local = [right for right, place in wanted if place is not None]
     where = _namespace_clause(granted.namespace)
     for part in _parts(rule):
         used = [right for right in within if _is_used(part, right)]
         if not used:
             if not _is_of_another_group(part, rule, within):
                 yield f"{part}{where} ({role}; nobody needs it)"
-        elif "*" in part.verb + part.group + part.combined and part not in used:
-            beyond = ", ".join(map(str, used))
+        elif beyond := _lesser_rights(part, used):
             yield f"{part}{where} ({role}; needed: {beyond})"
-        elif not part.name and all(right.name for right in used):
-            names = ", ".join(sorted({f'"{right.name}"' for right in used}))
-            yield f"{part}{where} ({role}; needed: of {names})"
-        elif granted.namespace is None and all(right in local for right in used):
-            yield from _too_wide(part, role, used, wanted)
+        elif granted.namespace is None and (names := _lesser_places(used, wanted)):
+            yield f"{part} in the whole cluster ({role}; needed: in namespace {names})"
 
 
-def _too_wide(
-    part: Right,
-    role: str,
-    used: Sequence[Right],
-    wanted: Sequence[tuple[Right, str | None]],
-) -> Iterator[str]:
-    """A line for a right in the whole cluster that only some namespaces need."""
+def _lesser_rights(part: Right, used: Sequence[Right]) -> str:
+    """The rights, or the names, that would do in place of a part of a rule; or ""."""
+    if "*" in part.verb + part.group + part.combined and part not in used:
+        return ", ".join(map(str, used))
+    if not part.name and all(right.name for right in used):
+        names = ", ".join(sorted({f'"{right.name}"' for right in used}))
+        return f"of {names}"
+    return ""
+
+
+def _lesser_places(
+    used: Sequence[Right], wanted: Sequence[tuple[Right, str | None]]
+) -> str:
+    """The namespaces that need some rights; "" if the whole cluster needs any."""
     places = {place for right, place in wanted if right in used}
-    if None not in places:
-        names = ", ".join(sorted(place for place in places if place))
-        yield f"{part} in the whole cluster ({role}; needed: in namespace {names})"
+    return "" if None in places else ", ".join(sorted(filter(None, places)))
 
 
 def _parts(rule: Rule) -> Iterator[Right]:

@@ -168,18 +168,33 @@ def problems_of_user(user: Section, *, secure: bool) -> Iterator[str]:
     Some matter only if the server is `secure`: other servers do not get the user's
     credentials.
     """
+    yield from _certificate_problems(user)
+    yield from _token_problems(user, secure=secure)
+    yield from _plugin_problems(user, secure=secure)
+    others = [each for each in ("as-groups", "as-uid", "as-user-extra") if each in user]
+    if others and "as" not in user:
+        yield f"its user has {', '.join(others)}, but nobody to be: add as: NAME"
+
+
+def _certificate_problems(user: Section) -> Iterator[str]:
     keys = ("client-certificate", "client-key")
     for each in keys:
         yield from _file_problems(user, each)
     has_certificate, has_key = (e in user or f"{e}-data" in user for e in keys)
     if has_certificate != has_key:
         yield "its user needs a client-certificate and a client-key, or neither"
+
+
+def _token_problems(user: Section, *, secure: bool) -> Iterator[str]:
     if secure and not str(user.get("token", "")).isprintable():
         yield "its token has a line's end, or another character that no header takes"
     if secure and "password" in user and "username" not in user:
         yield "its user has a password, and no username"
     if "username" in user and ("token" in user or "tokenFile" in user):
         yield "its user has a token and a username; leave one of them out"
+
+
+def _plugin_problems(user: Section, *, secure: bool) -> Iterator[str]:
     if "exec" in user:
         yield from problems_in(user["exec"])
     provider = user.get("auth-provider", {"name": "oidc"}).get("name")
@@ -190,9 +205,6 @@ def problems_of_user(user: Section, *, secure: bool) -> Iterator[str]:
         )
     if "exec" in user and "auth-provider" in user:
         yield "its user has exec and auth-provider; leave one of them out"
-    others = [each for each in ("as-groups", "as-uid", "as-user-extra") if each in user]
-    if others and "as" not in user:
-        yield f"its user has {', '.join(others)}, but nobody to be: add as: NAME"
 
 
 def _file_problems(section: Section, key: str) -> Iterator[str]:

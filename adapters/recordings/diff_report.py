@@ -105,6 +105,11 @@ def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
     for handler in dict.fromkeys(each.handler for each in differing):
         lanes = [each for each in differing if each.handler == handler]
         yield from _handler_lines(handler, lanes)
+    yield from _equal_lines(found)
+
+
+def _equal_lines(found: Comparison) -> Iterator[str]:
+    """A line that counts the decisions of the lanes without a difference, if any."""
     # A decision that the other run may have made after it was cut off is not compared.
     equal = [e for e in found.lanes if e.equal and not (e.ours or e.theirs)]
     if equal:

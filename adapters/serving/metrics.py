@@ -51,6 +51,7 @@ class Metrics:
         health = self._health()
         yield from self._api_metrics()
         yield from self._queue_metrics(health)
+        yield from self._controller_metrics(health)
         yield from self._handler_metrics(health)
         yield from self._stream_metrics(health)
         yield from self._log_metrics(health)
@@ -138,7 +139,8 @@ class Metrics:
             {(kind,): times for kind, times in flow.attempts.items()},
         )
 
-    def _handler_metrics(self, health: Health) -> Iterator[Any]:
+    def _controller_metrics(self, health: Health) -> Iterator[Any]:
+        """The metrics that controller-runtime has for handlers, by its names."""
         attempts = self._meter.attempts
         by_kind: Counter[LabelNames] = Counter()
         for (resource, _, result), count in attempts.items():
@@ -168,11 +170,13 @@ class Metrics:
             controller,
             {(self._operator,): float(self._concurrency)},
         )
+
+    def _handler_metrics(self, health: Health) -> Iterator[Any]:
         yield _counters(
             "fnop_handler_attempts",
             "Attempts of handlers.",
             ("resource", "handler", "result"),
-            attempts,
+            self._meter.attempts,
         )
         yield _counters(
             "fnop_handler_failures",

@@ -337,17 +337,24 @@ def folded(
     entries = [rest for rest, _ in parts if rest is not None]
     states = [state for _, state in parts if state is not None]
     applied = [each for each in entries if _is_by(each, manager, "Apply")]
-    merged = [each for each in entries if _is_by(each, manager, "Update")]
-    merged += [each for each in entries if mark and _is_former(each, manager, mark)]
+    merged = _entries_to_merge(entries, manager, mark)
     found = [each for each in entries if each not in (*applied, *merged)] + states
     mine = _fields_of(live, manager)
     others = [_without_bare(each, mine, manifest, live) for each in found]
     if not merged and others == found:
         return None
-    ours: list[dict[str, Any]] = [dict(each) for each in applied]
-    if merged:
-        ours = [_one_entry((*applied, *merged), manager)]
-    return [*ours, *(dict(each) for each in others if each.get("fieldsV1"))]
+    ours = [_one_entry((*applied, *merged), manager)] if merged else applied
+    return [*map(dict, ours), *(dict(each) for each in others if each.get("fieldsV1"))]
+
+
+def _entries_to_merge(
+    entries: Sequence[Mapping[str, Any]], manager: str, mark: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """The entries of the manager's updates, and of what it applied by former names."""
+    updates = [each for each in entries if _is_by(each, manager, "Update")]
+    if not mark:
+        return updates
+    return updates + [each for each in entries if _is_former(each, manager, mark)]
 
 
 def _one_entry(entries: Sequence[Mapping[str, Any]], manager: str) -> dict[str, Any]:

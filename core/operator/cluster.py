@@ -94,14 +94,7 @@ def compare(turn: Turn, found: Discovery, catalogue: Catalogue) -> None:
     served = {each.key for each in catalogue.resources}
     told = {**before.schemas, **found.schemas}
     schemas = Table({key: each for key, each in told.items() if key in served})
-    # The next discovery reads the schemas that this one could not read.
-    unread = {
-        (each.group, each.version)
-        for each in outdated(turn, found, catalogue)
-        if each.key not in found.schemas
-    }
-    fresh = {of: e for of, e in (found.hashes or {}).items() if of not in unread}
-    hashes = Table({**before.hashes, **fresh})
+    hashes = Table({**before.hashes, **_hashes_read(turn, found, catalogue)})
     version = found.version or before.version
     turn.survey = before._replace(schemas=schemas, hashes=hashes, version=version)
     if turn.lifecycle.phase is Phase.DISCOVERING:
@@ -111,12 +104,24 @@ def compare(turn: Turn, found: Discovery, catalogue: Catalogue) -> None:
         _tell(turn, Upgraded(before.version, version))
     if catalogue == before.catalogue and schemas == before.schemas:
         return
-    was, now = (
-        served_kinds(before.catalogue, before.schemas),
-        served_kinds(catalogue, schemas),
-    )
-    for change in changed_kinds(was, now):
+    was = served_kinds(before.catalogue, before.schemas)
+    for change in changed_kinds(was, served_kinds(catalogue, schemas)):
         _tell(turn, change)
+
+
+def _hashes_read(
+    turn: Turn, found: Discovery, catalogue: Catalogue
+) -> dict[tuple[str, str], str]:
+    """The hashes of the documents whose schemas this discovery could read.
+
+    The next discovery reads the others.
+    """
+    unread = {
+        (each.group, each.version)
+        for each in outdated(turn, found, catalogue)
+        if each.key not in found.schemas
+    }
+    return {of: e for of, e in (found.hashes or {}).items() if of not in unread}
 
 
 def listen(turn: Turn, found: Discovery) -> None:

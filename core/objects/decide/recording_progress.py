@@ -56,14 +56,14 @@ def record_progress(
         return _record_deletion(at, record, work, change, all_progress, ended, due)
     condition = _condition_to_write(at, record, change, all_progress, ended)
     results = _results_to_store(at.kind, work.results, all_progress)
+    writes = bool(work.patches or results or condition is not None)
     if ended:
         after = _ended(at, record, change, all_progress)
     else:
-        writes = bool(work.patches or results or condition is not None)
         after = _partial(at, record, change, all_progress, marking=writes)
     remembers = at.kind.remembers or not ended
     news = remembers and may_save(at, record) and _is_news(record.stored, after)
-    if work.patches or results or news or condition is not None:
+    if writes or news:
         written = after if news else None
         memory = after if ended or news else None
         return Write(

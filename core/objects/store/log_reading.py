@@ -54,6 +54,10 @@ class _Wanted(NamedTuple):
     container: Container
     handlers: tuple[Handler, ...]
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(each.id for each in self.handlers)
+
 
 # -------------------------------------------------------------- which logs are read
 
@@ -74,8 +78,7 @@ def read_logs(
     opened.
     """
     if type == "DELETED":
-        for each in context.turn.logs.of_pod(context.key):
-            _leave_stream(context, each)
+        _leave_pod(context)
         return
     containers = containers_of(pod)
     wanted, ways = _logs_to_read(context, pod, containers)
@@ -97,8 +100,8 @@ def read_logs(
         else:
             begin = _begin_of_log(context, found.handlers[0], pod)
         if begin is not None:
-            ids = tuple(handler.id for handler in found.handlers)
-            _begin_stream(context, begun(key, pod, ids, found.container, begin))
+            new = begun(key, pod, found.ids, found.container, begin)
+            _begin_stream(context, new)
 
 
 def _begin_stream(context: Context, stream: LogStream) -> None:
@@ -198,6 +201,11 @@ def _close_stream(context: Context, stream: LogStream) -> None:
     if stream.is_open:
         context.turn.emit(CloseStream(stream.id))
     context.turn.logs = context.turn.logs.drop(stream)
+
+
+def _leave_pod(context: Context) -> None:
+    for each in context.turn.logs.of_pod(context.key):
+        _leave_stream(context, each)
 
 
 def _leave_stream(context: Context, stream: LogStream) -> None:

@@ -54,14 +54,15 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         return
     record = was = context.record
     tell_seen(context, type, was and was.body, body)
-    is_another = record is not None and _is_of_another(record, type, body)
-    if type == "DELETED" and (record is None or is_another):
-        return  # it was never known, or has been replaced already
     before: Work | None = None
-    if record is not None and is_another:
+    if record is not None and _is_of_another(record, type, body):
+        if type == "DELETED":
+            return  # another object has replaced it already
         before = _drop_replaced(context, record)
         record = was = None
     if record is None:
+        if type == "DELETED":
+            return  # it was never known
         record = _first_sight(context, body, listed=type is None and not stream.lists)
         record = record._replace(work=before, memo=context.turn.lifecycle.memo)
     else:
@@ -232,13 +233,7 @@ def _unwritten(context: Context, record: ObjectRecord) -> Work:
     results = {**work.results}
     for each in parts:
         results |= each.results
-    doubtful: set[str] = set()
-    if work.writing is not None and work.writing.is_doubtful:
-        doubtful = {
-            name
-            for name, each in work.writing.contents.patches
-            if not _is_repeatable(each)
-        }
+    doubtful = _doubtful_handlers(work)
     ends = {
         name: progress
         for name, progress in {**record.stored.progress, **work.progress}.items()
@@ -251,6 +246,15 @@ def _unwritten(context: Context, record: ObjectRecord) -> Work:
         patches=tuple(each for each in patches if each[0] in ends),
         results={name: each for name, each in results.items() if name in named},
     )
+
+
+def _doubtful_handlers(work: Work) -> set[str]:
+    """The handlers whose changes may have arrived, and cannot be made twice."""
+    writing = work.writing
+    if writing is None or not writing.is_doubtful:
+        return set()
+    changes = writing.contents.patches
+    return {name for name, each in changes if not _is_repeatable(each)}
 
 
 def _is_repeatable(change: Patch | Transform) -> bool:
