@@ -27,7 +27,7 @@ extensions = [
     "sphinx_copybutton",
 ]
 # The page of names has every name twice; decisions are read in the repository.
-exclude_patterns = ["README.md"]
+exclude_patterns = ["README.md", "pictures"]
 # Decisions begin with their numbers; a parameter has a common name of attributes.
 suppress_warnings = ["myst.header", "ref.python"]
 

@@ -38,8 +38,9 @@ def sources() -> list[Path]:
 
 def pages() -> list[Path]:
     """The pages at the top, and those of the documentation without the decisions."""
+    docs = (e for e in (ROOT / "docs").rglob("*.md") if e.parent.name != "decisions")
     top = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
-    return [*(ROOT / each for each in top), *sorted((ROOT / "docs").glob("*.md"))]
+    return [*(ROOT / each for each in top), *sorted(docs)]
 
 
 def prose_of(path: Path) -> Iterator[str]:

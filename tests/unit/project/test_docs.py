@@ -19,9 +19,8 @@ from fnop.core.api import hierarchies
 from fnop.core.handlers.declare.registry import default_registry
 from fnop.effects import builders
 from fnop.testing import Simulation
-from tests.commands import fnop as command
-from tests.documentation import PAGES, blocks, title
-from tests.simulations import DEFINITION, ROOT, Scenario, example
+from tests.documentation import ALONE, PAGES, blocks, title
+from tests.simulations import DEFINITION, ROOT, example
 
 README = (ROOT / "README.md").read_text()
 
@@ -62,7 +61,7 @@ def test_links_to_parts_of_pages_lead_there(page: Path) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=title)
+@pytest.mark.parametrize("page", ALONE, ids=title)
 def test_the_operators_that_it_shows_are_accepted(
     page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,57 +94,16 @@ def names_in(file: Path) -> set[str]:
     return found
 
 
-def test_the_six_stops_exist() -> None:
-    stops = re.findall(r"^\d\. `(\S+\.py)` (.*?):", README, re.MULTILINE)
-    assert len(stops) == 6
-    for file, functions in stops:
-        named = set(re.findall(r"`([\w.]+)`", functions))
-        assert named
-        assert named <= names_in(ROOT / file)
-
-
-def test_the_readmes_operator_does_what_it_says() -> None:
-    (block,) = blocks(README)
-    exec(compile(block, "README.md", "exec"), {"__name__": "operator_of_the_readme"})
-    sim = Scenario(default_registry.handlers, [example(duration="1m")])
-    assert sim.settle()
-    found = sim.get("fnopexamples")
-    assert found is not None
-    assert found["status"]["phase"] == "Running"
-    (event,) = sim.objects("events")
-    assert event["message"] == "example-1 shall run for 1m"
-    sim.delete("fnopexamples").settle()
-    assert sim.get("fnopexamples") is None
-
-
-def test_the_readmes_commands_work_with_what_it_shows(tmp_path: Path) -> None:
-    (operator,) = blocks(README)
-    (objects,) = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    (tmp_path / "first.py").write_text(operator)
-    (tmp_path / "object.yaml").write_text(objects)
-    lines = re.findall(r"^fnop ((?:run|replay) .*?)(?: +#.*)?$", README, re.MULTILINE)
-    *without_cluster, on_cluster = [line.split() for line in lines]
-    simulated, recorded, replayed = (
-        command(*each, folder=tmp_path) for each in without_cluster
-    )
-    assert (simulated.status, recorded.status, replayed.status) == (0, 0, 0)
-    assert simulated.out == recorded.out
-    (found,) = [each for each in simulated.documents if each["kind"] == "FnopExample"]
-    assert found["status"]["phase"] == "Running"
-    assert replayed.out.startswith("identical: ")
-    # There is no cluster here; the command reports that, with a remedy.
-    assert "no cluster is configured" in command(*on_cluster, folder=tmp_path).err
-
-
 def test_the_workflow_of_the_readme_is_in_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"^make (\w+)", README, re.MULTILINE):
         assert f"\n{target}:" in makefile
 
 
-def test_the_examples_are_all_in_the_readme() -> None:
+def test_all_examples_are_on_their_page() -> None:
+    page = (ROOT / "docs/examples.md").read_text()
     for file in (ROOT / "examples").glob("*/example.py"):
-        assert f"(examples/{file.parent.name})" in README
+        assert f"(../examples/{file.parent.name})" in page
 
 
 HIERARCHIES = sorted(hierarchies.__all__)

@@ -35,7 +35,7 @@ from fnop.core.handlers.declare.roles import (
 from fnop.core.handlers.program.program import Program
 from fnop.core.handlers.run.arguments import PROVIDERS
 from fnop.testing import Simulation
-from tests.documentation import PAGES, blocks, title
+from tests.documentation import ALONE, blocks, title
 from tests.simulations import DEFINITION, ROOT, Scenario, example
 
 KIND = "fnopexamples"
@@ -576,7 +576,7 @@ REFUSED = {
 SNIPPETS = ACCEPTED | REFUSED
 DOCUMENTED = {
     f"{title(page)} {number}": block
-    for page in PAGES
+    for page in ALONE
     for number, block in enumerate(blocks(page.read_text()))
 }
 # The documentation shows handlers without types, or with only their objects' types, and
