@@ -185,12 +185,14 @@ def _resolved_paths(found: Any) -> list[str]:
 
 
 def _known_in(record: Mapping[str, Any], like: Case, name: str) -> Known | None:
-    """The failure that a recording shows, in a case of its own; None if it has none."""
+    """The failure that a recording shows, in a case of its own; None if it has none.
+
+    The kinds are as they are defined now: a new rule may be the repair.
+    """
     try:
         case = like._replace(
             name=name,
             script=script_from_json(record["script"]),
-            definitions=tuple(record["definitions"]),
             given=tuple(record["given"]),
             namespace=str(record["namespace"]),
             restored=tuple(record.get("restored", ())),

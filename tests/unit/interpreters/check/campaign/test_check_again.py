@@ -94,6 +94,15 @@ def test_a_failure_is_tried_first_with_its_own_script(failed: Path) -> None:
     assert "1 schedule of 1 script, and of 1 failure found before, tried" in text
 
 
+def test_kinds_are_as_they_are_defined_now(
+    failed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_otherwise(monkeypatch, definitions=[])
+    found = tried(FILE, "--budget", "1", "--save", str(failed))
+    assert found["found before"] == 1
+    assert len(found["failures"]) == 1
+
+
 @pytest.mark.parametrize("jobs", parameters(["1", "2"], ["1"]))
 def test_a_failure_that_others_show_as_well_counts_once(
     failed: Path, jobs: str
