@@ -22,6 +22,7 @@ FILES = (
     ".dockerignore",
     ".github/workflows/ci.yaml",
     ".gitignore",
+    "AGENTS.md",
     "Dockerfile",
     "Makefile",
     "README.md",
