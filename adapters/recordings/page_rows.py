@@ -223,7 +223,7 @@ class Lanes:
         return text if self._place is None else self._place.sub(r"\1/", text)
 
     def head(self) -> str:
-        """The names of the lanes, slanted above them."""
+        """The names of the lanes, slanted above them; on a phone, numbers and a list."""
         names = "".join(
             f'<text transform="translate({x + 4} 0) rotate(-50)">'
             f"<title>{escaped(_label_of(lane))}</title>{escaped(_short_name(lane))}</text>"
@@ -234,7 +234,17 @@ class Lanes:
         return (
             f'<svg role=img aria-label="the lanes" style="height:{height}px">'
             f'<g transform="translate(0 {height - 8})">{names}</g></svg>'
+            f"{self._legend()}"
         )
+
+    def _legend(self) -> str:
+        """The lanes by their numbers, for screens on which no name fits above one."""
+        listed = "".join(f"<li>{escaped(_label_of(each))}" for each in self._places)
+        numbers = "".join(
+            f"<span style=--x:{x}>{number}</span>"
+            for number, x in enumerate(self._places.values(), 1)
+        )
+        return f"<ol class=names>{listed}</ol><div class=numbers>{numbers}</div>"
 
     def definitions(self) -> str:
         """All drawings that rows refer to."""
