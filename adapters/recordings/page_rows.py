@@ -223,7 +223,7 @@ class Lanes:
         return text if self._place is None else self._place.sub(r"\1/", text)
 
     def head(self) -> str:
-        """The names of the lanes, slanted above them; on a phone, numbers and a list."""
+        """The names of the lanes, slanted above them; on a phone, a numbered list."""
         names = "".join(
             f'<text transform="translate({x + 4} 0) rotate(-50)">'
             f"<title>{escaped(_label_of(lane))}</title>{escaped(_short_name(lane))}</text>"
