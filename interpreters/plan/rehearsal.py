@@ -222,12 +222,8 @@ class Rehearsal(Director):
         for _ in range(TURNS_MAX):
             if run.control():
                 continue
-            planned, now = simulated.due(run.cluster), run.clock.now()
-            if planned is None:
-                return
-            # The cluster's clock is the less exact wall clock, so add a bit of time.
-            at = now.mono + max(0.0, planned - now.wall) + 1e-6
-            if at > end:
+            at = run.controllers_at()
+            if at is None or at > end:
                 return
             run.clock.advance_to(at)
 

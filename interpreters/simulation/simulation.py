@@ -339,7 +339,6 @@ class SimulatedRun:
         also waits for its own next look for missing kinds.
         """
         alarm, moments = self._alarm, self.threads.wakes
-        planned = self.controllers_due()
         if alarm is not None and alarm > self.clock.elapsed and not recurring:
             waits = not is_settled(self.state) or self.looks_again or moments
             alarm = alarm if waits else None
@@ -347,10 +346,8 @@ class SimulatedRun:
             moments.append(alarm)
         if (complete := self.reads.logs.next_at) is not None:
             moments.append(complete)
-        if planned is not None:
-            # The cluster's clock is the less exact wall clock, so add a bit of time.
-            now = self.clock.now()
-            moments.append(now.mono + max(0.0, planned - now.wall) + 1e-6)
+        if self.has_controllers and (planned := self.controllers_at()) is not None:
+            moments.append(planned)
         return min(moments, default=None)
 
     def take(self, place: int = 0) -> tuple[Command, ...]:
@@ -394,9 +391,13 @@ class SimulatedRun:
             self.failures += 1
             self.perform(Say("error", reason, None, act.handler, error=reason))
 
-    def controllers_due(self) -> float | None:
-        """The wall time at which the cluster's own controllers are due."""
-        return simulated.due(self.cluster) if self.has_controllers else None
+    def controllers_at(self) -> float | None:
+        """The virtual time at which the cluster's own controllers are due."""
+        planned, now = simulated.due(self.cluster), self.clock.now()
+        if planned is None:
+            return None
+        # The cluster's clock is the less exact wall clock, so add a bit of time.
+        return now.mono + max(0.0, planned - now.wall) + 1e-6
 
     def control(self) -> bool:
         """Let the cluster's own controllers act; return whether anything changed."""
