@@ -26,8 +26,7 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
 ]
-# The page of names has every name twice; decisions are read in the repository.
-exclude_patterns = ["README.md", "pictures"]
+exclude_patterns = ["pictures"]
 # Decisions begin with their numbers; a parameter has a common name of attributes.
 suppress_warnings = ["myst.header", "ref.python"]
 
@@ -142,7 +141,7 @@ def _mark_calls(app: Sphinx, context: object, lines: list[str]) -> None:
 def _write_llms(app: Sphinx, problem: Exception | None) -> None:
     """Write llms.txt, the list of all pages, and llms-full.txt, with their texts.
 
-    The format is that of https://llmstxt.org: links with one line about each page.
+    The format is that of https://llmstxt.org: a link to each page, by its title.
     """
     if problem is not None or app.builder.name != "html":
         return

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
@@ -25,10 +24,7 @@ PICTURES = HERE.parent / "_static" / "pictures"
 
 WIDTH = 108
 # The pictures use the reader's own font: the site loads nothing from elsewhere.
-_FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
-FORMAT = _FONTS.sub("", CONSOLE_SVG_FORMAT).replace(
-    "Fira Code", "ui-monospace, Menlo, Consolas"
-)
+_FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 STYLES = {
     r"^\$ .*": "bold",
     r"\bFAIL\b|!$": "bold red",
@@ -99,9 +95,9 @@ def drawn(picture: Picture) -> str:
             text.highlight_regex(pattern, style)
         console.print(text, soft_wrap=False)
     title = " ".join(picture.command.split()[:2])
-    return console.export_svg(
-        title=title, code_format=FORMAT, unique_id=f"fnop-{picture.name}"
-    )
+    found = console.export_svg(title=title, unique_id=f"fnop-{picture.name}")
+    plain = _FONTS.sub("", found)
+    return plain.replace("Fira Code", "ui-monospace, Menlo, Consolas")
 
 
 def main() -> None:
