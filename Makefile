@@ -158,4 +158,5 @@ transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_
 replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
 	$(BIN)/python -m tests.replays.record $(NAMES)
 
-.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn reconciler-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-large bench-logs bench-mutants bench-recordings changelog check-sweep check-twice
+# All targets with a help text: a folder such as docs/ is not their result.
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST))) 

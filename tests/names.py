@@ -11,7 +11,7 @@ import fnop
 import fnop.testing
 from tests.simulations import ROOT
 
-PAGE = ROOT / "docs" / "names.md"
+PAGE = ROOT / "docs" / "reference" / "names.md"
 HEAD = """# Public names
 
 With this page you find a name of `fnop` or `fnop.testing`, and its meaning in one line.

@@ -4,7 +4,7 @@ A test waits for a condition and goes on as soon as it holds. The deadline ends 
 whose condition never holds, so it measures nothing and may be generous. It grows with
 the machine: `SLOWNESS` compares a fixed piece of work, timed when pytest starts, with
 the time that it takes on a calm core. Load that begins later is covered by `_SPARE`.
-docs/testing-fnop.md lists what depends on load all the same.
+docs/contributing/testing-fnop.md lists what depends on load all the same.
 
 `FNOP_TESTS_SLOWNESS` sets the factor, and hands it on to the processes that run tests.
 """

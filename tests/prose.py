@@ -19,7 +19,7 @@ _FENCE = re.compile(r"```.*?```", re.DOTALL)
 _DOCTEST = re.compile(
     r"^ *>>> .*(\n *\.\.\. .*)*(\n(?! *$)(?! *>>> ).*)*", re.MULTILINE
 )
-_END = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`(*])|\n\s*\n|\n\s*[-*|] |\|")
+_END = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`(*]|fnop\b)|\n\s*\n|\n\s*[-*|] |\|")
 
 
 def sources() -> list[Path]:

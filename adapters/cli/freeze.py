@@ -151,6 +151,6 @@ async def _send_into(
         scope = f"in {namespace}" if namespace else "in the cluster"
         fail(
             f"there is no peering object {name!r} {scope}; operators that nobody can "
-            "freeze have none (see docs/peering.md)"
+            "freeze have none (see docs/how-to/run-beside-another-operator.md)"
         )
     return found

@@ -22,10 +22,10 @@ __all__ = [
 EXIT_ERROR, EXIT_USAGE = 1, 2
 # The status after Ctrl-C, as shells have it: 128 and the number of SIGINT.
 EXIT_INTERRUPTED = 130
-# The statuses of commands that read a recording (docs/recording.md).
+# The statuses of commands that read a recording (docs/reference/exit-statuses.md).
 EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
 
-# The status of a check without any result (docs/checking.md).
+# The status of a check without any result (docs/reference/exit-statuses.md).
 EXIT_UNKNOWN = 3
 
 

@@ -368,7 +368,7 @@ def _advice(module: str) -> str:
             return f"{module} is not a module: write import fnop, and {module}.NAME"
         return "fnop has no such part; write import fnop"
     if package == "kopf":
-        return "import fnop in its place (docs/porting.md)"
+        return "import fnop in its place (docs/how-to/migrate-from-kopf.md)"
     return "install it or put it next to the file"
 
 

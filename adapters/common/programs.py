@@ -63,7 +63,10 @@ def program_of(
         names = ", ".join([*paths, *modules])
         remedy = "decorate a function with @fnop.on.create('pods') or the like"
         if "kopf" in sys.modules:
-            remedy = "it imports kopf: import fnop in its place (docs/porting.md)"
+            remedy = (
+                "it imports kopf: import fnop in its place "
+                "(docs/how-to/migrate-from-kopf.md)"
+            )
         fail(f"{names} declares no handlers; {remedy}", wrong)
     return Program(handlers, settings)
 

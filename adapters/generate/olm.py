@@ -374,7 +374,7 @@ def _split_needs(
 
 
 def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
-    """The Deployment, as in docs/deployment.md."""
+    """The Deployment, as in docs/how-to/deploy.md."""
     labels = {"app": about.package}
     pod = {
         "serviceAccountName": wishes.account.name,

@@ -2,7 +2,7 @@
 
 The Prometheus library stores nothing: when it collects, it gets the numbers of the
 meter and of the state. If client-go or controller-runtime have a name for a metric,
-fnop uses it; docs/health.md lists all.
+fnop uses it; docs/reference/metrics.md lists all.
 """
 
 from __future__ import annotations

@@ -68,7 +68,9 @@ def fault(
     detail: str = "",
     **asked: str,
 ) -> Fault:
-    """A fault at one site, by its `name` in docs/checking.md, such as "F10:applied".
+    """A fault at one site, by its `name`, such as "F10:applied".
+
+    docs/reference/faults.md lists the names.
 
     The site is one of:
 
@@ -154,7 +156,7 @@ class Exploration:
     """The findings of all single faults of a script, as `explore` returns them.
 
     `case` is the operator with its world and the script, `report` has the failures.
-    Special faults (docs/checking.md) fail only if `special` asks for them. An
+    Special faults (docs/reference/faults.md) fail only if `special` asks for them. An
     exploration that `is_part` of several need not have a result for each property.
 
         explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)

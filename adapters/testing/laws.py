@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Law(NamedTuple):
-    """A few `properties` of docs/checking.md under one `name`."""
+    """A few `properties` of docs/reference/properties.md under one `name`."""
 
     name: str
     properties: tuple[str, ...]
@@ -29,7 +29,7 @@ stabilise = Law("stabilise", ("settles", "same_end"))
 
     explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
 
-This is `settles` and `same_end` of docs/checking.md.
+This is `settles` and `same_end` of docs/reference/properties.md.
 """
 
 leave_no_orphans = Law("leave_no_orphans", ("no_orphans", "deletes"))
@@ -37,7 +37,7 @@ leave_no_orphans = Law("leave_no_orphans", ("no_orphans", "deletes"))
 
     explore("operator.py", create(c), delete("claims/c")).must(leave_no_orphans)
 
-This is `no_orphans` and `deletes` of docs/checking.md.
+This is `no_orphans` and `deletes` of docs/reference/properties.md.
 """
 
 never_create_twice = Law("never_create_twice", ("creates_once",))
@@ -45,7 +45,7 @@ never_create_twice = Law("never_create_twice", ("creates_once",))
 
     explore("operator.py", create(claim), crds="crd.yaml").must(never_create_twice)
 
-This is `creates_once` of docs/checking.md.
+This is `creates_once` of docs/reference/properties.md.
 """
 
 keep_data = Law("keep_data", ("keeps_data", "no_clobber"))
@@ -53,7 +53,7 @@ keep_data = Law("keep_data", ("keeps_data", "no_clobber"))
 
     explore("operator.py", create(claim), crds="crd.yaml").must(keep_data)
 
-This is `keeps_data` and `no_clobber` of docs/checking.md.
+This is `keeps_data` and `no_clobber` of docs/reference/properties.md.
 """
 
 

@@ -91,8 +91,9 @@ def models(*files: str | Path, script: str | Path | None = None) -> Models:
     """The models in files, as `--calls` reads them, for `calls=` of a `Simulation`.
 
     `files` are as for `--calls`: a function stands for each called function with its
-    name, and `CALLS` adds others (docs/externals.md). In a `script`, as for `fnop check
-    --script`, only `CALLS` counts. Raises `LoadProblem` if a file cannot be loaded.
+    name, and `CALLS` adds others (docs/how-to/model-external-systems.md). In a
+    `script`, as for `fnop check --script`, only `CALLS` counts. Raises `LoadProblem` if
+    a file cannot be loaded.
 
         sim = Simulation("operator.py", calls=models("models.py"))
     """

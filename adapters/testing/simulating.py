@@ -67,9 +67,9 @@ class Simulation:
     network is used, and no real time passes.
 
     With `faults`, made by `crash` and `fault`, actions are done when the simulation
-    settles, and the operator meets each fault at its site (docs/checking.md). Only then
-    `script` and `former` count. Raises `TypeError` if these two are given without
-    `faults`, and `DefinitionProblem` for a class that cannot be defined.
+    settles, and the operator meets each fault at its site (docs/reference/faults.md).
+    Only then `script` and `former` count. Raises `TypeError` if these two are given
+    without `faults`, and `DefinitionProblem` for a class that cannot be defined.
 
     `restored` are objects of another cluster, for example from `kubectl get -o yaml`,
     with their uids, versions and status. They exist before the operator begins. `start`

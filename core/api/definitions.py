@@ -392,7 +392,7 @@ def definition(
     """Make a class a kind: a dataclass, a TypedDict, or a model of pydantic.
 
     Decorators of handlers accept the class in place of the kind's name. `fnop crd`
-    prints its CustomResourceDefinition (docs/definitions.md).
+    prints its CustomResourceDefinition (docs/how-to/define-a-kind.md).
 
     - `name` is plural, version and group: "databases.v1.example.com".
     - `kind` is the class's name by default, `singular` is the same in lower case;

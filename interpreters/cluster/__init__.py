@@ -6,7 +6,8 @@
 Nothing here reads a clock, a random source or a file; a `Cluster` is a value.
 
 It answers as a real API server does, case by case in tests/conformance.
-docs/divergences.md lists the differences, and docs/simulated-cluster.md is the map.
+docs/explanation/differences.md lists the differences, and
+docs/contributing/simulated-cluster.md is the map.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tests.conformance.suite import Simulated
 
 COUNT = int(os.environ.get("FNOP_FIELD_FAULTS") or 100)
 SEED = int(os.environ.get("FNOP_SEED") or 1)
-# Of a hundred trials; docs/divergences.md lists the rest.
+# Of a hundred trials; docs/explanation/differences-of-kinds.md lists the rest.
 ALLOWED = 1
 
 

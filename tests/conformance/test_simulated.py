@@ -46,7 +46,7 @@ def test_no_transcript_is_left_over() -> None:
 
 
 def test_the_page_tells_all_topics_and_how_many_cases_there_are() -> None:
-    page = (ROOT / "docs/conformance.md").read_text()
+    page = (ROOT / "docs/contributing/conformance.md").read_text()
     rows = [line for line in page.splitlines() if line.endswith("` |")]
     assert set(TOPICS) <= set(re.findall(r"`(\w+)`", "".join(rows)))
     least = int(re.search(r"at least (\d+) cases", page)[1])  # type: ignore[index]

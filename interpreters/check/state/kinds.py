@@ -131,10 +131,10 @@ class Trait(Flag):
 class FaultKind(NamedTuple):
     """A kind of fault: a row of a file in `fnop.interpreters.check.faults`.
 
-    `code` is its number in docs/checking.md, `mode` distinguishes it from others of
-    that number, and `words` describes it with `{site}`. Kinds are tried in the order
-    of their `rank`: cheap and productive ones first. After this fault the faults of
-    `likely_next` are likely, by name and place.
+    `code` is its number in docs/reference/faults.md, `mode` distinguishes it from
+    others of that number, and `words` describes it with `{site}`. Kinds are tried in
+    the order of their `rank`: cheap and productive ones first. After this fault the
+    faults of `likely_next` are likely, by name and place.
     """
 
     code: str

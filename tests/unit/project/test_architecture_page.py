@@ -1,4 +1,4 @@
-"""The files and functions exist that architecture.md and CONTRIBUTING.md name."""
+"""The files and functions exist that the pages for contributors name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 from tests.simulations import ROOT
 from tests.source_tree import names_in
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PAGE = "\n".join(
+    (ROOT / "docs" / "contributing" / f"{name}.md").read_text()
+    for name in ("architecture", "rooms")
+)
 RECIPES = (ROOT / "CONTRIBUTING.md").read_text()
 # `core/values/cause.py` `detect_cause`, `Reason`
 _PLACE = re.compile(r"(?<!\[)`((?:[a-z_]+/)+\w+\.py)`((?:,?\s`[\w.]+`)*)")

@@ -128,7 +128,7 @@ def arguments_of(function: Callable[..., Any]) -> list[str]:
 
 def arguments_shown() -> dict[str, list[str]]:
     """The table of arguments in the page on effects, by what builds an effect."""
-    page = (ROOT / "docs/effects.md").read_text()
+    page = (ROOT / "docs/reference/effect-arguments.md").read_text()
     section = page.partition("\n## Arguments\n")[2].partition("\n## ")[0]
     shown: dict[str, list[str]] = {}
     names: list[str] = []
@@ -194,4 +194,5 @@ def written(function: Callable[..., Any]) -> str:
 def test_the_page_on_effects_shows_what_functions_of_manifests_take(
     function: Callable[..., Any],
 ) -> None:
-    assert f"`fnop.{written(function)}`" in (ROOT / "docs/effects.md").read_text()
+    page = (ROOT / "docs/reference/effects.md").read_text()
+    assert f"`fnop.{written(function)}`" in page

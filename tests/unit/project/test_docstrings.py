@@ -25,7 +25,7 @@ FACADES = ("fnop", "fnop.testing")
 
 # Names of the facade without an example in their docstrings, and the reason.
 WITHOUT_EXAMPLE = {
-    name: "a word of a signature, shown in the table of docs/handlers.md"
+    name: "a word of a signature, shown in the table of docs/reference/arguments.md"
     for name in (
         "Annotations",
         "Body",

@@ -1,4 +1,4 @@
-"""docs/names.md has each public name, with its meaning."""
+"""docs/reference/names.md has each public name, with its meaning."""
 
 from __future__ import annotations
 

@@ -13,14 +13,7 @@ from fnop.interpreters.check.trials.catalogue import BY_NAME
 from tests.documentation import PAGES
 from tests.simulations import ROOT
 
-CHECKING = (ROOT / "docs/checking.md").read_text("utf-8")
-
-
-def section(title: str) -> str:
-    """The part of docs/checking.md below a heading."""
-    _, _, rest = CHECKING.partition(f"\n## {title}\n")
-    assert rest, title
-    return rest.partition("\n## ")[0]
+REFERENCE = ROOT / "docs/reference"
 
 
 def rows(text: str) -> Iterator[str]:
@@ -29,8 +22,8 @@ def rows(text: str) -> Iterator[str]:
         yield from re.findall(r"`([^`]+)`", cell)
 
 
-FAULTS = sorted({*rows(section("Faults"))})
-PROPERTIES = sorted({*rows(section("Properties"))})
+FAULTS = sorted({*rows((REFERENCE / "faults.md").read_text("utf-8"))})
+PROPERTIES = sorted({*rows((REFERENCE / "properties.md").read_text("utf-8"))})
 
 
 def test_each_fault_has_a_row() -> None:

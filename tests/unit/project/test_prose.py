@@ -24,6 +24,9 @@ BANNED = {
 }
 # Nine of ten sentences have at most this number of words.
 WORDS_MOST = 25
+# The most words of a page, without code and tables' lines.
+PAGE_MOST = 1500
+_WORD = re.compile(r"[^\s|]*\w[^\s|]*")
 
 
 def found_in(path: Path) -> Iterator[str]:
@@ -53,6 +56,13 @@ def test_no_word_hides_who_acts(folder: str) -> None:
 def test_sentences_of_a_page_are_short(path: Path) -> None:
     lengths = lengths_in(path)
     assert lengths[int(len(lengths) * 0.9)] <= WORDS_MOST
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_a_page_is_not_too_long(path: Path) -> None:
+    """A longer page is two pages; the index of names and CONTRIBUTING are no pages."""
+    words = sum(len(_WORD.findall(text)) for text in prose_of(path))
+    assert path.name in ("names.md", "CONTRIBUTING.md") or words <= PAGE_MOST
 
 
 def test_sentences_of_docstrings_and_comments_are_short() -> None:

@@ -38,5 +38,5 @@ def test_each_page_is_in_the_navigation() -> None:
         for tree in re.findall(r"(?ms)^```{toctree}\n(.*?)^```$", page.read_text()):
             lines = (each.strip() for each in tree.splitlines())
             files = (each for each in lines if each and not each.startswith(":"))
-            linked |= {page.parent / f"{each}.md" for each in files}
+            linked |= {(page.parent / f"{each}.md").resolve() for each in files}
     assert {*docs.rglob("*.md")} == linked

@@ -1,9 +1,8 @@
-"""docs/styles.md: the three operators with handlers of changes work, too."""
+"""The three operators of docs/explanation/causes-or-levels.md work by changes, too."""
 
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,7 +116,7 @@ def test_by_levels_it_takes_at_most_three_fifths_of_the_lines(example: str) -> N
 
 
 def test_the_page_tells_the_lines_as_they_are() -> None:
-    page = Path(ROOT / "docs" / "styles.md").read_text()
+    page = (ROOT / "docs/explanation/causes-or-levels.md").read_text()
     for example in PAIRS:
         found = counted(example)
         name = example.partition("-")[2]
@@ -130,7 +129,7 @@ def test_the_page_tells_the_lines_as_they_are() -> None:
 
 
 def test_the_page_tells_the_lines_of_other_frameworks_as_they_are() -> None:
-    page = Path(ROOT / "docs" / "styles.md").read_text()
+    page = (ROOT / "docs/explanation/other-frameworks.md").read_text()
     found = databases()
     for row in (
         list(DATABASES),

@@ -620,6 +620,6 @@ def test_other_filters_have_no_lines() -> None:
 
 
 def test_the_documentation_names_all_options() -> None:
-    page = (ROOT / "docs/logs.md").read_text()
+    page = (ROOT / "docs/how-to/handle-logs-of-pods.md").read_text()
     for name in ("container", "regex", "when", "since", "rate", "multiline"):
         assert f"`{name}`" in page

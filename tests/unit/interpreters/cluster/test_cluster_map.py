@@ -1,4 +1,4 @@
-"""docs/simulated-cluster.md: the way of a request is as the page shows it."""
+"""The way of a request is as docs/contributing/simulated-cluster.md shows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.simulations import ROOT
 from tests.source_tree import WINGS
 
 HOUSE = ROOT / "interpreters/cluster"
-PAGE = (ROOT / "docs/simulated-cluster.md").read_text()
+PAGE = (ROOT / "docs/contributing/simulated-cluster.md").read_text()
 
 # In a process of its own: what was asked before is remembered, and not called again.
 STORY = """

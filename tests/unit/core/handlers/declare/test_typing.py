@@ -484,7 +484,7 @@ REFUSED = {
             spec["a"] = 1  # E: Unsupported target for indexed assignment
             labels["a"] = "b"  # E: Unsupported target for indexed assignment
     """,
-    "mistakes with typed objects, as docs/handlers.md lists them": f"""
+    "mistakes with typed objects, as docs/how-to/type-handlers.md lists them": f"""
         from dataclasses import dataclass
 
         @dataclass(frozen=True)
@@ -783,9 +783,8 @@ def assert_typed(role: Role, seen: list[dict[str, Any]]) -> None:
 
 
 def test_the_documentation_lists_all_arguments_with_their_types() -> None:
-    page = (ROOT / "docs/handlers.md").read_text()
-    table = page.partition("## Typing")[0]
-    rows = re.findall(r"^\| (`.*`) \| .* \| (.*) \|$", table, re.MULTILINE)
+    page = (ROOT / "docs/reference/arguments.md").read_text()
+    rows = re.findall(r"^\| (`.*`) \| .* \| (.*) \|$", page, re.MULTILINE)
     listed = {name for names, _ in rows for name in re.findall(r"`(\w+)`", names)}
     assert listed == PROVIDERS.keys()
     named = {name for _, kinds in rows for name in re.findall(r"fnop\.(\w+)", kinds)}
