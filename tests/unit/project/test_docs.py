@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 import fnop
+from fnop.adapters.cli.main import main
 from fnop.core.api import hierarchies
 from fnop.core.handlers.declare.registry import default_registry
 from fnop.effects import builders
@@ -104,6 +106,27 @@ def test_all_examples_are_on_their_page() -> None:
     page = (ROOT / "docs/examples.md").read_text()
     for file in (ROOT / "examples").glob("*/example.py"):
         assert f"(../examples/{file.parent.name})" in page
+
+
+# A command alone in its line: of a block, after a prompt, or of a workflow.
+_CALL = re.compile(r"^(?:    +|\$ |- run: )(fnop [a-z-]+ .*)$", re.MULTILINE)
+
+
+def calls_in(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """The commands that a page shows, with the options that they get."""
+    for call in _CALL.findall(page.read_text().replace("\\\n", " ")):
+        words = shlex.split(re.split(r" [#>|]", call)[0])
+        command = main.commands.get(words[1])
+        if command is not None:
+            known = {each for param in command.params for each in param.opts}
+            known |= {each for e in command.params for each in e.secondary_opts}
+            given = [each.partition("=")[0] for each in words[2:] if each[0] == "-"]
+            yield call, [each for each in given if each not in known | {"--help", "-"}]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_the_commands_that_it_shows_have_these_options(page: Path) -> None:
+    assert [(call, wrong) for call, wrong in calls_in(page) if wrong] == []
 
 
 HIERARCHIES = sorted(hierarchies.__all__)
