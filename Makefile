@@ -49,8 +49,9 @@ types: .venv/ready ## mypy --strict
 docs: .venv/ready ## the site, in build/site; a warning is an error
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html --jobs auto docs build/site
 
-pictures: .venv/ready ## the pictures of terminals on the site, from real runs
+pictures: .venv/ready ## the pictures on the site: terminals from real runs, diagrams, screenshots
 	$(BIN)/python docs/pictures/terminal.py
+	$(BIN)/python docs/pictures/diagrams.py
 
 docs-serve: docs ## the site at http://127.0.0.1:8008
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8008

@@ -9,6 +9,8 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from docutils import nodes
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
@@ -135,6 +137,24 @@ def _mark_calls(app: Sphinx, context: object, lines: list[str]) -> None:
     lines[:] = marked
 
 
+# ---------------------------------------------------------------- diagrams
+
+# An image cannot follow the theme that a reader chooses, but a part of the page can.
+# So the site inlines the diagrams of `docs/pictures/diagrams.py`.
+
+
+def _inline_diagrams(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    if app.builder.format != "html":
+        return
+    for image in list(doctree.findall(nodes.image)):
+        file = HERE / image["uri"]
+        if file.suffix != ".svg" or not file.is_file():
+            continue
+        svg = file.read_text()
+        if 'class="diagram"' in svg:
+            image.replace_self(nodes.raw("", svg, format="html"))
+
+
 # ---------------------------------------------------------------- llms.txt
 
 
@@ -162,5 +182,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", _read_source)
     app.connect("autodoc-process-docstring", _mark_code)
     app.connect("sphinx-click-process-description", _mark_calls)
+    app.connect("doctree-resolved", _inline_diagrams)
     app.connect("build-finished", _write_llms)
     return {"parallel_read_safe": True}
