@@ -29,7 +29,6 @@ from fnop.core.handlers.program.program import Program
 from fnop.interpreters.plan.audited import Audit
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.protocol import Api, Unreachable
-from fnop.interpreters.simulation.admission import has_admission
 
 if TYPE_CHECKING:
     from fnop.interpreters.plan.facts import Plan
@@ -224,6 +223,7 @@ def plan(given: PlanOptions) -> None:
     from fnop.adapters.kubernetes.client import ConfigurationProblem
     from fnop.interpreters.plan.planner import PlanProblem
     from fnop.interpreters.runtime.reading import ReadProblem
+    from fnop.interpreters.simulation.admission import has_admission
 
     if given.admission and not has_admission(program):
         fail(

@@ -10,7 +10,7 @@ from typing import Any
 
 from fnop.core.kubernetes.quantities import amount
 from fnop.interpreters.cluster.kinds.crds import CRDS, crd_defaults
-from fnop.interpreters.cluster.kinds.defaults import SCHEMAS
+from fnop.interpreters.cluster.kinds.defaults import defaults_of
 from fnop.interpreters.cluster.kinds.gotypes import zero_status
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.values.objects import Object, Resource
@@ -540,7 +540,7 @@ STATUS: dict[Resource, dict[str, Any]] = {
 
 def defaulted(kind: Kind, obj: Object) -> Object:
     """The object with the defaults of its built-in kind."""
-    schema = SCHEMAS.get(kind.resource)
+    schema = defaults_of(kind.resource)
     if schema is not None:
         obj = schema.filled(obj)
     fill = DEFAULTS.get(kind.resource)

@@ -6,11 +6,12 @@ them as for custom kinds.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from fnop.interpreters.cluster.schema.schema import Schema, compile_schema
 
-__all__ = ["SCHEMAS"]
+__all__ = ["defaults_of"]
 
 Source = dict[str, Any]
 
@@ -165,12 +166,6 @@ SPECS: dict[tuple[str, str], Source] = {
 }
 
 
-def _compile_spec(spec: Source) -> Schema:
-    schema = compile_schema(_object_schema(spec=spec))
-    assert schema is not None
-    return schema
-
-
 RULE = _object_schema(scope="*")
 WEBHOOKS = _list_schema(
     _object_schema(
@@ -229,13 +224,13 @@ WHOLES: dict[tuple[str, str], Source] = {
 }
 
 
-def _compile_object(source: Source) -> Schema:
-    schema = compile_schema(source)
-    assert schema is not None
-    return schema
+@cache
+def defaults_of(resource: tuple[str, str]) -> Schema | None:
+    """The defaults of a built-in kind, by its group and plural; None without any.
 
-
-SCHEMAS = {
-    **{resource: _compile_spec(spec) for resource, spec in SPECS.items()},
-    **{resource: _compile_object(source) for resource, source in WHOLES.items()},
-}
+    A run meets few kinds, so each schema is compiled when it is first needed.
+    """
+    whole = WHOLES.get(resource)
+    if whole is None and (spec := SPECS.get(resource)) is not None:
+        whole = _object_schema(spec=spec)
+    return compile_schema(whole)
