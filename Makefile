@@ -30,10 +30,12 @@ demo: .venv/ready ## run examples/01-minimal in the simulated cluster
 test: .venv/ready ## run the tests (KUBEBUILDER_ASSETS=DIR adds those on a real API server)
 	$(PYTEST) -m "not long" --durations 25
 
+# Without the folders that run operators and commands by the hundred, or wait.
+QUICK = tests/unit $(patsubst %,--ignore tests/unit/%,adapters $(addprefix interpreters/,check recording shadow simulation))
+
 test-fast: WORKERS = 3
 test-fast: .venv/ready ## the quick tests, without any server: for the inner loop
-	@# Without the folders that run operators and commands by the hundred, or wait.
-	$(PYTEST) -m "not long" tests/unit $(patsubst %,--ignore tests/unit/%,adapters $(addprefix interpreters/,check recording shadow simulation))
+	$(PYTEST) -m "not long" $(QUICK)
 
 lint: .venv/ready ## ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -146,6 +148,19 @@ styles: .venv/ready ## lines of three operators by levels and by causes
 	$(BIN)/python -m bench.styles
 
 ##@ release
+
+package: .venv/ready ## build wheel and sdist, install from the index, print sizes and seconds (PYTHONS="python3.12 python3.13")
+	$(BIN)/python -m tests.package $(PYTHONS)
+
+# The quick tests, the client and server of HTTP, an example, and a real API server.
+LOWEST = $(QUICK) tests/unit/adapters/serving tests/unit/adapters/kubernetes tests/unit/interpreters/simulation/test_examples.py tests/cluster/test_examples.py
+lowest: WORKERS = 2
+lowest: .venv/ready ## the quick tests with the oldest dependencies that pyproject.toml allows
+	@$(PYTHON) -m venv build/lowest/uv
+	@build/lowest/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	build/lowest/uv/bin/uv venv --quiet --clear --seed --python $(BIN)/python build/lowest/venv
+	build/lowest/uv/bin/uv pip install --quiet --python build/lowest/venv --resolution lowest-direct --editable '.[test,tls,metrics,clients]'
+	build/lowest/venv/bin/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not long" $(LOWEST)
 
 changelog: .venv/ready ## move the files of changes/ into CHANGELOG.md (VERSION=0.2.0)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
