@@ -188,7 +188,7 @@ if TYPE_CHECKING:
     )
     from fnop.adapters.webhooks.server import WebhookServer as WebhookServer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Names from the outer rooms, which are imported when one of these is first used.
 _OUTER = {

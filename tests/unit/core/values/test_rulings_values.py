@@ -128,7 +128,7 @@ def test_r8_a_refusal_is_raised_in_the_handler(registry: Registry) -> None:
 
 # ------------------------------------------------------------------------- R26
 
-# What release 0.1.0 writes, as it stands on objects: it stays readable.
+# What the first release writes, as it stands on objects: it stays readable.
 RELEASED = {
     "v": 1,
     "uid": "u-1",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fnop import __version__
 from fnop.core.values.body import Body
 from fnop.interpreters.recording.model.excerpt import excerpt_of
 from fnop.interpreters.recording.model.refs import Place
@@ -55,7 +56,7 @@ def test_another_decision_is_told_with_the_codes_of_both(folder: Path) -> None:
     (folder / "op.py").write_text(other)
     found = fnop("replay", "run.fnop", "op.py", folder=folder)
     assert found.status == 1
-    assert "recorded (fnop 0.1.0, code " in found.out
+    assert f"recorded (fnop {__version__}, code " in found.out
     told = fnop("replay", "run.fnop", "op.py", "--shadow", folder=folder)
     assert "\nthe code of made is another one\n" in told.out
 
