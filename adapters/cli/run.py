@@ -9,7 +9,8 @@ import re
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -53,6 +54,7 @@ from fnop.interpreters.runtime.clock import SystemClock, VirtualClock
 
 if TYPE_CHECKING:
     from fnop.adapters.recordings.recording_files import Background, RingFiles
+    from fnop.adapters.running.otel import Otel
     from fnop.adapters.testing.models import Models
     from fnop.interpreters.recording.format.recorder import Recorder
     from fnop.interpreters.runtime.watchdog import Watchdog
@@ -290,6 +292,11 @@ class RunOptions:
         metavar="URL",
         help="Serve metrics for Prometheus here: http://0.0.0.0:9090/metrics.",
     )
+    otel: bool = option(
+        "--otel",
+        is_flag=True,
+        help="Send traces by OpenTelemetry; the variables OTEL_* say where to.",
+    )
     webhooks: WebhookOptions
     election: ElectionOptions
     name: str = declared(shared("name"))
@@ -327,7 +334,7 @@ class RunOptions:
         found = found.replace(
             guard=self.guard,
             explain=self.log.is_detailed,
-            traces=self.recording.record is not None,
+            traces=self.otel or self.recording.record is not None,
             wait_for_kinds=self.wait_for_kinds,
             peering=self.peers.member(simulated=self.is_simulated),
         )
@@ -357,7 +364,7 @@ def _refuse_of_clusters() -> None:
     """Refuse options of clusters in a simulation; their variables are ignored."""
     source = click.get_current_context().get_parameter_source
     others = (*names_in(WebhookOptions), *names_in(ClusterOptions))
-    for name in ("liveness", "metrics", *others):
+    for name in ("liveness", "metrics", "otel", *others):
         if source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{flag_of(name)} cannot be used with --simulate")
 
@@ -592,18 +599,38 @@ async def _serve_cluster(run: _Running) -> int:
         stopped_by_signals,
     )
 
-    place = Place(
-        **run.given.cluster.connection(),
-        liveness=run.given.liveness,
-        metrics=run.given.metrics,
-    )
-    try:
-        async with serving(
-            run.program, place, observers=run.observers, say=run.console.say
-        ) as running:
-            with stopped_by_signals(running), run.asked.in_loop():
-                await running.ended()
-    except OperatorFailed as problem:
-        warn(str(problem))
-        return problem.status
+    with _tracer_provider(run) as otel:
+        place = Place(
+            **run.given.cluster.connection(),
+            liveness=run.given.liveness,
+            metrics=run.given.metrics,
+            otel=otel,
+        )
+        try:
+            async with serving(
+                run.program, place, observers=run.observers, say=run.console.say
+            ) as running:
+                with stopped_by_signals(running), run.asked.in_loop():
+                    await running.ended()
+        except OperatorFailed as problem:
+            warn(str(problem))
+            return problem.status
     return 0
+
+
+@contextmanager
+def _tracer_provider(run: _Running) -> Iterator[Otel | None]:
+    """The receiver of spans, which sends the last ones at the end of the block."""
+    if not run.given.otel:
+        yield None
+        return
+    from fnop.adapters.running.otel import Otel, provider_of
+
+    recording = run.given.recording
+    # The files of a ring begin in the middle of the run, with steps of their own.
+    is_whole = recording.record is not None and recording.record_mode == "full"
+    provider = provider_of(run.program.settings.operator, os.environ)
+    try:
+        yield Otel(provider, str(recording.record) if is_whole else "")
+    finally:
+        provider.shutdown()

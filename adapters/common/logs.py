@@ -25,6 +25,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from opcode import opmap
@@ -41,7 +43,7 @@ from fnop.effects.values import without_userinfo
 if TYPE_CHECKING:
     from fnop.core.seam.commands import Say
 
-__all__ = ["Console", "configure", "write"]
+__all__ = ["Console", "configure", "in_span", "write"]
 
 Level = Literal["debug", "verbose", "info", "warning"]
 Format = Literal["text", "plain", "full", "json"]
@@ -147,9 +149,28 @@ def write(say: Say, at: float | None = None) -> None:
     line = _Line(say)
     record = logging.LogRecord(logger.name, level, "", 0, line, None, None)
     record.say = say
+    if (span := _SPAN.get()) is not None:
+        record.trace_id, record.span_id = span
     if at is not None:
         _stamp(record, at)
     logger.handle(record)
+
+
+# The ids of the trace and of the span that lines belong to now.
+_SPAN: ContextVar[tuple[str, str] | None] = ContextVar("span", default=None)
+
+
+@contextmanager
+def in_span(trace_id: str, span_id: str) -> Iterator[None]:
+    """Let lines within the block have the ids of a span, as hexadecimal numbers.
+
+    Their names in records and in JSON are those that OpenTelemetry asks for.
+    """
+    token = _SPAN.set((trace_id, span_id))
+    try:
+        yield
+    finally:
+        _SPAN.reset(token)
 
 
 def _stamp(record: logging.LogRecord, at: float) -> None:
@@ -383,6 +404,9 @@ class _JsonFormatter(logging.Formatter):
             "severity": _SEVERITIES.get(record.levelno, record.levelname.lower()),
             "logger": record.name,
         }
+        for name in ("trace_id", "span_id"):
+            if hasattr(record, name):
+                head[name] = getattr(record, name)
         # The author's fields do not replace those of the line.
         return _json(line | head)
 

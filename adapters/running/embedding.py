@@ -31,7 +31,7 @@ from contextlib import (
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from fnop.adapters.common.loading import resolve
@@ -45,6 +45,7 @@ from fnop.adapters.kubernetes.kubeconfig import (
 from fnop.adapters.kubernetes.login_and_probes import Surroundings
 from fnop.adapters.kubernetes.logins import HandledLogins
 from fnop.adapters.running.mistakes import Mistakes
+from fnop.adapters.running.otel import Otel, Tracing
 from fnop.adapters.serving.endpoints import (
     Endpoint,
     PageFunction,
@@ -69,6 +70,9 @@ from fnop.interpreters.runtime.machine import Observer
 from fnop.interpreters.runtime.meter import Meter, MeteredApi, MeteredReviews
 from fnop.interpreters.runtime.protocol import Api
 from fnop.interpreters.runtime.run import Runner
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 __all__ = [
     "ConfigurationProblem",
@@ -186,7 +190,8 @@ class Running:
 class Place:
     """The cluster that a program serves, and the addresses of its own endpoints.
 
-    The fields are the arguments of `operator` with the same names.
+    The fields are the arguments of `operator` with the same names. `otel` gets the
+    spans of the run; they need `Settings(traces=True)`.
     """
 
     api: Api | None = None
@@ -195,6 +200,7 @@ class Place:
     impersonate: Impersonation | None = None
     liveness: str | None = None
     metrics: str | None = None
+    otel: Otel | None = None
     executor: Executor | None = None
 
     async def connected(self, program: Program, around: Surroundings) -> Api:
@@ -227,7 +233,8 @@ async def serving(
     selects. Its endpoints answer until it has ended. Raises `ConfigurationProblem`
     before the block, and `OperatorFailed` after it.
     """
-    say = Mistakes(say).say
+    tracing = None if place.otel is None else Tracing(place.otel)
+    say = Mistakes(say if tracing is None else tracing.saying(say)).say
     async with AsyncExitStack() as stack:
         threads = ThreadPoolExecutor(8, "fnop-call-outside")
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
@@ -238,17 +245,21 @@ async def serving(
             stack.push_async_callback(api.close)
         meters = _Meters(api, place.metrics)
         webhooks = Webhooks(program, around, say, service_account.namespace() or "")
+        traced = () if tracing is None else (tracing,)
         runner = Runner(
             program,
             meters.api,
             seed=secrets.token_hex(4),
             resolve=resolve,
             random=os.urandom,
-            observers=(*observers, *meters.observers, *webhooks.observers),
+            observers=(*observers, *meters.observers, *traced, *webhooks.observers),
             on_say=say,
             executor=place.executor,
         )
         around.state = meters.flow.state = lambda: runner.state
+        if tracing is not None:
+            tracing.follow(around.state, _url_of(api))
+            stack.callback(tracing.close)
         runner.companion = webhooks
 
         def look() -> Health:
@@ -307,7 +318,11 @@ class _Meters:
 
 def _host_of(api: Api) -> str:
     """The API server's host, as client-go labels its requests."""
-    return urlsplit(getattr(api, "server", "")).netloc
+    return urlsplit(_url_of(api)).netloc
+
+
+def _url_of(api: Api) -> str:
+    return str(getattr(api, "server", ""))
 
 
 async def _end_run(running: Running, task: asyncio.Task[Exit]) -> None:
@@ -417,6 +432,8 @@ class operator:
       `fnop-<name>` serves. The lease is in the `lease_namespace`, by default the pod's.
     - `liveness`, `metrics`: addresses of the endpoints, such as
       "http://0.0.0.0:8080/healthz".
+    - `otel`: a tracer provider of OpenTelemetry, which gets the spans of the run; or
+      True for the global one of the process.
     - `webhooks`: a server for its admission handlers, such as `fnop.WebhookServer()`;
       the operator maintains the configurations that point to it. Their name is
       `Settings.admission_managed`, by default the operator's name.
@@ -448,6 +465,7 @@ class operator:
         lease_namespace: str | None = None,
         liveness: str | None = None,
         metrics: str | None = None,
+        otel: TracerProvider | bool = False,
         webhooks: WebhookServerProtocol | None = None,
         executor: Executor | None = None,
         ready_flag: Flag | None = None,
@@ -477,6 +495,8 @@ class operator:
                 admission_server=webhooks,
                 admission_managed=settings.admission_managed or settings.domain,
             )
+        if otel is not False:
+            settings = settings.replace(traces=True)
         teach_yaml()
         self._program = Program((registry or default_registry).handlers, settings)
         self._place = Place(
@@ -486,6 +506,7 @@ class operator:
             impersonate=impersonate,
             liveness=liveness,
             metrics=metrics,
+            otel=_otel(otel),
             executor=executor,
         )
         self._ready_flag = ready_flag
@@ -543,6 +564,7 @@ class Options(TypedDict, total=False):
     lease_namespace: str | None
     liveness: str | None
     metrics: str | None
+    otel: TracerProvider | bool
     webhooks: WebhookServerProtocol | None
     executor: Executor | None
     ready_flag: Flag | None
@@ -578,6 +600,14 @@ def _settings(
     if clusterwide:
         return settings.replace(namespaces=None)
     return settings.replace(namespaces=tuple(namespaces)) if namespaces else settings
+
+
+def _otel(given: Any) -> Otel | None:
+    if given is False:
+        return None
+    if given is not True and not hasattr(given, "get_tracer"):
+        raise TypeError(f"otel= takes a tracer provider, or True, not {given!r}")
+    return Otel(None if given is True else given)
 
 
 def _member(peering: str | None, priority: int) -> Any:

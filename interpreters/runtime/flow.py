@@ -8,7 +8,7 @@ object that is missing in the second has been served.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fnop.core.operator.step import State
 from fnop.core.seam.commands import Command, Say
@@ -17,9 +17,10 @@ from fnop.core.state.turn import NEW
 from fnop.core.streams.stream import StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
+from fnop.core.values.workqueue import WorkQueue
 from fnop.interpreters.runtime.meter import Histogram, counted_as
 
-__all__ = ["Flow"]
+__all__ = ["Flow", "served"]
 
 # Seconds: client-go's buckets of the queue, controller-runtime's of a reconciliation.
 QUEUE_BOUNDS = tuple(10.0**power for power in range(-8, 4))
@@ -80,17 +81,12 @@ class Flow:
 
     def _on_served(self, state: State, moment: float) -> None:
         """Count the objects that were due before the step and have left the queue."""
-        queue, due = self._before, state.objects.queue.due
-        while True:
-            key, rest = queue.take(moment)
-            if key is None or due.get(key) == queue.due[key]:
-                return
+        for key, due in served(self._before, state, moment):
             if key in self._counted:
                 self._counted.discard(key)
             else:
                 self.adds[key.resource] += 1
-            self._has_waited(key, moment - queue.due[key][0])
-            queue = rest
+            self._has_waited(key, moment - due)
 
     def _has_waited(self, key: Key, seconds: float) -> None:
         _add(self.waits, key.resource, seconds, QUEUE_BOUNDS)
@@ -105,6 +101,19 @@ class Flow:
         if say.took is not None:
             _add(self.works, resource, say.took, QUEUE_BOUNDS)
             _add(self.attempts, resource, say.took, ATTEMPT_BOUNDS)
+
+
+def served(
+    queue: WorkQueue, state: State, moment: float
+) -> Iterator[tuple[Key, float]]:
+    """The objects that have left a former queue, with the times when they were due."""
+    due = state.objects.queue.due
+    while True:
+        key, rest = queue.take(moment)
+        if key is None or due.get(key) == queue.due[key]:
+            return
+        yield key, queue.due[key][0]
+        queue = rest
 
 
 def _add(

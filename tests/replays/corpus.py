@@ -11,7 +11,14 @@ from types import MappingProxyType
 from tests.commands import Done, fnop
 from tests.simulations import ROOT
 
-__all__ = ["FOLDER", "INDEX", "Recorded", "read_index", "replayed"]
+__all__ = [
+    "FOLDER",
+    "INDEX",
+    "Recorded",
+    "counted_recordings",
+    "read_index",
+    "replayed",
+]
 
 FOLDER = Path(__file__).parent
 INDEX = FOLDER / "index.json"
@@ -50,6 +57,22 @@ def read_index() -> Mapping[str, Recorded]:
     return MappingProxyType(
         {name: Recorded(name, **about) for name, about in found.items()}
     )
+
+
+def counted_recordings() -> Mapping[str, Recorded]:
+    """The recordings whose steps can be taken again by a machine alone, by name.
+
+    Secrets are tokens in a recording, which cannot answer calls; and functions are
+    called by the name of the module, which differs next to a second example.py.
+    """
+    return {
+        name: each
+        for name, each in read_index().items()
+        if each.operator not in _UNCOUNTED and each.otherwise is None
+    }
+
+
+_UNCOUNTED = ("examples/19-database/example.py", "examples/21-records/example.py")
 
 
 def replayed(file: Path, operator: str, folder: Path) -> Done:

@@ -30,17 +30,9 @@ from fnop.interpreters.recording.replay.replay import (
 from fnop.interpreters.runtime.flow import Flow
 from fnop.interpreters.runtime.machine import Machine
 from fnop.interpreters.runtime.meter import Histogram, Meter
-from tests.replays.corpus import FOLDER, Recorded, read_index
+from tests.replays.corpus import FOLDER, Recorded, counted_recordings
 from tests.simulations import ROOT
 
-# Secrets are tokens in a recording, which cannot answer calls; and functions are called
-# by the name of the module, which differs next to a second example.py.
-UNCOUNTED = ("examples/19-database/example.py", "examples/21-records/example.py")
-RECORDED = {
-    name: each
-    for name, each in read_index().items()
-    if each.operator not in UNCOUNTED and each.otherwise is None
-}
 COUNTS = FOLDER / "counts.json"
 
 
@@ -106,11 +98,13 @@ def _of_one(times: Histogram) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("recorded", RECORDED.values(), ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "recorded", counted_recordings().values(), ids=lambda each: each.name
+)
 def test_the_same_is_counted(recorded: Recorded) -> None:
     assert counted(recorded) == json.loads(COUNTS.read_text())[recorded.name]
 
 
 if __name__ == "__main__":
-    found = {name: counted(each) for name, each in sorted(RECORDED.items())}
+    found = {name: counted(each) for name, each in sorted(counted_recordings().items())}
     COUNTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")

@@ -44,6 +44,7 @@ ALLOWED = {
         "httptools",
         "hypothesis",  # strategies, for authors' tests
         "multidict",
+        "opentelemetry",
         "orjson",
         "prometheus_client",
         "pyrsistent",

@@ -502,6 +502,10 @@ USAGE = {
         )
         for option in ("--liveness", "--metrics", "--context", "--kubeconfig")
     },
+    "traces of a simulation": (
+        ("run", "operator.py", "--otel", "--simulate", "object.yaml"),
+        "--otel cannot be used with --simulate",
+    ),
     "both scopes": (("run", "operator.py", "-A", "-n", "x"), "use either"),
     "no selector": (("run", "operator.py", "-l", "app in db"), "not a label selector"),
     "a lease's place without a lease": (
