@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 import fnop
-from fnop.adapters.serving.endpoints import Endpoint
+from fnop.adapters.serving.endpoints import Endpoint, HttpAnswer
 from fnop.adapters.serving.metrics import Metrics, page_of
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
@@ -116,8 +116,11 @@ def samples_of(family: Any) -> Iterator[tuple[str, frozenset[str]]]:
 def page() -> str:
     """The page that Prometheus reads."""
     endpoint = Endpoint("localhost", 9090, "/metrics")
-    answer = asyncio.run(page_of(endpoint, Run().metrics)[endpoint]({}, {}))
-    return bytes(answer.body).decode()
+
+    async def answer() -> HttpAnswer:
+        return await page_of(endpoint, Run().metrics)[endpoint]({}, {})
+
+    return asyncio.run(answer()).body.decode()
 
 
 # -------------------------------------------------------------------- the page
