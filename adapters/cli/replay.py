@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +25,12 @@ from fnop.adapters.common.endings import (
 from fnop.adapters.common.plain import echo
 from fnop.adapters.common.programs import guarded, program_of
 from fnop.adapters.recordings.damaged import as_far_as_it_goes
-from fnop.adapters.recordings.pictures import picture, pictured
+from fnop.adapters.recordings.pictures import (
+    is_recording,
+    picture,
+    picture_together,
+    pictured,
+)
 from fnop.adapters.recordings.recorded import (
     CUT_OFF,
     Recording,
@@ -172,6 +178,7 @@ def replay(
       fnop replay run.fnop --step
       fnop replay run.fnop --html report.html
       fnop replay runs/ --html report.html
+      fnop replay pod-a.fnop pod-b.fnop --html report.html
       fnop replay run.fnop --at 412 --as-test > test_incident.py
 
     With the files of an operator it is decided again, or goes on:
@@ -182,7 +189,8 @@ def replay(
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop operator.py --explore --from 412
 
-    A folder of recordings is one story, of processes one after another.
+    A folder of recordings is one story, of processes one after another.  With --html,
+    several recordings and folders are processes that ran at the same time.
 
     The story has each call of a handler, its cause, what it asked for and was answered,
     and its end; and what others did to its objects.
@@ -208,14 +216,28 @@ def replay(
         Unsupported,
     )
 
+    others = [each for each in paths if is_recording(each)]
+    paths = [each for each in paths if each not in others]
     wish = wish_of(options, has_files=bool(paths or module))
+    if others and (wish.html is None or wish.perfetto is not None):
+        raise click.UsageError(
+            "only --html takes several recordings; put those of processes that ran one "
+            "after another into a folder"
+        )
     limits = UNLIMITED if trusted else RecordingLimits()
     try:
         with (
             as_far_as_it_goes(limits) as limits,
-            opened_recording(recording, limits) as source,
+            ExitStack() as stack,
         ):
-            status = _run_action(source, wish, paths, module, guard=guard)
+            sources = [
+                stack.enter_context(opened_recording(each, limits))
+                for each in (recording, *others)
+            ]
+            if others and wish.html is not None:
+                status = picture_together(sources, wish.html)
+            else:
+                status = _run_action(sources[0], wish, paths, module, guard=guard)
     except Unsupported as problem:
         fail(str(problem), EXIT_UNSUPPORTED)
     except RecordingProblem as problem:

@@ -32,31 +32,66 @@ from fnop.core.values.errors import number_of
 from fnop.interpreters.recording.comparison.alignment import aligned
 from fnop.interpreters.recording.model.account import Account, Crash, Differing
 from fnop.interpreters.recording.model.times import stamp
+from fnop.interpreters.recording.questions.headlines import Sort, headlines_of
 from fnop.interpreters.recording.questions.links import Behind
+from fnop.interpreters.recording.questions.processes import Processes
 from fnop.interpreters.recording.questions.timeline import Event, Timeline
 
-__all__ = ["page_of"]
+__all__ = ["joint_header", "page_of"]
 
-_STORY_MAX, _WORLDS_MAX, _FAILURES_SHOWN = 14, 40, 2
+_STORY_MAX, _WORLDS_MAX, _FAILURES_SHOWN, _LINKS_MAX = 14, 40, 2, 6
+_BAD_SORTS = frozenset((Sort.FAULT, Sort.FAILURE, Sort.REFUSAL, Sort.GAP))
 
 
 def page_of(
-    header: Mapping[str, Any], timeline: Timeline, name: str, *, cut_off: bool
+    header: Mapping[str, Any],
+    timeline: Timeline | Processes,
+    name: str,
+    *,
+    cut_off: bool,
 ) -> str:
-    """The page of a recording with this name, whose timeline has ended."""
+    """The page of a recording with this name, whose timeline has ended.
+
+    It may be the timeline of several recordings, under their `joint_header`.
+    """
     page = _Page(header, timeline, name, cut_off)
     return page.html()
+
+
+def joint_header(headers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The facts of several headers that a page shows.
+
+    >>> joint_header([{"handlers": [{"id": "a"}], "traces": True, "dropped": 3},
+    ...               {"handlers": [{"id": "a"}], "traces": True, "dropped": 1}])
+    {'handlers': [{'id': 'a'}], 'places': {}, 'traces': True, 'dropped': 4}
+    """
+    found = [*headers]
+    handlers: list[Any] = []
+    for each in found:
+        of_each = each.get("handlers")
+        known = of_each if isinstance(of_each, list) else []
+        handlers += [one for one in known if one not in handlers]
+    places = {name: place for h in found for name, place in places_in(h).items()}
+    dropped = [each.get("dropped") for each in found]
+    return {
+        "handlers": handlers,
+        "places": places,
+        "traces": all(each.get("traces") is True for each in found),
+        "dropped": sum(each for each in dropped if isinstance(each, int)),
+    }
 
 
 @dataclass
 class _Page:
     header: Mapping[str, Any]
-    timeline: Timeline
+    timeline: Timeline | Processes
     name: str
     cut_off: bool
 
     def __post_init__(self) -> None:
         self.account: Account = self.timeline.account
+        found = self.timeline
+        self.processes = [*found.processes] if isinstance(found, Processes) else []
         self.events = [*self.timeline.events]
         self.objects = self.timeline.revisions.of_objects()
         self.rows = [*_rows(self.events, self.account)]
@@ -77,7 +112,7 @@ class _Page:
             title=escaped(self._title()),
             style=style,
             width=lane_width(lanes.lanes),
-            digits=max(4, len(str(self.timeline.history.steps)) + 1),
+            digits=max(4, len(str(self.timeline.steps)) + 1),
             verdict="\n".join(self._verdict()),
             timeline=timeline,
             footer="\n".join(self._footer()),
@@ -101,8 +136,10 @@ class _Page:
         yield f"<span class=sub>{escaped(self._told_by())}</span>"
         yield f"<h1>{escaped(self._title())}</h1>"
         yield from self._facts()
+        yield from self._headlines()
         yield "<div class=facts>"
         yield from self._story()
+        yield from self._lives()
         yield from _worlds(self.account)
         yield from self._crashes()
         yield "</div>"
@@ -110,7 +147,7 @@ class _Page:
     def _told_by(self) -> str:
         handlers = self.header.get("handlers")
         count = len(handlers) if isinstance(handlers, list) else 0
-        parts = [self.name, number_of(self.timeline.history.steps, "step")]
+        parts = [self.name, number_of(self.timeline.steps, "step")]
         parts += [number_of(count, "handler")] if count else []
         if self.events:
             parts.append(stamp(self.events[0].wall))
@@ -140,6 +177,25 @@ class _Page:
             pairs = (f"<dt>{k}</dt><dd>{escaped(v)}</dd>" for k, v in told.items())
             yield f"<dl>{''.join(pairs)}</dl>"
 
+    def _headlines(self) -> Iterator[str]:
+        """The occurrences of each sort: their number, and links to the first ones."""
+        anchors = {id(e.event): e.anchor for e in self.rows if e.event is not None}
+        found = headlines_of(self.events)
+        if not found:
+            return
+        yield "<ul class=heads>"
+        for sort, events in found:
+            bad = " class=bad" if sort in _BAD_SORTS else ""
+            count = number_of(len(events), sort.value)
+            links = " ".join(
+                f'<a href="#{anchors[id(each)]}" title="{escaped(each.told)}">'
+                f"#{each.step}</a>"
+                for each in events[:_LINKS_MAX]
+            )
+            more = ", ..." if len(events) > _LINKS_MAX else ""
+            yield f"<li><b{bad}>{escaped(count)}</b> {links}{more}</li>"
+        yield "</ul>"
+
     def _story(self) -> Iterator[str]:
         """The landmarks, with links to them."""
         marks = [*_landmarks(self.rows)]
@@ -152,11 +208,24 @@ class _Page:
             bad = " class=bad" if event.is_trouble else ""
             link = f'<a class=n href="#{row.anchor}">#{event.step}</a>'
             lane = f"{event.sort}: " if event.sort in ("user", "fault") else ""
+            lane = f"{event.process}: " if event.process else lane
             yield f"<li{bad}>{link}{lane}{escaped(event.told)}</li>"
         more = len(marks) - _STORY_MAX
         if more > 0:
             yield f"<li class=key>and {more} more</li>"
         yield "</ol></section>"
+
+    def _lives(self) -> Iterator[str]:
+        """The processes, if there are several: their steps and times."""
+        if not self.processes:
+            return
+        yield "<section><h2>Processes</h2><ol class=lives>"
+        for each in self.processes:
+            steps = number_of(each.steps, "step")
+            times = f"{stamp(each.first)} to {stamp(each.last)}"
+            yield f"<li><b>{escaped(each.name)}</b> {escaped(f'{steps}, {times}')}"
+        yield "</ol><p class=key>The steps of all processes are numbered together."
+        yield "</p></section>"
 
     def _crashes(self) -> Iterator[str]:
         crashes = self.account.crashes
@@ -202,7 +271,9 @@ class _Page:
         places = places_in(self.header)
         behind = Behind(self.events, self.timeline.revisions, places)
         began = self.events[0].wall if self.events else 0.0
-        data = PageData(self.events, self.objects, behind, began, lanes.brief)
+        data = PageData(
+            *(self.events, self.objects, behind, began, lanes.brief, self.processes)
+        )
         told = [data.of_event(each) for each in self.events]
         return data.whole(told, _first_trouble(self.events))
 
@@ -308,7 +379,7 @@ def _landmarks(rows: Iterable[Row]) -> Iterator[Row]:
             yield row
 
 
-_HEADLINES = frozenset(("user", "fault", "rest", "stop", "note"))
+_HEADLINES = frozenset(("user", "fault", "rest", "stop", "repair", "peer"))
 
 
 def _first_trouble(events: Sequence[Event]) -> int:

@@ -56,6 +56,11 @@ const views = (e, t) => {
       h3('Truth | what the handler saw'));
     for (const [o, v] of newest) out.push(...beside(o, v, t, e.m, 'handler saw'));
   }
+  for (const [name, states, sights] of D.p) {
+    const state = states.findLast(([s]) => s <= t), v = sights[e.o]?.findLast(([s]) => s <= t);
+    out.push(h3('Process ' + name), make('p', state ? D.t[state[1]] : 'it has not started'));
+    if (e.o >= 0) out.push(...beside(e.o, v ? v[1] : -1, t, e.m, name + ' saw'));
+  }
   if (!out.length && e.o >= 0) {
     const v = D.o[e.o][1].findLastIndex((x) => x[2] && x[2] <= t);
     out.push(h3('Truth | what the operator saw'), ...beside(e.o, v, t, e.m, 'operator saw'));

@@ -16,6 +16,7 @@ from fnop.interpreters.recording.model.attempts import Attempt
 from fnop.interpreters.recording.model.refs import Ref
 from fnop.interpreters.recording.model.revisions import Revision
 from fnop.interpreters.recording.questions.links import Behind
+from fnop.interpreters.recording.questions.processes import Process
 from fnop.interpreters.recording.questions.timeline import Event
 
 __all__ = ["PageData", "as_script"]
@@ -30,6 +31,7 @@ class PageData:
 
     `objects` are versions of each object in their order, `began` is the time of the
     first event (Unix seconds). `brief` shortens the names of objects in a text.
+    `processes` are the processes of the page, if there are several.
     """
 
     def __init__(
@@ -39,9 +41,11 @@ class PageData:
         behind: Behind,
         began: float,
         brief: Callable[[str], str],
+        processes: Sequence[Process] = (),
     ) -> None:
         self._objects, self._behind, self._began = objects, behind, began
         self._shorten = brief
+        self._processes = processes
         self._texts: dict[str, int] = {}
         self._places = {
             id(each): number
@@ -91,9 +95,24 @@ class PageData:
             ],
             "a": self._told,
             "e": events,
+            "p": [*self._told_processes()],
             "t": [*self._texts],
             "s": first,
         }
+
+    def _told_processes(self) -> Iterator[list[Any]]:
+        """Each process: its name, its states, and the versions that it was shown."""
+        for each in self._processes:
+            states = [[step, self._text(text)] for step, text in each.states]
+            sights = {
+                number: [
+                    [step, self._places[id(found)]]
+                    for step, found in each.sights.get(ref, ())
+                    if id(found) in self._places
+                ]
+                for ref, number in self._numbers.items()
+            }
+            yield [one_line(each.name), states, sights]
 
     def _text(self, text: str) -> int:
         """The number of a text: many texts occur again and again."""

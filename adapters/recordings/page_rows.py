@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -15,11 +16,11 @@ from fnop.interpreters.recording.model.refs import Ref
 from fnop.interpreters.recording.model.revisions import Revision
 from fnop.interpreters.recording.model.times import clock
 from fnop.interpreters.recording.questions.lanes import (
-    OPERATOR,
     Lane,
     arrow_of,
     calls_of,
     lanes_of,
+    operator_of,
 )
 from fnop.interpreters.recording.questions.timeline import Event
 
@@ -89,6 +90,8 @@ def _title(row: Row, group: Group, *, has_marks: bool) -> str:
     if event.sort == "rest":
         return _RESTS.get(event.text, event.text)
     if event.sort == "start" and not has_marks and group.rows:
+        if event.process:
+            return f"{event.process} starts"
         return "The operator starts again"
     if len(group.rows) >= GROUP_MAX:
         return f"From #{event.step} on, {clock(event.wall)}"
@@ -98,7 +101,8 @@ def _title(row: Row, group: Group, *, has_marks: bool) -> str:
 def as_html(group: Group, brief: Callable[[str], str], *, where: bool) -> Iterator[str]:
     """A group as an element; with `where`, each row names its object.
 
-    `brief` shortens the names of objects in a text.
+    `brief` shortens the names of objects in a text. If there are several processes,
+    each row names its process.
     """
     count = sum(row.event is not None for row in group.rows)
     troubles = sum(row.event is not None and row.event.is_trouble for row in group.rows)
@@ -166,14 +170,24 @@ def _row(row: Row, brief: Callable[[str], str], *, where: bool) -> str:
     classes = f'"{event.sort} bad"' if event.is_trouble else event.sort
     named = where and event.where
     about = f"<span class=o>{escaped(event.where)}</span> " if named else ""
+    about = (
+        f"<b class=o>{escaped(event.process)}</b> {about}" if event.process else about
+    )
     depth = '"x d1"' if event.depth else "x"
     words = escaped(brief(event.told)).replace(" -&gt; ", " → ")
     return (
         f"<tr id={row.anchor} class={classes}><td class=k>{_crash(row.crashes)}"
-        f"<td class=n><a href=#{row.anchor}>#{event.step}</a>"
+        f"<td class=n><a href=#{row.anchor}{_own_step(event)}>#{event.step}</a>"
         f"<td class=at>{clock(event.wall)}{cell}"
         f"<td class={depth}>{about}{words}"
     )
+
+
+def _own_step(event: Event) -> str:
+    """The step in the recording of the process, if the page has several."""
+    if not event.process:
+        return ""
+    return f' title="step {event.own_step} of {escaped(event.process)}"'
 
 
 def _crash(crashes: Sequence[Crash]) -> str:
@@ -210,11 +224,15 @@ class Lanes:
         self._place = _place_in(*names) if len(names) == 1 else None
         self._next = dict.fromkeys(self._refs, 0)
         self._alive: set[Ref] = set()
-        self._calls = [0] * (len(events) + 1)
+        # The lanes of the calls that begin with an event, and that end with one.
+        self._begun: dict[int, list[str]] = {}
+        self._ended: dict[int, list[str]] = {}
         for first, last in calls_of(events):
-            self._calls[first] += 1
-            self._calls[last] -= 1
-        self._open = 0
+            if first < last:
+                lane = operator_of(events[first])
+                self._begun.setdefault(first, []).append(lane)
+                self._ended.setdefault(last, []).append(lane)
+        self._open = Counter[str]()
         self._works = False
         self._drawings: dict[str, int] = {}
 
@@ -270,9 +288,9 @@ class Lanes:
         self._alive = (self._alive | came) - went
         if event.sort in ("start", "stop"):
             self._works = True
-        self._open += max(0, self._calls[number])
+        self._open.update(self._begun.get(number, ()))
         drawn = self._state(before - went)
-        self._open += min(0, self._calls[number])
+        self._open.subtract(self._ended.get(number, ()))
         for ref in sorted(came - before):
             drawn += f'<path class=l d="M{self._places[ref]} {MIDDLE}V999"/>'
         for ref in sorted(went & before):
@@ -301,9 +319,9 @@ class Lanes:
         lasting = [
             each for each in self.lanes if each in alive or each not in self._refs
         ]
-        bar = ""
-        if self._open and OPERATOR in self._places:
-            bar = f"M{self._places[OPERATOR]} 0V999"
+        bar = "".join(
+            f"M{x} 0V999" for lane, x in self._places.items() if self._open[str(lane)]
+        )
         line = "".join(f"M{self._places[each]} 0V999" for each in lasting)
         drawn = f'<path class=l d="{line}"/>'
         return drawn + (f'<path class=b d="{bar}"/>' if bar else "")

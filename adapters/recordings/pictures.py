@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,14 @@ from fnop.adapters.recordings.recorded import (
     tell_what_lacks,
     understood,
 )
+from fnop.interpreters.recording.questions.processes import (
+    Processes,
+    by_time,
+    names_of,
+)
 from fnop.interpreters.recording.questions.timeline import EVENTS_MAX, Timeline
 
-__all__ = ["picture", "pictured"]
+__all__ = ["is_recording", "picture", "picture_together", "pictured"]
 
 # The most bytes in a page of a failure, and its fewest events.
 PAGE_BYTES, EVENTS_MIN = 500_000, 200
@@ -32,7 +37,8 @@ def pictured(command: Callable[..., Any]) -> Callable[..., Any]:
         "--html",
         type=_FILE,
         metavar="FILE",
-        help="Write the run as a page for browsers, which needs no network.",
+        help="Write the run as a page for browsers, which needs no network. Several "
+        "recordings and folders become one page.",
     )
     perfetto = click.option(
         "--perfetto",
@@ -43,21 +49,68 @@ def pictured(command: Callable[..., Any]) -> Callable[..., Any]:
     return html(perfetto(command))
 
 
-def picture(recording: Recording, html: str | None, perfetto: str | None) -> int:
-    """Write the timeline of a recording; return the exit status.
+def is_recording(path: str) -> bool:
+    """Whether a path is a recording, or a folder with recordings."""
+    from fnop.adapters.recordings.recording_files import is_compressed
+
+    place = Path(path)
+    if place.is_dir():
+        return any(place.glob("*.fnop"))
+    return place.is_file() and is_compressed(place)
+
+
+def picture_together(recordings: Sequence[Recording], html: str) -> int:
+    """Write one page of several processes; return the exit status.
 
     Raises `fnop.interpreters.recording.format.reader.RecordingProblem`.
     """
-    from fnop.adapters.recordings.perfetto import TRACE_EVENTS_MAX, trace_of
+    from fnop.adapters.recordings.html_report import joint_header, page_of
+
+    _must_be_no_recording(html)
+    headers = [each.header for each in recordings]
+    if any("check" in each for each in headers):
+        fail("a failure of fnop check has a page of its own: name it alone", 2)
+    names = names_of([each.path for each in recordings])
+    found = Processes(names, EVENTS_MAX)
+    whole = {name: each.whole() for name, each in zip(names, recordings, strict=True)}
+    with understood():
+        for name, record in by_time(whole):
+            found.add(name, record)
+        found.end()
+    page = page_of(joint_header(headers), found, ", ".join(names), cut_off=False)
+    _write(html, page.encode(errors="backslashreplace"))
+    _tell_left_out(html, found)
+    return 0
+
+
+def _must_be_no_recording(path: str) -> None:
+    """Refuse to overwrite a recording."""
     from fnop.adapters.recordings.recording_files import is_compressed
+
+    if Path(path).is_file() and is_compressed(Path(path)):
+        fail(f"{path} is a recording: give another name", 2)
+
+
+def picture(recording: Recording, html: str | None, perfetto: str | None) -> int:
+    """Write the timeline of a recording; return the exit status.
+
+    A folder with recordings of processes that ran at the same time has a page of all.
+    Raises `fnop.interpreters.recording.format.reader.RecordingProblem`.
+    """
+    from fnop.adapters.recordings.perfetto import TRACE_EVENTS_MAX, trace_of
+    from fnop.interpreters.recording.format.reader import AtOnce
 
     cut_off = False
     for path in filter(None, (html, perfetto)):
-        if Path(path).is_file() and is_compressed(Path(path)):
-            fail(f"{path} is a recording: give another name", 2)
+        _must_be_no_recording(path)
 
     if html is not None:
-        timeline, cut_off = _read(recording, EVENTS_MAX)
+        try:
+            timeline, cut_off = _read(recording, EVENTS_MAX)
+        except AtOnce:
+            if perfetto is not None:
+                raise
+            return picture_together(recording.parts, html)
         name = Path(recording.path).name
         _write(html, _page(recording.header, timeline, name, cut_off=cut_off))
         _tell_left_out(html, timeline)
@@ -86,7 +139,7 @@ def _page(
         timeline.shorten(max(EVENTS_MIN, int(share * events)))
 
 
-def _tell_left_out(path: str, timeline: Timeline) -> None:
+def _tell_left_out(path: str, timeline: Timeline | Processes) -> None:
     """Report the content that a file does not show."""
     if timeline.left_out:
         warn(f"{path} has no place for {timeline.left_out}")

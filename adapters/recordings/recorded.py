@@ -146,9 +146,9 @@ def _join_records(
     """The records of several files, as if they were one; the end of the last counts.
 
     A process that was killed has not written the end of its file, and another process
-    continues. Raises `RecordingProblem` if two ran at once.
+    continues. Raises `AtOnce` if two ran at once.
     """
-    from fnop.interpreters.recording.format.reader import RecordingProblem
+    from fnop.interpreters.recording.format.reader import AtOnce
 
     wall, last = 0.0, None
     for each in chain([records], (e.opened(reviews=reviews)[1] for e in others)):
@@ -159,9 +159,9 @@ def _join_records(
                 break
             now = record.get("wall", wall)
             if is_first and now < wall:
-                raise RecordingProblem(
+                raise AtOnce(
                     "two of the recordings are of the same time, so they are no story "
-                    "of one process after another; name one of them"
+                    "of one process after another; name one of them, or use --html"
                 )
             wall, is_first = max(now, wall), False
             yield record

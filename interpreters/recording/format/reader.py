@@ -29,6 +29,7 @@ from fnop.interpreters.recording.format.sums import OtherLines, trusted
 
 __all__ = [
     "UNLIMITED",
+    "AtOnce",
     "Damage",
     "Readable",
     "RecordingLimits",
@@ -43,6 +44,10 @@ __all__ = [
 
 class RecordingProblem(Exception):
     """The recording cannot be read; the message is one sentence."""
+
+
+class AtOnce(RecordingProblem):
+    """The processes of a folder's recordings have run at the same time."""
 
 
 class Unsupported(RecordingProblem):

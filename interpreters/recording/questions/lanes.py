@@ -24,6 +24,7 @@ __all__ = [
     "arrow_of",
     "calls_of",
     "lanes_of",
+    "operator_of",
 ]
 
 OBJECTS_MAX = 10
@@ -33,7 +34,6 @@ Lane = str | Ref
 USER, RIVAL, CLUSTER = "user", "others", "cluster"
 OTHERS, OPERATOR, OUTSIDE = "other objects", "operator", "outside"
 _OUTER = (USER, RIVAL, CLUSTER)
-_INNER = (OPERATOR, OUTSIDE)
 # By the account's words for the author of a change.
 _MAKERS = {"user": USER, "cluster": CLUSTER}
 # Objects by which an operator only reports; users do not look for causes there.
@@ -58,7 +58,14 @@ def lanes_of(events: Iterable[Event]) -> list[Lane]:
     used = {lane for each in found for lane in arrow_of(each, objects) if lane}
     others = [OTHERS] if OTHERS in used else []
     outer = [each for each in _OUTER if each in used]
-    return [*outer, *objects, *others, *(each for each in _INNER if each in used)]
+    operators = dict.fromkeys(map(operator_of, found))
+    inner = [each for each in (*operators, OUTSIDE) if each in used]
+    return [*outer, *objects, *others, *inner]
+
+
+def operator_of(event: Event) -> str:
+    """The lane of the operator's process that an event is of."""
+    return f"{OPERATOR} {event.process}" if event.process else OPERATOR
 
 
 def _objects(events: Iterable[Event]) -> list[Ref]:
@@ -82,20 +89,21 @@ def arrow_of(event: Event, objects: Iterable[Ref]) -> Arrow:
     about: Lane | None = None
     if event.object is not None:
         about = event.object if event.object in objects else OTHERS
+    operator = operator_of(event)
     match event.sort:
         case "user":
             return Arrow(USER, about)
         case "change":
             return Arrow(_MAKERS.get(event.by, RIVAL), about)
         case "shown":
-            return Arrow(about or OTHERS, OPERATOR)
+            return Arrow(about or OTHERS, operator)
         case "send" if event.request is not None:
-            return Arrow(OPERATOR, OUTSIDE if _is_call(event.request) else about)
+            return Arrow(operator, OUTSIDE if _is_call(event.request) else about)
         case "answer" if event.request is not None:
             source = OUTSIDE if _is_call(event.request) else about
-            return Arrow(source or OTHERS, OPERATOR)
+            return Arrow(source or OTHERS, operator)
         case _:
-            return Arrow(OPERATOR)
+            return Arrow(operator)
 
 
 def _is_call(request: Request) -> bool:
@@ -108,19 +116,21 @@ def calls_of(events: Sequence[Event]) -> list[tuple[int, int]]:
     An attempt without an end lasts as long as its process, or the recording.
     """
     found: dict[int, list[int]] = {}
-    endless: list[list[int]] = []
+    endless: dict[str, list[list[int]]] = {}
     for number, event in enumerate(events):
+        spans = endless.setdefault(event.process, [])
         if event.sort == "start":
-            _end_spans(endless, number - 1)
+            _end_spans(spans, number - 1)
         attempt = event.attempt
         if attempt is None:
             continue
         if id(attempt) not in found:
             found[id(attempt)] = [number, number]
             if attempt.end is None:
-                endless.append(found[id(attempt)])
+                spans.append(found[id(attempt)])
         found[id(attempt)][1] = number
-    _end_spans(endless, len(events) - 1)
+    for spans in endless.values():
+        _end_spans(spans, len(events) - 1)
     return [(first, last) for first, last in found.values()]
 
 

@@ -57,7 +57,8 @@ class Line(NamedTuple):
 
     - "start", "stop", "call", "ask", "desire", "send", "answer", "end", and "gap".
     - "say" for trouble.
-    - "note" for a repair, or when another peer takes over the work.
+    - "repair" when fnop repairs a child that others have changed.
+    - "peer" when it changes which process works: leader election, peering.
     - "review" for a write that is denied or changed.
     - "other" for the actions of others.
     """
@@ -243,8 +244,8 @@ def _lines_for_log(said: records.Say, step: Step) -> Iterator[Line]:
     if said.is_trouble:
         by = _attempt_of_line(step.attempts, said.handler, where)
         yield Line(*at, f"{said.level}: {message}", 1 if where else 0, "say", by)
-    elif _is_notable(said):
-        yield Line(*at, message, 1 if where else 0, "note")
+    elif note := _note_of(said):
+        yield Line(*at, message, 1 if where else 0, note)
 
 
 def _attempt_of_line(
@@ -259,12 +260,13 @@ def _attempt_of_line(
 _OF_PEERS = ("leading: ", "standing by: ", "frozen: ", "serving again")
 
 
-def _is_notable(said: records.Say) -> bool:
-    """Whether a log line reports a repair, or that another peer took over the work."""
+def _note_of(said: records.Say) -> str:
+    """The sort of a log line that reports a repair, or who works; else ""."""
     if said.level != "info":
-        return False
-    is_repair = any(list(each)[:1] == ["repaired"] for each in said.fields)
-    return is_repair or said.message.startswith(_OF_PEERS)
+        return ""
+    if any(list(each)[:1] == ["repaired"] for each in said.fields):
+        return "repair"
+    return "peer" if said.message.startswith(_OF_PEERS) else ""
 
 
 def end_told(decision: Json, attempt: Attempt) -> str:

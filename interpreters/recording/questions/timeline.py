@@ -28,6 +28,8 @@ __all__ = ["ACTORS", "EVENTS_MAX", "Event", "Timeline"]
 Json = Mapping[str, Any]
 
 EVENTS_MAX = 10_000
+# The versions of an object that are noted as shown.
+SIGHTS_MAX = 1_000
 _VERBS = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
 # The words of the account for the author of a change.
 ACTORS = {
@@ -55,7 +57,8 @@ class Event:
     - "user", "fault" and "rest": the lanes of the account.
 
     `answer` is the rest of a request's text, if nothing came in between; `told` is the
-    whole text.
+    whole text. If a timeline is of several processes, `process` is the name of the
+    event's one, and `own_step` the number of the step in its recording.
     """
 
     step: int
@@ -70,6 +73,8 @@ class Event:
     attempt: Attempt | None = None
     request: Request | None = None
     by: str = ""
+    process: str = ""
+    own_step: int = 0
 
     @property
     def told(self) -> str:
@@ -145,6 +150,8 @@ class Timeline(Question):
     _open: dict[Request, Event] = field(default_factory=dict)
     _served: tuple[object, dict[tuple[str, str], str]] = (None, {})
     is_shortened: bool = False
+    # The versions of each object that this operator was shown, with the steps.
+    sights: dict[Ref, deque[tuple[int, Revision]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Line up the entries of the account, and share the story's history."""
@@ -155,6 +162,11 @@ class Timeline(Question):
         told: list[Mark | Change] = [*self.account.marks, *self.account.changes]
         places = ((*_place_of(each), number) for number, each in enumerate(told))
         self._ahead = sorted(zip(places, told, strict=True), reverse=True)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps so far."""
+        return self.history.steps
 
     @property
     def pending(self) -> Iterable[Request]:
@@ -315,6 +327,7 @@ class Timeline(Question):
                 at = step.number, step.wall
                 found = self.revisions.lose(departure.uid, version, *at)
                 if found is not None:
+                    self._note_sight(found, step)
                     self._add_shown(found, step, "no more in a listing")
 
     def _objects(self, step: Step, kind: str | None) -> Iterator[Revision]:
@@ -326,7 +339,14 @@ class Timeline(Question):
             known = self._kind_of(data) or kind or str(data.get("kind"))
             ref = Ref(known, body.namespace or "", body.name)
             at = step.number, step.wall
-            yield self.revisions.show(ref, data, *at, gone=step.is_gone)
+            found = self.revisions.show(ref, data, *at, gone=step.is_gone)
+            self._note_sight(found, step)
+            yield found
+
+    def _note_sight(self, found: Revision, step: Step) -> None:
+        seen = self.sights.setdefault(found.ref, deque(maxlen=SIGHTS_MAX))
+        if not seen or seen[-1][1] is not found:
+            seen.append((step.number, found))
 
     def _kind_of(self, data: Json) -> str:
         catalogue = self.history.catalogue

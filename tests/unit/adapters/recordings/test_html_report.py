@@ -35,7 +35,7 @@ from tests.thorough import examples
 
 Json = dict[str, Any]
 SIZE_MAX = 500_000
-SCRIPT_MAX = 5 * 1024
+SCRIPT_MAX = 6 * 1024
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,9 @@ import pytest
 
 from tests.browser import CHROMIUM, browser
 from tests.checks import failure
+from tests.commands import fnop
 from tests.pages import page_text, read_recording, spoilt
+from tests.replicas import record_replicas
 
 pytestmark = pytest.mark.skipif(
     not CHROMIUM, reason="no Chromium is installed: apt-get install chromium"
@@ -34,6 +36,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "page.html").write_text(page_text(header, records))
     hostile = page_text(spoilt(header), [spoilt(each) for each in records])
     (folder / "hostile.html").write_text(hostile)
+    record_replicas(folder)
+    done = fnop("replay", "--html", "replicas.html", ".", folder=folder)
+    assert done.status == 0, done.err
     return folder
 
 
@@ -96,10 +101,28 @@ async def test_the_filter(pages: Path) -> None:
         assert tab.complaints() == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-async def test_it_fits_its_window(pages: Path, width: int) -> None:
+async def test_the_cursor_shows_the_state_of_each_process(pages: Path) -> None:
+    url = (pages / "replicas.html").as_uri()
     async with browser() as tab:
-        await tab.open((pages / "page.html").as_uri(), width)
+        # The second process has not seen yet that the first one has repaired the child.
+        find = "[...document.querySelectorAll('tr.shown')].find(e => {}).id"
+        await tab.open(url)
+        step = await tab.value(find.format("/pod-b sees .* deleted/.test(e.innerText)"))
+        await tab.value(f"location.hash = '#{step}'; new Promise(setTimeout)")
+        panel = await tab.value(PANEL)
+        one, two = panel.partition("Process pod-a")[2].split("Process pod-b")
+        assert "leading: lease default/operator is held" in one
+        assert "as it is" in one
+        assert "standing by: lease default/operator is held by pod-a" in two
+        assert "1 revision old" in two
+        assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("name", ["page", "replicas"])
+@pytest.mark.parametrize("width", [1280, 500, 390])
+async def test_it_fits_its_window(pages: Path, width: int, name: str) -> None:
+    async with browser() as tab:
+        await tab.open((pages / f"{name}.html").as_uri(), width)
         assert await tab.value(OVERHANG) <= 0
         assert await tab.value("document.querySelector('td.n').offsetWidth") < 80
         await tab.press("ArrowRight")
