@@ -54,6 +54,11 @@ docs: .venv/ready ## the site, in build/site; a warning is an error
 pictures: .venv/ready ## the pictures on the site: terminals from real runs, diagrams, screenshots
 	$(BIN)/python docs/pictures/terminal.py
 	$(BIN)/python docs/pictures/diagrams.py
+	$(BIN)/python -m docs.pictures.screenshots
+
+look: docs ## widths and accessibility of reports and the site (needs Chromium and npm)
+	@npm install --silent --no-audit --no-fund --prefix build/look axe-core@4 || echo "npm cannot install axe-core" >&2
+	$(BIN)/python -m docs.pictures.look
 
 docs-serve: docs ## the site at http://127.0.0.1:8008
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8008

@@ -155,6 +155,26 @@ def _inline_diagrams(app: Sphinx, doctree: nodes.document, docname: str) -> None
             image.replace_self(nodes.raw("", svg, format="html"))
 
 
+# ------------------------------------------------------------ accessibility
+
+# Captions of the navigation are headings without a level; blocks and tables that scroll
+# cannot be reached by keys. `make look` finds both.
+_REACHABLE = {
+    '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+
+
+def _mend_page(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    tree = context.get("furo_navigation_tree", "")
+    heading = 'role="heading"'
+    context["furo_navigation_tree"] = tree.replace(heading, f'{heading} aria-level="2"')
+    for before, after in _REACHABLE.items():
+        context["body"] = context.get("body", "").replace(before, after)
+
+
 # ---------------------------------------------------------------- llms.txt
 
 
@@ -183,5 +203,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", _mark_code)
     app.connect("sphinx-click-process-description", _mark_calls)
     app.connect("doctree-resolved", _inline_diagrams)
+    app.connect("html-page-context", _mend_page, priority=900)
     app.connect("build-finished", _write_llms)
     return {"parallel_read_safe": True}

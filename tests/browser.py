@@ -70,6 +70,12 @@ class Tab:
         while not any(_is_loaded(each, loader) for each in self.events):
             await self._next()
 
+    async def prefer(self, *, dark: bool) -> None:
+        """Let the reader's system be light or dark."""
+        value = "dark" if dark else "light"
+        feature = {"name": "prefers-color-scheme", "value": value}
+        await self.call("Emulation.setEmulatedMedia", features=[feature])
+
     async def value(self, expression: str) -> Any:
         """The value of an expression in the page; of a promise, once it is kept."""
         found = await self.call(
