@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import click
 from fnop.adapters.common.endings import fail, warn
 from fnop.adapters.common.plain import echo
 from fnop.adapters.recordings.recorded import (
+    CUT_OFF,
     Recording,
     account_in,
     tell_what_lacks,
@@ -72,15 +73,33 @@ def picture_together(recordings: Sequence[Recording], html: str) -> int:
         fail("a failure of fnop check has a page of its own: name it alone", 2)
     names = names_of([each.path for each in recordings])
     found = Processes(names, EVENTS_MAX)
-    whole = {name: each.whole() for name, each in zip(names, recordings, strict=True)}
+    cut_off: list[str] = []
+    whole = {
+        name: _whole(each, name, cut_off)
+        for name, each in zip(names, recordings, strict=True)
+    }
     with understood():
         for name, record in by_time(whole):
             found.add(name, record)
         found.end()
-    page = page_of(joint_header(headers), found, ", ".join(names), cut_off=False)
+    header, name = joint_header(headers), ", ".join(names)
+    page = page_of(header, found, name, cut_off=bool(cut_off))
     _write(html, page.encode(errors="backslashreplace"))
     _tell_left_out(html, found)
+    for each in cut_off:
+        warn(f"{each} {CUT_OFF}")
     return 0
+
+
+def _whole(
+    recording: Recording, name: str, cut_off: list[str]
+) -> Iterator[Mapping[str, Any]]:
+    """The records of a recording; its name is added to those that are cut off."""
+    for record in recording.opened()[1]:
+        if record is None:
+            cut_off.append(name)
+            return
+        yield record
 
 
 def _must_be_no_recording(path: str) -> None:

@@ -317,7 +317,7 @@ def a_crash_between_two_requests() -> Drawing:
         "crash",
         f"A schedule of fnop check: {header['check']['words']}",
         (USER, SERVER, OPERATOR, BANK),
-        [*_messages(timeline.events)],
+        [*_messages(timeline.events, header["check"]["words"])],
     )
     message = header["check"]["message"]
     found.text(WIDTH / 2, found.height + 14, Words(message, "bad"))
@@ -326,7 +326,7 @@ def a_crash_between_two_requests() -> Drawing:
     return found
 
 
-def _messages(events: Iterable[Event]) -> Iterator[Message]:
+def _messages(events: Iterable[Event], schedule: str) -> Iterator[Message]:
     for each in events:
         text = each.text
         for long, short in _SHORT.items():
@@ -345,7 +345,7 @@ def _messages(events: Iterable[Event]) -> Iterator[Message]:
                     OPERATOR, OPERATOR, text.partition(" is ")[0], "c", call=1
                 )
             case "send" if each.request is not None:
-                yield from _exchange(each, text)
+                yield from _exchange(each, text, schedule)
             case "fault":
                 yield Message(OPERATOR, OPERATOR, "crash", "bad", lost=True)
             case "end":
@@ -354,15 +354,19 @@ def _messages(events: Iterable[Event]) -> Iterator[Message]:
                 pass
 
 
-def _exchange(event: Event, text: str) -> Iterator[Message]:
-    """A request, with its answer if it has one."""
+def _exchange(event: Event, text: str, schedule: str) -> Iterator[Message]:
+    """A request, with its answer if it has one.
+
+    If the operator crashes after a request, the request has had its effect.
+    """
     request = event.request
     assert request is not None
     other = SERVER if request.object is not None else BANK
     what = text.partition(", for ")[0].partition(" (")[0].lower()
     yield Message(OPERATOR, other, what)
     if other is BANK:
-        yield Message(BANK, BANK, "a receipt", "b")
+        if request.is_finished or "crash after" in schedule:
+            yield Message(BANK, BANK, "a receipt", "b")
         if request.is_finished:
             yield Message(BANK, OPERATOR, "its number")
 
@@ -434,7 +438,7 @@ def the_life_of_an_object() -> Drawing:
         ("fnop removes its finalizer", ""),
         ("gone", ""),
     )
-    y, tops = 4.0, []
+    y, tops = 4.0, list[float]()
     for text, style in steps:
         if tops:
             found.arrow((200, y), (200, y + 20))
@@ -442,9 +446,8 @@ def the_life_of_an_object() -> Drawing:
         tops.append(y)
         kind = "core" if style else ""
         y = found.box(60, y, 280, [Words(text, style)], kind)
-        if tops[-1] == tops[0] or len(tops) != 4:
-            continue
-        y = _loops(found, y)
+        if text.startswith("handled"):
+            y = _loops(found, y)
     found.sentences = [f"{n}. {text}." for n, (text, _) in enumerate(steps, 1)]
     found.sentences += [
         "While the object is handled, each change calls the update and field handlers.",

@@ -15,6 +15,7 @@ from fnop.interpreters.recording.questions.processes import (
     by_time,
     names_of,
 )
+from tests.checks import failure
 from tests.commands import Done, fnop
 from tests.pages import read_recording, seen_in
 from tests.replicas import record_replicas
@@ -145,6 +146,28 @@ def test_several_recordings_are_one_page(folder: Path, recordings: list[str]) ->
     assert "1 takeover" in words
     assert "no trouble" in words
     assert len({*seen.rows}) == len(seen.rows) == len(seen.data["e"])
+
+
+def test_a_process_that_was_killed_has_a_recording_that_is_cut_off(
+    folder: Path, tmp_path: Path
+) -> None:
+    for name in ("pod-a", "pod-b"):
+        data = (folder / f"{name}.fnop").read_bytes()
+        kept = len(data) - 40 if name == "pod-a" else len(data)
+        (tmp_path / f"{name}.fnop").write_bytes(data[:kept])
+    done, page = page_of(tmp_path, "pod-a.fnop", "pod-b.fnop")
+    assert done.status == 0
+    assert "pod-a is cut off" in done.err
+    assert "pod-b" not in done.err
+    assert "end was never written" in page
+
+
+def test_a_failure_of_a_check_has_a_page_of_its_own(
+    folder: Path, tmp_path: Path
+) -> None:
+    done, page = page_of(tmp_path, str(failure(tmp_path)), str(folder / "pod-b.fnop"))
+    assert (done.status, page) == (2, "")
+    assert "a failure of fnop check has a page of its own" in done.err
 
 
 def test_the_page_of_one_recording_has_no_processes(folder: Path) -> None:
