@@ -59,7 +59,7 @@ async def take(folder: Path) -> None:
             await tab.open(url, each.width, each.height)
             if each.page == "replicas":
                 await tab.value(_TO_REPAIR)
-                await tab.value("scrollTo(0, 0)")
+                await tab.value(f"{_PAINTED}.then(() => scrollTo(0, 0))")
             await tab.value(_PAINTED)
             found = await tab.call("Page.captureScreenshot", format="webp", quality=80)
             file = PICTURES / f"{each.name}.webp"
