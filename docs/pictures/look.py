@@ -24,7 +24,12 @@ SITE = ROOT / "build" / "site"
 AXE = ROOT / "build" / "look" / "node_modules" / "axe-core" / "axe.min.js"
 
 # Pages of the site: the first one, the tutorial, a how-to and a reference page.
-SITE_PAGES = ("index.html", "tutorial/index.html", "checking.html", "handlers.html")
+SITE_PAGES = (
+    "index.html",
+    "tutorial/index.html",
+    "how-to/check-an-operator.html",
+    "reference/handlers.html",
+)
 
 _OVERHANG = (
     "document.documentElement.scrollWidth - document.documentElement.clientWidth"
