@@ -189,7 +189,7 @@ lowest: .venv/ready ## the quick tests with the oldest dependencies that pyproje
 	@$(PYTHON) -m venv build/lowest/uv
 	@build/lowest/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
 	build/lowest/uv/bin/uv venv --quiet --clear --seed --python $(BIN)/python build/lowest/venv
-	build/lowest/uv/bin/uv pip install --quiet --python build/lowest/venv --resolution lowest-direct --editable '.[test,tls,metrics,clients]'
+	build/lowest/uv/bin/uv pip install --quiet --python build/lowest/venv --resolution lowest-direct --editable '.[test,tls,metrics,otel,clients]'
 	$(OLDEST) $(LOWEST)
 	$(OLDEST) $(QUICK)
 
