@@ -34,7 +34,14 @@ def fresh_registry() -> Iterator[None]:
     default_registry.clear()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=title)
+# Pages of other folders have links to the documentation, too.
+LINKED = sorted(
+    {*PAGES, *(ROOT / name for name in ("bench/README.md", "changes/README.md"))}
+    | {*ROOT.glob("examples/**/*.md"), *ROOT.glob(".github/**/*.md")}
+)
+
+
+@pytest.mark.parametrize("page", LINKED, ids=title)
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
     local = [link for link in links if not link.startswith("http")]
@@ -52,7 +59,7 @@ def headings(page: Path) -> set[str]:
     return {anchor(found) for found in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=title)
+@pytest.mark.parametrize("page", LINKED, ids=title)
 def test_links_to_parts_of_pages_lead_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
     missing = [

@@ -128,7 +128,7 @@ def page() -> str:
 
 def documented() -> dict[str, frozenset[str]]:
     """The metrics of docs/reference/metrics.md with their labels."""
-    text = (ROOT / "docs" / "health.md").read_text()
+    text = (ROOT / "docs/reference/metrics.md").read_text()
     _, _, table = text.partition("\n| name | labels | meaning |\n")
     rows = [each for each in table.partition("\n\n")[0].splitlines()[1:]]
     found = {}
