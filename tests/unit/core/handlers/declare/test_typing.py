@@ -484,7 +484,7 @@ REFUSED = {
             spec["a"] = 1  # E: Unsupported target for indexed assignment
             labels["a"] = "b"  # E: Unsupported target for indexed assignment
     """,
-    "mistakes with typed objects, as docs/how-to/type-handlers.md lists them": f"""
+    "mistakes with typed objects, as docs/reference/typed-objects.md lists them": f"""
         from dataclasses import dataclass
 
         @dataclass(frozen=True)
