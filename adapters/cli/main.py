@@ -1,7 +1,8 @@
 """The command `fnop`.
 
-Each command is short: read the options, assemble the parts, report the result. Modules
-that take long to import are imported by the command that needs them.
+Each command is short: read the options, assemble the parts, report the result. The
+module of a command is imported when the command is called; it imports what takes long
+only where it is needed.
 """
 
 from __future__ import annotations
@@ -9,25 +10,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 import fnop
-from fnop.adapters.cli.check import check
-from fnop.adapters.cli.cluster import cluster
-from fnop.adapters.cli.crd import crd
-from fnop.adapters.cli.diff import diff
-from fnop.adapters.cli.explain import explain
-from fnop.adapters.cli.freeze import freeze, resume
-from fnop.adapters.cli.new import new
-from fnop.adapters.cli.olm import olm
-from fnop.adapters.cli.plan import plan
-from fnop.adapters.cli.rbac import rbac
-from fnop.adapters.cli.replay import replay
-from fnop.adapters.cli.run import run
-from fnop.adapters.cli.uninstall import uninstall
-from fnop.adapters.cli.webhooks import webhooks
 from fnop.adapters.common.collector import calm_collector
 from fnop.adapters.common.programs import interrupted
 from fnop.adapters.common.streams import prepared
@@ -36,10 +24,28 @@ from fnop.core.values.errors import nearest
 __all__ = ["main"]
 
 _PREFIX = "FNOP"
+# The commands that are not in a module of their name.
+_MODULES = {"resume": "freeze"}
+_COMMANDS = (
+    *("check", "cluster", "crd", "diff", "explain", "freeze", "new", "olm", "plan"),
+    *("rbac", "replay", "resume", "run", "uninstall", "webhooks"),
+)
 
 
 class Commands(click.Group):
     """The commands; Ctrl-C ends any of them with a sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command of a name, or None if there is none."""
+        if name not in _COMMANDS:
+            return None
+        module = import_module(f"fnop.adapters.cli.{_MODULES.get(name, name)}")
+        command: click.Command = getattr(module, name)
+        return command
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command as a process does, with streams that take any text."""
@@ -65,7 +71,7 @@ def main(ctx: click.Context) -> None:
     """
     calm_collector()
     name = ctx.invoked_subcommand
-    command = None if name is None else main.commands.get(name)
+    command = None if name is None else main.get_command(ctx, name)
     if command is not None:
         _check_variables(command)
 
@@ -87,20 +93,3 @@ def _check_variables(command: click.Command) -> None:
 
 # Kubernetes sets such variables for a Service, including one called fnop-run.
 _OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
-
-
-main.add_command(check)
-main.add_command(cluster)
-main.add_command(crd)
-main.add_command(diff)
-main.add_command(explain)
-main.add_command(freeze)
-main.add_command(new)
-main.add_command(olm)
-main.add_command(plan)
-main.add_command(rbac)
-main.add_command(replay)
-main.add_command(resume)
-main.add_command(run)
-main.add_command(uninstall)
-main.add_command(webhooks)

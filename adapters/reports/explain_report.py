@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fnop.core.values.durations import ago, span
 from fnop.core.values.errors import number_of
 from fnop.core.values.now import wall_seconds
-from fnop.interpreters.explain.advice import ago, span
 from fnop.interpreters.explain.facts import Requested
 from fnop.interpreters.explain.story import (
     Child,

@@ -24,7 +24,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from fnop.core.api.resources import Resource, path_of
-from fnop.core.handlers.declare.roles import Role
 from fnop.core.operator.step import State
 from fnop.core.seam.commands import (
     AttemptEnded,
@@ -444,9 +443,7 @@ def _invocations(key: Key | None, state: State) -> Iterator[Invocation]:
 def _is_daemon(record: ObjectRecord | None, serial: int) -> bool:
     """Whether the attempt runs as long as its object exists."""
     runs = record.work.background_runs if record and record.work else ()
-    return any(
-        each.serial == serial and each.handler.role is Role.DAEMON for each in runs
-    )
+    return any(each.serial == serial and each.handler.rule.lasts for each in runs)
 
 
 _SEVERITIES = ("", "delegated", "success", "cancelled", "requeue", "error", "timeout")

@@ -6,6 +6,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -381,8 +382,9 @@ def _is_duration(text: str) -> bool:
 
 
 def _like(pattern: str, flags: int = 0) -> Callable[[str], bool]:
-    expression = re.compile(pattern, flags)
-    return lambda text: expression.fullmatch(text) is not None
+    # Few schemas have formats, so a pattern is compiled when a text is first judged.
+    compiled = cache(lambda: re.compile(pattern, flags))
+    return lambda text: compiled().fullmatch(text) is not None
 
 
 def _uuid(version: str, variant: str = "[0-9a-f]") -> Callable[[str], bool]:

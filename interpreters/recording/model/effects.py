@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.seam.effect_rules import EFFECTS, EffectRule, Needs
 from fnop.core.values.diff import Path, path_at
+from fnop.core.values.durations import span
 from fnop.core.values.paths import path_text
 from fnop.effects import (
     Adopt,
@@ -35,7 +36,6 @@ from fnop.effects import (
     Wait,
 )
 from fnop.effects.desired import label_of
-from fnop.interpreters.explain.advice import span
 from fnop.interpreters.recording.model.fields import brief, listed
 
 __all__ = [

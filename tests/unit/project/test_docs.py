@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import click
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
@@ -123,7 +124,7 @@ def calls_in(page: Path) -> Iterator[tuple[str, list[str]]]:
     """The commands that a page shows, with the options that they get."""
     for call in _CALL.findall(page.read_text().replace("\\\n", " ")):
         words = shlex.split(re.split(r" [#>|]", call)[0])
-        command = main.commands.get(words[1])
+        command = main.get_command(click.Context(main), words[1])
         if command is not None:
             known = {each for param in command.params for each in param.opts}
             known |= {each for e in command.params for each in e.secondary_opts}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import click
 import pytest
 
 from fnop.adapters.cli.main import main
@@ -34,7 +35,7 @@ def test_each_property_has_a_row() -> None:
     assert sorted(EXPLAINED) == PROPERTIES
 
 
-@pytest.mark.parametrize("name", main.commands)
+@pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
 def test_each_command_has_a_place(name: str) -> None:
     """A page shows a call of it, or says in code what it does."""
     call = re.compile(rf"(^    |`|^\$ )fnop {name}\b", re.MULTILINE)

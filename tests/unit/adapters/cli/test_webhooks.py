@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from fnop.adapters.cli.main import main
 from fnop.adapters.cli.option_fields import filled
+from fnop.adapters.cli.run import run as run_command
 from fnop.adapters.cli.webhook_options import WebhookOptions
 from fnop.adapters.kubernetes import service_account
 from fnop.core.handlers.declare.settings import Settings
@@ -293,7 +294,7 @@ def test_in_a_pod_the_service_has_to_be_named(
 
 def set_by(**given: Any) -> Settings:
     """The settings that options of `fnop run` come to."""
-    context = main.commands["run"].make_context("run", [])
+    context = run_command.make_context("run", [])
     options = filled(WebhookOptions, {**context.params, **given})
     return options.add_to(Settings("billing"))
 

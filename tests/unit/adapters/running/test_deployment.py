@@ -13,6 +13,7 @@ import pytest
 
 import fnop
 from fnop.adapters.cli.main import main
+from fnop.adapters.cli.run import run
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
@@ -261,7 +262,7 @@ def test_the_variables_are_options(file: str) -> None:
     pod = one(file, "Deployment")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert main.context_settings["auto_envvar_prefix"] == "FNOP"
-    options = {each.name for each in main.commands["run"].params}
+    options = {each.name for each in run.params}
     names = [each["name"] for each in container["env"]]
     assert "POD_ID" in names
     for name in names:

@@ -1,6 +1,7 @@
 """The same handlers in Kopf and in fnop: answers, warnings and objects are the same.
 
-If fnop decides differently on purpose (docs/admission.md), the case says so.
+If fnop decides differently on purpose, the case says so
+(docs/how-to/validate-and-mutate-objects.md).
 """
 
 # mypy: disable-error-code="untyped-decorator"

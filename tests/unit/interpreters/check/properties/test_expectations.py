@@ -13,7 +13,7 @@ from click.testing import Result
 from tests.checks import CRD, OBJECT, called, folder as folder, operator
 from tests.simulations import ROOT
 
-DOCS = ROOT / "docs" / "checking.md"
+DOCS = ROOT / "docs/how-to/write-scripts-and-expectations.md"
 # The words of the page for the kind and the object of these tests.
 CLAIMS = json.loads(
     json.dumps(CRD)
