@@ -74,8 +74,8 @@ from fnop.interpreters.simulation.externals import (
     JobService as JobService,
     PostService as PostService,
     PutService as PutService,
-    Recorded as Recorded,
 )
+from fnop.interpreters.simulation.recorded import Recorded as Recorded
 
 if TYPE_CHECKING:
     from fnop.adapters.testing.strategies import (

@@ -173,7 +173,7 @@ def explored(
     from fnop.adapters.check.run import Checking
     from fnop.adapters.cli.check import options_of_check
     from fnop.interpreters.check.campaign.explore import Case
-    from fnop.interpreters.simulation.externals import Recorded
+    from fnop.interpreters.simulation.recorded import Recorded
     from fnop.interpreters.simulation.scenario import ApplyProblem
 
     excerpt = _excerpt(recording, part, program, program.settings.marker)
