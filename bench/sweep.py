@@ -43,8 +43,8 @@ OPERATORS = {
 }
 # ... and the folders of their objects, if these are not their own.
 OBJECTS = {"deployment": "02-children"}
-# A folder of examples without an operator.
-NO_OPERATOR = "checking"
+# Folders of examples without an operator.
+NO_OPERATOR = ("checking", "monitoring")
 # The number of pairs with one first fault: the most different ones come first.
 PAIRS_OF_ONE = 20
 # The number of alarms that are printed for one operator.
@@ -76,7 +76,7 @@ def operators(*, examples_only: bool = False) -> dict[str, Path]:
     folders = [
         each
         for each in sorted((ROOT / "examples").iterdir())
-        if each.is_dir() and each.name != NO_OPERATOR
+        if each.is_dir() and each.name not in NO_OPERATOR
     ]
     if not examples_only:
         folders += [each for each in BUGS if (each / "fixed.py").exists()]

@@ -37,7 +37,10 @@ EXCEPTIONS: dict[str, tuple[str, set[str]]] = {
 def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     yield name, group
     if isinstance(group, click.Group):
-        for inner, each in group.commands.items():
+        context = click.Context(group)
+        for inner in group.list_commands(context):
+            each = group.get_command(context, inner)
+            assert each is not None
             yield from commands(each, inner)
 
 
