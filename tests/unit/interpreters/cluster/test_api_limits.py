@@ -283,7 +283,7 @@ def test_nothing_is_held_for_those_who_are_served(client: Client) -> None:
 
 
 def test_the_limits_are_told_in_the_docs() -> None:
-    page = (ROOT / "docs/how-to/serve-a-simulated-cluster.md").read_text()
+    page = (ROOT / "docs/reference/cluster-command.md").read_text()
     mib = api_limits.HELD_BYTES // 1024**2, limits.QUOTA_BYTES // 1024**2
     for said in (
         f"{api_limits.CONNECTIONS_MAX:,} connections",

@@ -251,7 +251,7 @@ def test_the_word_for_calls() -> None:
 
 
 def test_every_word_is_in_the_docs() -> None:
-    page = (ROOT / "docs/how-to/shadow-a-new-version.md").read_text()
+    page = (ROOT / "docs/reference/shadow.md").read_text()
     rows = [each.split("|")[1].strip() for each in page.splitlines() if "| `" in each]
     assert [each for each in rows if each.strip("`") in WORDS] == [
         f"`{each}`" for each in WORDS
