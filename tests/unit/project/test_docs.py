@@ -73,7 +73,7 @@ def test_links_to_parts_of_pages_lead_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ALONE, ids=title)
 def test_the_operators_that_it_shows_are_accepted(
-    page: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(ROOT)
     for block in blocks(page.read_text()):
@@ -86,8 +86,12 @@ def test_the_operators_that_it_shows_are_accepted(
         exec(compile(block, page.name, "exec", dont_inherit=True), names)
         tests = [each for name, each in names.items() if name.startswith("test_")]
         for test in tests:
-            # Of a property it is shown that it is one.
-            (settings(max_examples=20)(test) if is_hypothesis_test(test) else test)()
+            if is_hypothesis_test(test):
+                # It is shown that it is a property.
+                settings(max_examples=20)(test)()
+                continue
+            given = inspect.signature(test).parameters
+            test(**{name: request.getfixturevalue(name) for name in given})
         assert tests or default_registry.handlers
 
 
@@ -114,6 +118,23 @@ def test_all_examples_are_on_their_page() -> None:
     page = (ROOT / "docs/examples.md").read_text()
     for file in (ROOT / "examples").glob("*/example.py"):
         assert f"(../examples/{file.parent.name})" in page
+
+
+# Python that cannot run as it stands: another test does, or it needs more files.
+_NOT_ALONE = {
+    "write-scripts-and-expectations.md",  # test_expectations runs it
+    "deploy.md",  # `make frozen` builds and runs such a program
+}
+_PYTHON = re.compile(
+    r"^ {4}(?:(?:from|import|class|def|async def) \w|@\w)", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_python_is_marked_so_that_it_is_run(page: Path) -> None:
+    fences = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+    others = fences.sub("", page.read_text())
+    assert page.name in _NOT_ALONE or not _PYTHON.search(others)
 
 
 # A command alone in its line: of a block, after a prompt, or of a workflow.

@@ -285,13 +285,13 @@ def test_nothing_is_held_for_those_who_are_served(client: Client) -> None:
 def test_the_limits_are_told_in_the_docs() -> None:
     page = (ROOT / "docs/reference/cluster-command.md").read_text()
     mib = api_limits.HELD_BYTES // 1024**2, limits.QUOTA_BYTES // 1024**2
+    limit = ConnectionLimits
     for said in (
-        f"{api_limits.CONNECTIONS_MAX:,} connections",
-        f"{ConnectionLimits.idle:g} s without a request",
-        f"{ConnectionLimits.head:g} s for a header",
-        f"{ConnectionLimits.request:g} s for a body",
-        f"{mib[0]} MiB of",
-        f"{mib[1]} MiB of",
-        f"{store.HISTORY_BYTES // 1024**2} MiB of",
+        f"| connections | {api_limits.CONNECTIONS_MAX:,} |",
+        f"waiting for a header | {limit.idle:g} s; {limit.head:g} s,",
+        f"has read an answer | {limit.request:g} s |",
+        f"{mib[0]} MiB of memory",
+        f"{mib[1]} MiB of JSON",
+        f"{store.HISTORY_BYTES // 1024**2} MiB of JSON",
     ):
         assert said in page
