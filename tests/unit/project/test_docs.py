@@ -71,6 +71,23 @@ def test_links_to_parts_of_pages_lead_there(page: Path) -> None:
     assert missing == []
 
 
+_FILE = re.compile(
+    r"`((?:adapters|bench|core|effects|examples|interpreters|tests)/[\w/.-]+)"
+)
+# The files of a project that `fnop new` makes, and the author's own.
+_OF_PROJECTS = {
+    *(each.name for each in (ROOT / "adapters/generate/scaffold").rglob("*")),
+    "models.py",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_the_files_that_it_names_exist(page: Path) -> None:
+    named = [] if page.parent.name == "decisions" else _FILE.findall(page.read_text())
+    missing = [each for each in named if not (ROOT / each).exists()]
+    assert [each for each in missing if Path(each).name not in _OF_PROJECTS] == []
+
+
 @pytest.mark.parametrize("page", ALONE, ids=title)
 def test_the_operators_that_it_shows_are_accepted(
     page: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
