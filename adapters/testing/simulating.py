@@ -310,7 +310,7 @@ class Simulation:
                 raise AssertionError(str(each))
         if trial.state.left:
             raise AssertionError(
-                f"the fault has not come about: {trial.state.left[0]}; a site is named "
+                f"the fault did not occur: {trial.state.left[0]}; a site is named "
                 "by its handler, its effect and its target, as fnop check prints them"
             )
         trial.is_open = False
