@@ -143,7 +143,7 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
 
     Exit status: 0 when no property is violated, or this shard has no schedules; 1 when
     one is; 2 for a wrong call, a place that cannot be written to, or an operator that
-    cannot be checked; 3 when nothing is known: no fault came about, the time was over
+    cannot be checked; 3 when nothing is known: no fault occurred, the time was over
     before one was tried, or shards are missing.
     """
     if as_test is not None:

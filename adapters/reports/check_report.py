@@ -211,7 +211,7 @@ def _limit_lines(report: Report) -> Iterator[str]:
         yield _untried_sentence(report)
     if report.unknown:
         unknown = number_of(report.unknown, "schedule")
-        yield f"unknown: {unknown} whose fault did not come about"
+        yield f"unknown: {unknown} whose fault did not occur"
     if report.broken:
         broken = number_of(len(report.broken), "schedule")
         first = report.broken[0]

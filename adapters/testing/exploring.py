@@ -203,7 +203,7 @@ class Exploration:
         if report.tried <= report.unknown:
             broken = f" ({report.broken[0]})" if report.broken else ""
             raise AssertionError(
-                f"nothing is known: none of {report.tried} schedules came about{broken}"
+                f"nothing is known: in {report.tried} schedules no fault occurred{broken}"
             )
         return self
 

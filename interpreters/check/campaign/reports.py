@@ -185,7 +185,7 @@ def _why_no_fault(
     if not any(e.verdicts for e in results if e.task.schedule):
         why = ", ".join(CAUSES[each] for each in report.cut)
         return f"no fault was tried: {why}" if why else "no fault was tried"
-    return "no fault came about"
+    return "no fault occurred"
 
 
 def unprepared(properties: tuple[str, ...]) -> Report:

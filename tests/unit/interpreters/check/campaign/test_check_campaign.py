@@ -166,7 +166,7 @@ def test_failures_of_different_scripts_stay_apart_and_others_are_counted() -> No
 
 
 def test_what_one_part_knows_is_known() -> None:
-    reasons = {"total": "no fault came about", "idle": "no run was tried"}
+    reasons = {"total": "no fault occurred", "idle": "no run was tried"}
     one = report(unsure={"idle": reasons["idle"]})
     two = report(unsure=reasons, struck=0, left=3, cut=("time",))
     whole = merged([one, two])
