@@ -203,7 +203,8 @@ class Exploration:
         if report.tried <= report.unknown:
             broken = f" ({report.broken[0]})" if report.broken else ""
             raise AssertionError(
-                f"nothing is known: in {report.tried} schedules no fault occurred{broken}"
+                f"nothing is known: no fault occurred in {report.tried} schedules"
+                f"{broken}"
             )
         return self
 
