@@ -81,6 +81,36 @@ REPOSITORY = os.environ.get("FNOP_REPOSITORY", "").rstrip("/")
 _OUTSIDE = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<file>\.\./[^)#\s]*)(?:#[^)\s]*)?\)")
 
 
+# The words by which people look for a page, if its text has others.
+_KEYWORDS = {
+    "how-to/call-blocking-code": "requests, HTTP client, boto3, aiohttp, blocking",
+    "how-to/clean-up-on-deletion": "finalizer, cloud resource, cleanup, delete",
+    "how-to/deploy": "Dockerfile, image, Helm",
+    "how-to/follow-related-objects": "watch Secrets, ConfigMaps, secondary resources",
+    "how-to/grant-least-rights": "least privilege, minimal RBAC, permissions, roles",
+    "how-to/probe-an-operator": "liveness, readiness, healthz",
+    "how-to/run-on-a-cluster": "namespaces, label selector",
+    "how-to/run-replicas": "high availability, HA, leader election, replicas",
+    "how-to/serve-a-simulated-cluster": "fake cluster, mock API server, envtest",
+    "how-to/test-a-story": "timers, fake clock, virtual time, mock",
+    "how-to/unblock-a-deletion": "stuck, terminating, finalizer, hanging deletion",
+    "how-to/wait-until-something-is-ready": "retry, requeue, backoff, poll",
+    "reference/errors-and-retries": "retry, requeue, backoff, attempts",
+    "reference/metrics": "queue length, Prometheus, monitoring",
+    "reference/state": "storage, annotations, progress, persistence",
+}
+
+
+def _with_metadata(docname: str, text: str) -> str:
+    """Add the keywords of a page; leave decisions out of the search."""
+    if docname.startswith("decisions/"):
+        return f"---\nnosearch: true\n---\n{text}"
+    if docname in _KEYWORDS:
+        words = _KEYWORDS[docname]
+        return f"---\nmyst:\n  html_meta:\n    keywords: {words}\n---\n{text}"
+    return text
+
+
 def _link_outside(docname: str, text: str) -> str:
     """Replace links to files outside of docs/, by the repository's address or text."""
 
@@ -98,7 +128,7 @@ def _link_outside(docname: str, text: str) -> str:
 
 
 def _read_source(app: Sphinx, docname: str, source: list[str]) -> None:
-    source[0] = _link_outside(docname, source[0])
+    source[0] = _with_metadata(docname, _link_outside(docname, source[0]))
 
 
 # Docstrings are Markdown of a simple kind: code is indented by four spaces.
