@@ -105,9 +105,11 @@ async def test_the_cursor_shows_the_state_of_each_process(pages: Path) -> None:
     url = (pages / "replicas.html").as_uri()
     async with browser() as tab:
         # The second process has not seen yet that the first one has repaired the child.
+        # A row has no `innerText` before the browser has laid it out.
         find = "[...document.querySelectorAll('tr.shown')].find(e => {}).id"
         await tab.open(url)
-        step = await tab.value(find.format("/pod-b sees .* deleted/.test(e.innerText)"))
+        row = "/pod-b sees .* deleted/.test(e.textContent)"
+        step = await tab.value(find.format(row))
         await tab.value(f"location.hash = '#{step}'; new Promise(setTimeout)")
         panel = await tab.value(PANEL)
         one, two = panel.partition("Process pod-a")[2].split("Process pod-b")
