@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.seam.traces import Trace
-from fnop.core.values.body import Body
+from fnop.core.values.body import Body, Key
 from fnop.core.values.log_lines import LogMark
 from fnop.effects import Effect
 
@@ -51,6 +51,11 @@ class Subject:
     def label(self) -> str:
         """`namespace/name`, as the prefix of log lines."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def key(self) -> Key:
+        """The key of the object in the operator's state."""
+        return Key(self.resource, self.namespace or "", self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ class Spans:
 
     def span_of(self, subject: Subject | None, handler: str | None) -> Span | None:
         """The span that a log line belongs to; spans of the last step count, too."""
-        key = None if subject is None else _key_of(subject)
+        key = None if subject is None else subject.key
         busy = self._busy.get(key, _Busy())
         ended = [
             change.span
@@ -259,13 +259,13 @@ class Spans:
             case Ended(attempt, failure=failure):
                 self._note_end(attempt, failed=failure is not None)
             case Say(subject=subject, handler=str(handler), ended=AttemptEnded()):
-                key = None if subject is None else _key_of(subject)
+                key = None if subject is None else subject.key
                 self._note_result(key, handler, command)
                 return {key}
             case Perform(effect=Random()):
                 pass  # not a request
             case Perform(subject=subject):
-                key = None if subject is None else _key_of(subject)
+                key = None if subject is None else subject.key
                 self._open_request(command, key, state, now)
                 return {key}
             case Fetch(number):
@@ -405,12 +405,8 @@ class Spans:
             del self._busy[key]
 
 
-def _key_of(subject: Subject) -> Key:
-    return Key(subject.resource, subject.namespace or "", subject.name)
-
-
 def _is_about(span: Span, key: Key | None) -> bool:
-    return (None if span.about is None else _key_of(span.about)) == key
+    return (None if span.about is None else span.about.key) == key
 
 
 def _subject_of(version: Version, state: State) -> Subject:

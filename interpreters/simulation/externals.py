@@ -23,6 +23,7 @@ from typing import Any, Self
 import orjson
 
 from fnop.core.values.errors import text_of
+from fnop.effects.values import canonical
 
 __all__ = [
     "External",
@@ -166,15 +167,6 @@ class _Thing:
     sent: bytes = b""  # the body that came with the token
 
 
-def _text(body: Any) -> bytes:
-    """A body as JSON text. Raises `TypeError` for a value that is not JSON.
-
-    >>> _text({"b": 1, "a": [2]})
-    b'{"a":[2],"b":1}'
-    """
-    return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
-
-
 class _Service(External):
     """A service that stores things by their ids."""
 
@@ -230,7 +222,7 @@ class PutService(_Service):
     def put(self, key: str, body: Any = None) -> Any:
         """Let the thing of this `key` have this `body`, of JSON values; return it."""
         self.reached()
-        text, found = _text(body), self._things.get(key)
+        text, found = canonical(body), self._things.get(key)
         if found is None:
             self.created(key)
             found = _Thing(key, text, self.now)
@@ -293,7 +285,7 @@ class _Numbered(_Service):
         that support tokens.
         """
         self.reached()
-        text, marks = _text(body), tuple(sorted((tags or {}).items()))
+        text, marks = canonical(body), tuple(sorted((tags or {}).items()))
         for each in self._things.values() if token is not None else ():
             if each.token == token:
                 if (each.sent, each.tags) != (text, marks):
@@ -451,7 +443,7 @@ class PostService(_Numbered):
             known = {name: known.get(name, fields.get(name)) for name in self.identity}
         if known:
             return ",".join(f"{name}={known[name]}" for name in sorted(known))
-        return token if token is not None else _text(body).decode()
+        return token if token is not None else canonical(body).decode()
 
     def get(self, id: str) -> dict[str, Any]:
         """Read a thing. Raises `LookupError` for a missing thing."""
@@ -462,7 +454,7 @@ class PostService(_Numbered):
 
         Raises `LookupError` for a missing thing.
         """
-        made = self._things[id] = replace(self._thing(id), body=_text(body))
+        made = self._things[id] = replace(self._thing(id), body=canonical(body))
         return _shown_thing(made)
 
     def delete(self, id: str) -> None:
@@ -557,7 +549,7 @@ class JobService(_Numbered):
         If another request has this `token`, it is a `ValueError`. If an equal request
         has it, the result is the id of that one.
         """
-        text = _text(request).decode()
+        text = canonical(request).decode()
         return self._new_or_known_thing(request, token, None, lambda: token or text).id
 
     def poll(self, id: str) -> dict[str, Any]:
@@ -566,7 +558,7 @@ class JobService(_Numbered):
         state, result, error = self._state_of_job(job), None, None
         if state == "succeeded":
             try:
-                result = orjson.loads(_text(self._work(orjson.loads(job.body))))
+                result = orjson.loads(canonical(self._work(orjson.loads(job.body))))
             except Exception as problem:
                 state, error = "failed", text_of(problem) or type(problem).__name__
         return {"id": id, "state": state, "result": result, "error": error}

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-import orjson
-
+from fnop.effects.values import canonical
 from fnop.interpreters.recording.identities.volatile import has_token
 from fnop.interpreters.recording.model.calls import fits
 from fnop.interpreters.simulation.externals import External
@@ -45,11 +44,11 @@ class Recorded(External):
         self._given: dict[bytes, int] = {}
         answers = [*answers]
         for arguments, found in answers:
-            text = _text(arguments)
+            text = canonical(arguments)
             self._answers.setdefault(text, []).append(found)
             self._alike.setdefault(_UID.sub(b"", text), []).append(found)
         self._concealing = [
-            (arguments, _text(arguments))
+            (arguments, canonical(arguments))
             for arguments, _ in answers
             if has_token(arguments)
         ]
@@ -70,7 +69,7 @@ class Recorded(External):
 
     def answer(self, **arguments: Any) -> Any:
         """Give the recorded answer to a call with these `arguments`."""
-        text = _text(arguments)
+        text = canonical(arguments)
         several = self._answers.get(text)
         if several is None:
             text = _UID.sub(b"", text)
@@ -91,8 +90,3 @@ class Recorded(External):
         if isinstance(found, BaseException):
             raise copy.copy(found)
         return copy.deepcopy(found)
-
-
-def _text(arguments: Mapping[str, Any]) -> bytes:
-    """The arguments as JSON text, which is equal for equal arguments."""
-    return orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from fnop.core.handlers.declare.roles import BACKGROUND, EVENTS, Role
 from fnop.core.operator.step import State, background_horizon, is_settled
-from fnop.core.seam.commands import Perform, Say, Subject
+from fnop.core.seam.commands import Perform, Say
 from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.values.body import Key
@@ -142,7 +142,7 @@ class Despair:
         """Take a log line into account."""
         if say.handler is None or (say.ended is None and not say.error):
             return  # a line of the author's, or of a continuing attempt
-        key = ACTIVITY if say.subject is None else _key_of(say.subject)
+        key = ACTIVITY if say.subject is None else say.subject.key
         last = self.errors.pop((key, say.handler), None)
         if say.error:
             times = 1 if last is None or last.error != say.error else last.times + 1
@@ -225,10 +225,6 @@ def _words_for_others(number: int) -> str:
     """
     does = "does" if number == 1 else "do"
     return f", and so {does} {number_of(number, 'other')}" if number else ""
-
-
-def _key_of(subject: Subject) -> Key:
-    return Key(subject.resource, subject.namespace or "", subject.name)
 
 
 def label_of(key: Key) -> str:
@@ -354,14 +350,14 @@ class Restlessness:
     def hear(self, say: Say) -> None:
         """Note the end of an attempt: later writes belong to another attempt."""
         if say.took is not None and say.subject is not None:
-            key = _key_of(say.subject)
+            key = say.subject.key
             self._ended[key] += 1
             self._busy.append((key, say.handler or ""))
 
     def asks(self, command: Perform) -> None:
         """Note a request of a handler, or of the operator itself."""
         if command.subject is not None and command.handler:
-            self._busy.append((_key_of(command.subject), command.handler))
+            self._busy.append((command.subject.key, command.handler))
 
     def looks_at(self, command: Perform, request: ApiRequest) -> bool:
         """Whether `wrote` needs the object as it was before the write."""
@@ -585,7 +581,7 @@ def _dotted_path(pointer: str) -> str:
 
 def _key_of_writer(command: Perform) -> Key:
     """The object whose handlers request the command."""
-    return ACTIVITY if command.subject is None else _key_of(command.subject)
+    return ACTIVITY if command.subject is None else command.subject.key
 
 
 def _changes(command: Perform) -> bool:

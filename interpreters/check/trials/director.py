@@ -13,7 +13,6 @@ from fnop.core.api.reviews import Request
 from fnop.core.seam.commands import Perform, Say
 from fnop.core.seam.effect_rules import uid_meant
 from fnop.core.seam.inputs import Bookmark, LogLines, StreamEnded, WatchEvent
-from fnop.core.values.body import Key
 from fnop.effects import (
     Answer,
     Applied,
@@ -171,7 +170,7 @@ class TrialDirector(Director):
         """The target as the handler has seen it."""
         subject, resource = command.subject, command.resource
         if subject is not None and resource is not None:
-            key = Key(subject.resource, subject.namespace or "", subject.name)
+            key = subject.key
             own = (resource.key, command.namespace or "", command.name)
             record = self._state.run.machine.state.objects.records.get(key)
             if own == key and record is not None:

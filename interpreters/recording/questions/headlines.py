@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fnop.interpreters.recording.questions.timeline import Event
 
-__all__ = ["Headline", "Sort", "headlines_of"]
+__all__ = ["LOSSES", "Headline", "Sort", "headlines_of"]
 
 
 class Sort(Enum):
@@ -58,7 +58,7 @@ def _sorted(events: Iterable[Event]) -> Iterator[tuple[Sort, Event]]:
                 sort = None if is_first or rest else Sort.RESTART
             case "peer":
                 sort = _sort_of_peer(event.text)
-            case "say" if event.text.startswith(_LOSSES):
+            case "say" if event.text.startswith(LOSSES):
                 sort = Sort.STAND_DOWN
             case "end" if event.is_trouble:
                 sort = Sort.FAILURE
@@ -79,7 +79,7 @@ def _sort_of_peer(text: str) -> Sort | None:
 
 
 # Warnings that another process works now (`core.peers`).
-_LOSSES = ("warning: not leading any more: ", "warning: frozen: ")
+LOSSES = ("warning: not leading any more: ", "warning: frozen: ")
 # The sorts of events that are always an occurrence of one sort.
 _SORTS = {
     "fault": Sort.FAULT,

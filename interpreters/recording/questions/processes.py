@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from fnop.interpreters.recording.model.account import Account
 from fnop.interpreters.recording.model.refs import Ref
 from fnop.interpreters.recording.model.revisions import Revision, Revisions
+from fnop.interpreters.recording.questions.headlines import LOSSES
 from fnop.interpreters.recording.questions.timeline import (
     EVENTS_MAX,
     Event,
@@ -56,7 +57,9 @@ class Processes:
         self.events: deque[Event] = deque(maxlen=most)
         self.count = 0
         self._timelines = {
-            name: Timeline(events=deque(maxlen=most), revisions=self.revisions)
+            name: Timeline(
+                events=deque(maxlen=most), revisions=self.revisions, sights={}
+            )
             for name in names
         }
         # The common number of each step of a process.
@@ -100,7 +103,7 @@ class Processes:
                 walls[0],
                 walls[-1],
                 [*_states(own)],
-                timeline.sights,
+                timeline.sights or {},
             )
 
 
@@ -109,24 +112,19 @@ def _states(events: Iterable[Event]) -> Iterator[tuple[int, str]]:
     last = 0
     for event in events:
         last = event.step
-        text = event.text.removeprefix("warning: ")
         match event.sort:
             case "start":
                 yield event.step, "it serves"
             case "stop":
                 yield event.step, "it is to stop"
-            case "peer" | "say" if text.startswith(_OF_STATES):
-                yield event.step, text
+            case "peer":
+                yield event.step, event.text
+            case "say" if event.text.startswith(LOSSES):
+                yield event.step, event.text.removeprefix("warning: ")
             case _:
                 pass
     if last:
         yield last + 1, "its recording has ended"
-
-
-_OF_STATES = (
-    *("leading: ", "standing by: ", "not leading any more: "),
-    *("frozen: ", "serving again"),
-)
 
 
 def by_time(

@@ -150,8 +150,9 @@ class Timeline(Question):
     _open: dict[Request, Event] = field(default_factory=dict)
     _served: tuple[object, dict[tuple[str, str], str]] = (None, {})
     is_shortened: bool = False
-    # The versions of each object that this operator was shown, with the steps.
-    sights: dict[Ref, deque[tuple[int, Revision]]] = field(default_factory=dict)
+    # The versions of each object that this operator was shown, with the steps; only a
+    # page of several processes asks for them.
+    sights: dict[Ref, deque[tuple[int, Revision]]] | None = None
 
     def __post_init__(self) -> None:
         """Line up the entries of the account, and share the story's history."""
@@ -344,6 +345,8 @@ class Timeline(Question):
             yield found
 
     def _note_sight(self, found: Revision, step: Step) -> None:
+        if self.sights is None:
+            return
         seen = self.sights.setdefault(found.ref, deque(maxlen=SIGHTS_MAX))
         if not seen or seen[-1][1] is not found:
             seen.append((step.number, found))
