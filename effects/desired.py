@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Literal, Never, TypeAlias
 
 from fnop.effects.effects import Witness, check_manifest
+from fnop.effects.frozen import frozen
 from fnop.effects.manifests import Manifest, manifest_of
 from fnop.effects.models import Model, is_model
 from fnop.effects.names import check_made
@@ -42,7 +43,7 @@ _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 _MESSAGE_LENGTH_MAX = 32_768
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Child:
     """A manifest of an object that should exist, with options for keeping it.
 
@@ -87,7 +88,7 @@ def label_of(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['kind'].lower()}/{place}{meta['name']}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatusCondition:
     """A condition of an object, built by `fnop.condition`.
 
@@ -123,7 +124,7 @@ True
 Wanted: TypeAlias = Manifest | Child | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Desired:
     """The objects that should exist, and more; built by `fnop.desired`.
 

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from fnop.effects.frozen import frozen
 from fnop.effects.names import check_name, check_namespace, check_subresource
 from fnop.effects.values import (
     check_seconds,
@@ -298,7 +299,7 @@ def _check_selector(effect: object, name: str) -> None:
         _check_text(effect, name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """The address of an object: its kind, its namespace, its name.
 
@@ -335,7 +336,7 @@ class Target:
         """
         target: Target = object.__new__(cls)
         fields = (resource, name, namespace, uid)
-        for slot, value in zip(cls.__slots__, fields, strict=True):
+        for slot, value in zip(cls.__match_args__, fields, strict=True):
             object.__setattr__(target, slot, value)
         return target
 
@@ -344,7 +345,7 @@ class Target:
         return f"{self.resource} {self.name}{where}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patch(_Asking):
     """Change an object; without a target, the handled one.
 
@@ -473,7 +474,7 @@ def _reason_without_name(metadata: Mapping[str, Any]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply(_Asking):
     """Server-side apply of a manifest under this operator's field manager."""
 
@@ -484,7 +485,7 @@ class Apply(_Asking):
         _check_manifest(self, named=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Create(_Asking):
     """Create an object; it is an error if it exists."""
 
@@ -494,7 +495,7 @@ class Create(_Asking):
         _check_manifest(self, named=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delete(_Asking):
     """Delete an object, if its uid and resourceVersion are still the given ones."""
 
@@ -514,14 +515,14 @@ class Delete(_Asking):
         _set_plain_texts(self, "propagation")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Get(_Question):
     """Read an object live; the answer is None when it does not exist."""
 
     target: Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class List(_Question):
     """Read a collection live.
 
@@ -563,7 +564,7 @@ def label_patterns(given: Any) -> tuple[str, ...] | None:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adopt(_Asking):
     """Ensure that a child of the handled object exists and is owned by it.
 
@@ -595,7 +596,7 @@ class Adopt(_Asking):
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Event(_Effect):
     """Report a Kubernetes Event about an object; it can never fail a handler."""
 
@@ -630,7 +631,7 @@ def _shorten(message: str) -> str:
     return f"{start}...{end}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sleep(_Asking):
     """Continue this conversation, or this plan, after some seconds."""
 
@@ -640,7 +641,7 @@ class Sleep(_Asking):
         _check_seconds(self, "seconds")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wait(_Question):
     """Wait until a daemon is to stop; return whether it is.
 
@@ -658,7 +659,7 @@ def _check_seconds(effect: object, name: str) -> None:
     check_seconds(getattr(effect, name), f"{type(effect).__name__}.{name}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Again(_Effect):
     """Run this handler again later: it is waiting, which is not a failure.
 
@@ -679,7 +680,7 @@ class Again(_Effect):
         object.__setattr__(self, "because", without_addresses(self.because))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Execute(_Asking):
     """Run the sub-handlers that this handler has declared, by their own ids.
 
@@ -693,7 +694,7 @@ class Execute(_Asking):
         object.__setattr__(self, "children", tuple(self.children))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Return(_Effect):
     """The handler's result, for `status.<handler id>`: any JSON value."""
 
@@ -703,7 +704,7 @@ class Return(_Effect):
         self._freeze("value")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Freeze(_Effect):
     """The operator stops serving: streams close, daemons stop."""
 
@@ -713,12 +714,12 @@ class Freeze(_Effect):
         _check_text(self, "reason")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resume(_Effect):
     """The operator serves again after a `Freeze`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(_Asking):
     """Run a function outside of the pure core: the only way to have side effects.
 
@@ -746,7 +747,7 @@ class Call(_Asking):
         self._freeze("arguments", dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rate:
     """A limit of calls, built by `fnop.rate`.
 
@@ -761,7 +762,7 @@ class Rate:
     burst: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Random(_Question):
     """Fresh random bytes, as a recorded answer.
 
@@ -781,7 +782,7 @@ class Random(_Question):
             raise ValueError(f"Random.size is 1 to 1024 bytes, not {shown(size)}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Log(_Effect):
     """Write a line to the operator's log, prefixed with the handled object.
 
@@ -803,14 +804,14 @@ class Log(_Effect):
         self._freeze("fields", dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requeue(_Effect):
     """Call the reconcilers of an object again, though it has not changed."""
 
     target: Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remember(_Effect):
     """Merge changes into the object's memo; None removes a key."""
 

@@ -7,8 +7,10 @@ function.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "TOO_LARGE",
@@ -35,14 +37,14 @@ TOO_LARGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Applied:
     """The effect was performed; `object` is the object after it, if there is one."""
 
     object: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A value that is not an object: from a call, a listing, or fresh randomness.
 
@@ -53,7 +55,7 @@ class Answer:
     exception: BaseException | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conflict:
     """HTTP 409: another write came first, or the name is taken (see `reason`).
 
@@ -65,7 +67,7 @@ class Conflict:
     managers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Missing:
     """404 or 410: the object does not exist.
 
@@ -77,7 +79,7 @@ class Missing:
     unserved: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     """The API server refused: invalid, forbidden, too large, …"""
 
@@ -86,7 +88,7 @@ class Refused:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unreachable:
     """The request was certainly not performed; a later one may succeed (429, 503)."""
 
@@ -94,14 +96,14 @@ class Unreachable:
     retry_after_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown:
     """The request was sent; it is unknown whether it was applied."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raised:
     """A called function raised.
 

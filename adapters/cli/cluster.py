@@ -23,6 +23,7 @@ from fnop.adapters.serving.cluster_kubeconfig import (
     KubeconfigProblem,
     write_kubeconfig,
 )
+from fnop.effects.frozen import frozen
 
 if TYPE_CHECKING:
     from fnop.adapters.serving.certificates import Authority, Pair
@@ -304,7 +305,7 @@ def _service(text: str) -> tuple[tuple[str, str], int]:
     return (namespace, name), int(port)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Secrets:
     """The server's TLS settings, its authority, and the admin's certificate."""
 

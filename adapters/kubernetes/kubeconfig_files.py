@@ -12,7 +12,7 @@ import os
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -32,6 +32,7 @@ from fnop.core.handlers.declare.connection import (
     Impersonation,
     with_plain_scheme,
 )
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Absent",
@@ -125,7 +126,7 @@ def _title(paths: Iterable[Path]) -> str:
 # --------------------------------------------------------------------- what they say
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kubeconfig:
     """Several kubeconfigs merged into one: sections by name, their paths absolute.
 

@@ -8,7 +8,6 @@ OpenTelemetry, which takes a while and may be missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ from fnop.core.operator.step import State
 from fnop.core.seam.commands import Command, Say, Subject
 from fnop.core.seam.inputs import Input
 from fnop.core.values.now import Now
+from fnop.effects.frozen import frozen
 from fnop.interpreters.runtime.spans import Opened, Span, Spans
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Attributes = dict[str, str | int]
 _MISSING = "traces need OpenTelemetry; install it: pip install fnop[otel]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Otel:
     """The receiver of spans, and the recording of the run if there is one.
 

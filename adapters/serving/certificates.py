@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from fnop.adapters.kubernetes.memory_files import file_with
+from fnop.effects.frozen import frozen
 
 __all__ = ["Authority", "Pair", "TlsMissing", "server_context"]
 
@@ -26,7 +26,7 @@ class TlsMissing(Exception):
     """The library that makes certificates is not installed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """A certificate and its private key, as PEM."""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem
+from fnop.effects.frozen import frozen
 
 __all__ = ["Endpoint", "HttpAnswer", "PageFunction", "endpoint_of", "serving"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     """An address to listen on, and a path."""
 
@@ -26,7 +26,7 @@ class Endpoint:
         return Endpoint(self.host, self.port, path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HttpAnswer:
     """Status, body and Content-Type."""
 

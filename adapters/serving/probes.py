@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from fnop.adapters.kubernetes.login_and_probes import Overdue, Surroundings, per
 from fnop.adapters.serving.endpoints import Endpoint, HttpAnswer, PageFunction
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.operator.health import Health
+from fnop.effects.frozen import frozen
 from fnop.effects.values import freeze_json
 
 __all__ = ["READY_PATH", "Probes", "pages_of"]
@@ -32,7 +32,7 @@ PROBE_SECONDS = 5.0
 PATIENCE_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """The answer of a probe, or the reason of its failure, at a monotonic time."""
 

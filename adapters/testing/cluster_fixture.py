@@ -7,7 +7,6 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from fnop.adapters.serving.cluster_client import (
     kind_named,
     path_of,
 )
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster import Cluster, answer, due, empty_cluster, paced, tick
 from fnop.interpreters.cluster.controllers.paces import Pace
 from fnop.interpreters.cluster.kinds.kinds import Kind
@@ -42,7 +42,7 @@ Manifest = dict[str, Any]
 ROUNDS_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Served:
     """The address of a served cluster."""
 

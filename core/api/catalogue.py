@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
 from fnop.core.api.resources import Resource, Selector
+from fnop.effects.frozen import frozen
 
 __all__ = ["Catalogue", "parse_aggregated", "parse_resource_list"]
 
@@ -16,7 +16,7 @@ __all__ = ["Catalogue", "parse_aggregated", "parse_resource_list"]
 _LIKENESS = 0.75
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalogue:
     """The kinds that the API server serves.
 

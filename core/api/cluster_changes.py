@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.values.evolve import replace
+from fnop.effects.frozen import frozen
 from fnop.effects.values import digest
 
 __all__ = [
@@ -66,7 +66,7 @@ class ServerVersion(NamedTuple):
         return cls(*numbers, str(told.get("gitVersion") or ""))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServedKind:
     """A kind that the API server serves.
 
@@ -96,7 +96,7 @@ class ServedKind:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upgraded:
     """The API server has another version than before, maybe an older one."""
 
@@ -104,7 +104,7 @@ class Upgraded:
     new: ServerVersion
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KindAdded:
     """The API server serves a kind that it did not serve."""
 
@@ -113,7 +113,7 @@ class KindAdded:
     old: None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KindRemoved:
     """The API server has stopped serving a kind."""
 
@@ -122,7 +122,7 @@ class KindRemoved:
     new: None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KindChanged:
     """A kind has other versions, another schema, or other names."""
 
@@ -131,14 +131,14 @@ class KindChanged:
     new: ServedKind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unreachable:
     """The API server has not answered for `seconds`."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reached:
     """The API server answers again, after `seconds`."""
 
@@ -226,7 +226,7 @@ def change_to_json(change: ClusterChange) -> dict[str, Any]:
     {'change': 'Reached', 'seconds': 3.0}
     """
     found: dict[str, Any] = {"change": type(change).__name__}
-    for name in type(change).__slots__:
+    for name in type(change).__match_args__:
         found[name] = _value_to_json(getattr(change, name))
     return found
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from fnop.core.api.statuses import (
 )
 from fnop.core.values.evolve import replace
 from fnop.core.values.table import NOTHING, Table
+from fnop.effects.frozen import frozen
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused, Unreachable
 from fnop.effects.values import ReadOnlyDict
 
@@ -74,7 +75,7 @@ _ACCEPT = ",".join(
 GRACE_SECONDS = 15.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """One document of discovery to request.
 
@@ -109,7 +110,7 @@ class Contents(NamedTuple):
     ranks: Ranks = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Discovery:
     """A round of discovery: pending requests, and resources found so far.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from sys import intern
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from fnop.core.values.patterns import is_pattern, matches
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "EVERYTHING",
@@ -42,7 +42,7 @@ EVERYTHING = Everything.EVERYTHING
 """The selector of all kinds but Events: `@fnop.on.event(fnop.EVERYTHING)`."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@frozen(repr=False)
 class Resource:
     """One served kind, as API discovery describes it (`APIResource`).
 
@@ -144,7 +144,9 @@ class Resource:
 
     def to_json(self) -> dict[str, Any]:
         """The resource as a JSON value."""
-        return {name: _list_or_value(getattr(self, name)) for name in self.__slots__}
+        return {
+            name: _list_or_value(getattr(self, name)) for name in self.__match_args__
+        }
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Resource:
@@ -230,7 +232,7 @@ EVENTS = (("", "events"), ("events.k8s.io", "events"))
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selectors:
     """A label and a field selector for the API server; "" selects all objects."""
 
@@ -238,7 +240,7 @@ class Selectors:
     fields: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selector:
     """A selector of one kind, or several; unset parts match anything.
 

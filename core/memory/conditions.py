@@ -10,12 +10,13 @@ Kubernetes API conventions (typical status properties): a condition's type is un
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fnop.core.memory.progress import Progress
 from fnop.core.values.body import Body
 from fnop.core.values.now import parse_time
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Condition",
@@ -30,7 +31,7 @@ __all__ = [
 MESSAGE_LENGTH_MAX = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """A condition, written at `wall` (Unix seconds) about a `generation`.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, overload
 
@@ -24,6 +24,7 @@ from fnop.core.values.entries import entries_at, is_known, is_of_entries
 from fnop.core.values.evolve import replace
 from fnop.core.values.packing import Packing
 from fnop.core.values.table import NOTHING, Table
+from fnop.effects.frozen import frozen
 from fnop.effects.values import DIGEST_BYTES, digest
 
 __all__ = [
@@ -66,7 +67,7 @@ _BOOKKEEPING = (
 Scope = str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observation:
     """The fields that the handlers of a kind observe across time.
 

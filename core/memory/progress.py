@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fnop.core.memory.observation import DIGEST_VERSION, Seen
@@ -19,6 +18,7 @@ from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode, number_of
 from fnop.core.values.evolve import quick, replace
 from fnop.core.values.now import Now, parse_time, wall_text
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "FRESH",
@@ -151,7 +151,7 @@ def started_at(progress: Progress, now: Now) -> float:
     return now.wall if started is None or _is_ahead(started, now) else started
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """The failure of an attempt.
 
@@ -196,7 +196,7 @@ class Failure:
         return {**found, "permanent": True} if self.permanent else found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """The result of an attempt: the new record, its end, and a line for the log.
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from fnop.core.api.resources import Resource
@@ -29,6 +28,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.errors import described
 from fnop.core.values.merge import applied, difference
+from fnop.effects.frozen import frozen
 from fnop.effects.values import digest, freeze_json, read_only, shown, type_name
 
 __all__ = [
@@ -53,7 +53,7 @@ _RESERVED = re.compile(r"(.*\.)?(kubernetes|k8s)\.io")
 # ------------------------------------------------------- storages, for settings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AutoStorage:
     """Keep the state in `status`, under `fnop.dev/<operator>`, or in an annotation.
 
@@ -65,7 +65,7 @@ class AutoStorage:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnnotationStorage:
     """Keep the state in the annotation `<prefix>/<operator>`, on all kinds.
 
@@ -101,7 +101,7 @@ class AnnotationStorage:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatusStorage:
     """Keep the state in a field of the status, such as `status.example.state`.
 
@@ -134,7 +134,7 @@ class StatusStorage:
             object.__setattr__(self, "field", path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Storage:
     """Keep the state in a custom place, by two pure functions.
 
@@ -156,7 +156,7 @@ AnyStorage: TypeAlias = AutoStorage | AnnotationStorage | StatusStorage | Storag
 # ------------------------------------------------------------ places on objects
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unreadable:
     """A stored state that cannot be read, and the problem."""
 
@@ -190,7 +190,7 @@ class Place(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Field:
     """The text, unchanged, in one field of the object."""
 
@@ -241,7 +241,7 @@ def _is_copied_to(body: Body) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Own:
     """A place that an author's functions read and write."""
 
@@ -271,7 +271,7 @@ def _is_kept(place: Place, status: StatusSchema) -> bool:
     return not status.required and all(map(status.keeps, names))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """The places of one operator's state.
 

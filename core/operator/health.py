@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from fnop.core.handlers.program.program import Program
@@ -24,6 +24,7 @@ from fnop.core.state.turn import State, settings_of
 from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "LIMITS",
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HealthLimits:
     """The longest durations while all is well, in seconds.
 
@@ -54,7 +55,7 @@ class HealthLimits:
 LIMITS = HealthLimits()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timings:
     """The times of events that are not in the state, in monotonic seconds.
 
@@ -69,7 +70,7 @@ class Timings:
     reached: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamHealth:
     """The health of one stream.
 
@@ -85,7 +86,7 @@ class StreamHealth:
     refusal: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Health:
     """The health of an operator; ages are in seconds.
 

@@ -52,7 +52,6 @@ Lease that names it for its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
 
@@ -84,6 +83,7 @@ from fnop.effects import (
     Patch,
     Refused,
 )
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Election",
@@ -104,7 +104,7 @@ __all__ = [
 _CLAIMS = (LeasePurpose.CREATE, LeasePurpose.TAKE, LeasePurpose.RENEW)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Election:
     """The state of the election in this process; times are monotonic.
 
@@ -128,7 +128,7 @@ class Election:
     serial: int = 0
     trouble: str = ""
     is_resigning: bool = False
-    verdict: ElectionVerdict = Standby()  # noqa: RUF009 (an immutable value)
+    verdict: ElectionVerdict = Standby()
 
     @property
     def is_mine(self) -> bool:
@@ -167,7 +167,7 @@ def has_resigned(election: Election) -> bool:
 # --------------------------------------------------------------------- facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resign:
     """The process ends, and has no request in flight.
 

@@ -7,13 +7,13 @@ returns the effect and the log line of a change.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from fnop.core.peers.peers import Member, Peer
 from fnop.core.seam.commands import Say
 from fnop.effects import Freeze, Resume
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Frozen",
@@ -43,12 +43,12 @@ class Why(Enum):
 _WEIGHT = {why: weight for weight, why in enumerate(Why)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Serving:
     """This operator serves."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frozen:
     """This operator is frozen: the reason, the peers, and their places."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from fnop.core.values.body import Body
 from fnop.effects import (
     Target,
 )
+from fnop.effects.frozen import frozen
 from fnop.effects.names import check_name, check_namespace
 from fnop.effects.values import check_seconds
 
@@ -37,7 +38,7 @@ JITTER_FACTOR = 1.2
 RELEASED_SECONDS = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timing:
     """Durations in seconds; the defaults follow Kubernetes' own controllers.
 
@@ -69,7 +70,7 @@ class Timing:
         return self.renew_deadline_seconds / 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """This process, and the Lease that it wants to hold."""
 
@@ -102,7 +103,7 @@ def candidate_identity(host: str, token: str) -> str:
     return f"{host}_{token}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lease:
     """The fields of a Lease that the election needs; a holder of "" means no holder."""
 
@@ -133,7 +134,7 @@ def parse_lease(body: Body) -> Lease:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leading:
     """This process leads; it may start requests before `until` (monotonic).
 
@@ -144,14 +145,14 @@ class Leading:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standby:
     """Another process leads, the `holder`, or none does yet ("")."""
 
     holder: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resigned:
     """This process has ended its candidacy."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from typing import NamedTuple
@@ -26,6 +25,7 @@ from fnop.effects import (
     Freeze,
     Resume,
 )
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Existence",
@@ -49,7 +49,7 @@ class Existence(Enum):
     PRESENT = "present"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Membership:
     """The state of one peering object, and of this operator's record in it.
 
@@ -85,7 +85,7 @@ class Membership:
     unheard: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peering:
     """The state of peering in this operator.
 
@@ -97,13 +97,13 @@ class Peering:
     member: Member
     namespaces: tuple[str | None, ...] | None = None
     memberships: tuple[Membership, ...] = ()
-    verdict: PeeringVerdict = Frozen(Why.JOINING)  # noqa: RUF009 (an immutable value)
+    verdict: PeeringVerdict = Frozen(Why.JOINING)
     serial: int = 0
     is_leaving: bool = False
     lacking: tuple[str | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """A result of discovery: the served kinds of peering objects, and the namespaces.
 
@@ -114,7 +114,7 @@ class Placed:
     namespaces: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Looked:
     """A listing or a watch shows the peering object, or None if it is absent."""
 
@@ -122,7 +122,7 @@ class Looked:
     body: Body | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unseen:
     """A listing or a watch of a place has failed, with this message."""
 
@@ -130,7 +130,7 @@ class Unseen:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leave:
     """The operator ends: no request is in flight, and its record is to be removed."""
 

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from fnop.core.values.now import Now, parse_time, wall_time
+from fnop.effects.frozen import frozen
 from fnop.effects.names import check_name
 
 __all__ = [
@@ -68,7 +68,7 @@ class Mode(Enum):
     MANDATORY = "mandatory"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """This operator among its peers.
 
@@ -129,7 +129,7 @@ def manual_identity(*, user: str, host: str, pod_id: str | None = None) -> str:
 # ------------------------------------------------------------------- records
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peer:
     """One record; `lifetime` is in seconds, `lastseen` in its writer's Unix time.
 
@@ -147,7 +147,7 @@ class Peer:
         return f"{self.identity} (priority {self.priority}{said})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MalformedRecord:
     """A record that cannot be read, and the problem; it freezes no operator."""
 
@@ -276,7 +276,7 @@ def removal_patch(
 # ---------------------------------------------------------------- seen peers
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeenPeer:
     """A peer at the last change that this operator has seen; monotonic seconds.
 

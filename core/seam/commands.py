@@ -7,7 +7,7 @@ interpreter answers with exactly one input of the same id.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from fnop.core.api.resources import Resource, Selectors
@@ -15,6 +15,7 @@ from fnop.core.seam.traces import Trace
 from fnop.core.values.body import Body, Key
 from fnop.core.values.log_lines import LogMark
 from fnop.effects import Effect
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Alarm",
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """The object that a command is about, for logs and recordings."""
 
@@ -58,7 +59,7 @@ class Subject:
         return Key(self.resource, self.namespace or "", self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Perform:
     """Execute one effect; its `Answered` input has the outcome.
 
@@ -80,7 +81,7 @@ class Perform:
     urgent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interrupt:
     """Ask an impure handler, which runs as the call `id`, to stop.
 
@@ -93,7 +94,7 @@ class Interrupt:
     cancel: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refresh:
     """Give an impure daemon, which runs as the call `id`, the new state of its object.
 
@@ -105,7 +106,7 @@ class Refresh:
     wall: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fetch:
     """GET a path of the API server outside of any resource (discovery).
 
@@ -119,7 +120,7 @@ class Fetch:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListPage:
     """Get one page of a collection: `ListItem` for each object, then `ListDone`.
 
@@ -131,11 +132,11 @@ class ListPage:
     namespace: str | None
     limit: int
     continue_token: str | None = None
-    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    selectors: Selectors = Selectors()
     metadata_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watch:
     """Watch a collection from a version until the stream ends or is closed.
 
@@ -150,11 +151,11 @@ class Watch:
     version: str
     timeout_seconds: int
     silence_seconds: float
-    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    selectors: Selectors = Selectors()
     metadata_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FollowLog:
     """Read the log of a pod's container, for the handlers with these ids.
 
@@ -181,28 +182,28 @@ class FollowLog:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MoreLines:
     """Continue a log stream, which waits after each `LogLines`."""
 
     stream: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CloseStream:
     """Stop a listing, a watch or a log; its inputs are ignored from now on."""
 
     stream: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alarm:
     """Send `AlarmRang` at this monotonic time (seconds); replaces the last alarm."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttemptEnded:
     """The end of a handler's attempt.
 
@@ -218,7 +219,7 @@ class AttemptEnded:
     rejected: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Say:
     """Write one line to the log; `level` is debug, info, warning or error.
 
@@ -241,12 +242,12 @@ class Say:
     act: Hashable = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ready:
     """Report that the operator is ready: every served kind has been listed once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exit:
     """Report that the operator has ended, with the exit status of the process."""
 

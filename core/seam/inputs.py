@@ -5,10 +5,9 @@ Each comes with the `Now` of the interpreter that saw it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fnop.core.values.body import Body
 from fnop.core.values.log_lines import LogLine, LogMark, LogPlace
+from fnop.effects.frozen import frozen
 from fnop.effects.outcomes import Outcome
 
 __all__ = [
@@ -27,14 +26,14 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Started:
     """The operator starts; `seed` is its only source of randomness."""
 
     seed: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered:
     """The outcome of the command with this id."""
 
@@ -42,7 +41,7 @@ class Answered:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListItem:
     """One object of a listing, with its apiVersion and kind."""
 
@@ -50,7 +49,7 @@ class ListItem:
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListDone:
     """The end of a page of a listing; with a token there are more pages."""
 
@@ -59,7 +58,7 @@ class ListDone:
     continue_token: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchEvent:
     """One event of a watch: `type` is ADDED, MODIFIED or DELETED."""
 
@@ -68,7 +67,7 @@ class WatchEvent:
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bookmark:
     """The watch has sent all events up to this version."""
 
@@ -76,7 +75,7 @@ class Bookmark:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogLines:
     """Lines of a log that handlers want, up to a `mark`.
 
@@ -93,7 +92,7 @@ class LogLines:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamEnded:
     """A listing, a watch or a log has ended.
 
@@ -113,19 +112,19 @@ class StreamEnded:
     rest: tuple[LogLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AlarmRang:
     """The time of the last `Alarm` has come."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StopRequested:
     """The operator is to stop gracefully."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteDenied:
     """An admission handler has denied a write; a Kubernetes Event must report it.
 

@@ -9,11 +9,11 @@ version, to an answer by the step that it came with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.effects import Effect, Outcome, Patch
 from fnop.effects.desired import Desired
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Asked",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trace:
     """Any of the traces: an interpreter has nothing to do."""
 
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
     old: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Began(Trace):
     """An attempt of a handler has begun, with these facts.
 
@@ -82,7 +82,7 @@ class Began(Trace):
     line: tuple[str, int, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked(Trace):
     """An attempt awaits an effect."""
 
@@ -90,7 +90,7 @@ class Asked(Trace):
     effect: Effect
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given(Trace):
     """An attempt gets the answer to its request.
 
@@ -105,7 +105,7 @@ class Given(Trace):
     stopped: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Desires(Trace):
     """The author's part of a reconciler has ended: fnop continues for it."""
 
@@ -115,7 +115,7 @@ class Desires(Trace):
     patches: tuple[Patch | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended(Trace):
     """The function of an attempt has ended: with a plan, or with a failure.
 
@@ -130,7 +130,7 @@ class Ended(Trace):
     parts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wrote(Trace):
     """The handlers whose changes are in the request `id`: fields, as JSON pointers.
 
@@ -143,7 +143,7 @@ class Wrote(Trace):
     fields: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Indexed(Trace):
     """An index has these values of an object: pairs of a key and a value.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from fnop.core.api.resources import Resource
@@ -10,11 +9,12 @@ from fnop.core.values.body import Key
 from fnop.effects import (
     Effect,
 )
+from fnop.effects.frozen import frozen
 
 __all__ = ["Address", "Request", "Steps"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """The collection or object that a request goes to.
 
@@ -32,7 +32,7 @@ class Address:
         return Key(resource, self.namespace or "", self.name or "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """One primitive effect with its address."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.children.owned import Checked
@@ -24,6 +23,7 @@ from fnop.core.values.pace import CALM, ROLLOUT_CHANGES, Pace
 from fnop.core.values.table import NOTHING
 from fnop.effects import Event
 from fnop.effects.desired import StatusCondition
+from fnop.effects.frozen import frozen
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
@@ -124,7 +124,7 @@ class ReconcilerState(NamedTuple):
         return self.progress.retries > 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingEvent:
     """A watch event whose event handler has not been called yet.
 
@@ -144,7 +144,7 @@ class PendingEvent:
         return self.progress.due is None or self.progress.due <= now
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declared:
     """The sub-handlers that a handler has declared, and its aim at that time."""
 
@@ -226,7 +226,7 @@ class Expectation(NamedTuple):
         return None if self.looking else self.deadline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """A Kubernetes Event that was reported: its place, and its `count`."""
 
@@ -237,7 +237,7 @@ class Report:
     last: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reports:
     """The last reports about an object, and the number of further ones allowed.
 

@@ -5,7 +5,6 @@ A ticket is stored under the command's number, and names the recipient of the an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from immutables import Map
@@ -15,6 +14,7 @@ from fnop.core.values.body import Key
 from fnop.core.values.errors import number_of
 from fnop.core.values.evolve import quick
 from fnop.effects import Call
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "ForDiscovery",
@@ -38,7 +38,7 @@ __all__ = [
 _TOLD_MAX = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForEffect:
     """An effect of an attempt: of the invocation with this serial."""
 
@@ -49,7 +49,7 @@ class ForEffect:
     outside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForWrite:
     """The object's own write, or the live read before it is computed again."""
 
@@ -57,7 +57,7 @@ class ForWrite:
     handler: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForExpectation:
     """A live read of the object: the watch has not shown its last own write."""
 
@@ -65,7 +65,7 @@ class ForExpectation:
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForEvent:
     """A Kubernetes Event of this name about the object."""
 
@@ -74,26 +74,26 @@ class ForEvent:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForDiscovery:
     """A document about the API server's kinds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForNamespace:
     """The question whether the namespace of this name exists."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForPeers:
     """A request of peering, by its number there."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForLease:
     """A request of the election, by its number there."""
 

@@ -8,7 +8,6 @@ version (`left_of`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fnop.core.handlers.declare.writers import Transform
@@ -19,6 +18,7 @@ from fnop.effects import (
     Effect,
     Patch,
 )
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Changes",
@@ -140,7 +140,7 @@ def endpoints_of(change: Patch | Transform, *, split: bool) -> set[str]:
     return {"status" if is_status else "" for is_status in roots}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rest:
     """The part of a change for one endpoint, after the other one has taken its part.
 

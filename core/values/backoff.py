@@ -6,9 +6,9 @@ The waits are computed from the number of failures and jitter alone.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any
 
+from fnop.effects.frozen import frozen
 from fnop.effects.values import check_seconds
 
 __all__ = [
@@ -51,7 +51,7 @@ def backoff_seconds(
     return min(BACKOFF_SECONDS[index], most) * (1.0 + jitter / 5)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Backoff:
     """The waits before the next attempts of a failed handler.
 
@@ -124,7 +124,7 @@ def jitter_of(seed: str, counter: int) -> float:
     return int.from_bytes(raw, "big") / 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowance:
     """A token bucket: `burst` requests at once, then `per_second`.
 

@@ -13,10 +13,11 @@ deadline has replaced stay in place until they reach the front.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from immutables import Map
+
+from fnop.effects.frozen import frozen
 
 __all__ = ["EMPTY", "WorkQueue"]
 
@@ -83,7 +84,7 @@ def _reverse_links(links: Links) -> Links:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkQueue:
     """Keys with deadlines on the monotonic clock, in seconds.
 

@@ -7,12 +7,12 @@ confuse. Malformed parts count as absent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.values.now import parse_time
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "ChildFact",
@@ -34,7 +34,7 @@ TEXT_LENGTH_MAX = 1024
 _DEPTH_MAX = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChildFact:
     """A child as it was read: its kind, and its JSON form (only metadata for a Secret).
 
@@ -46,7 +46,7 @@ class ChildFact:
     depth: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HandlerFact:
     """A handler of the object's kind: its role, and whether its filters match.
 
@@ -60,7 +60,7 @@ class HandlerFact:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requested:
     """The way the operator lists and watches the object's kind.
 
@@ -71,7 +71,7 @@ class Requested:
     metadata_only: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recorded:
     """A line of a recording's story: the time (Unix seconds), the actor, the text."""
 
@@ -80,7 +80,7 @@ class Recorded:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """Everything that was read about one object, at `wall` (Unix seconds).
 

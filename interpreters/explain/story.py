@@ -6,8 +6,7 @@ read; the code that prints them makes them harmless.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from fnop.effects.frozen import frozen
 from fnop.interpreters.explain.facts import HandlerFact, Recorded, Requested
 
 __all__ = [
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deletion:
     """The deletion of an object: its start, and the finalizers that hold it.
 
@@ -43,7 +42,7 @@ class Deletion:
     foreign: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnerTold:
     """An owner of the object, by its names."""
 
@@ -53,7 +52,7 @@ class OwnerTold:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """The object: its names, its age, its owners, and its deletion.
 
@@ -74,7 +73,7 @@ class Subject:
     deletion: Deletion | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldLease:
     """A Lease of the operator: its holder (or ""), and whether it is held now."""
 
@@ -84,7 +83,7 @@ class HeldLease:
     held: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peering:
     """A record in a peering object; `until` is when it expires if not renewed."""
 
@@ -97,7 +96,7 @@ class Peering:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operator:
     """The operator in question, and signs of its life.
 
@@ -119,7 +118,7 @@ class Operator:
     sees_all: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HandlerState:
     """A handler's record in the stored state.
 
@@ -137,7 +136,7 @@ class HandlerState:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """The operator's state on the object.
 
@@ -158,7 +157,7 @@ class State:
     indices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConditionTold:
     """A condition; with `stale` it describes an older generation than the object's."""
 
@@ -172,7 +171,7 @@ class ConditionTold:
     own: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touch:
     """The fields of a child that another manager wrote after fnop's last apply."""
 
@@ -181,7 +180,7 @@ class Touch:
     fields: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Child:
     """An object that this one owns, or that a child of it owns, at a `depth` from 0.
 
@@ -203,7 +202,7 @@ class Child:
     behind: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventTold:
     """A Kubernetes Event, or several with the same content; `at` is the last time."""
 
@@ -216,7 +215,7 @@ class EventTold:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """A field manager of the object, and the number of its fields."""
 
@@ -227,7 +226,7 @@ class Writer:
     fields: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Advice:
     """A sentence of the diagnosis, and the action to take.
 
@@ -240,7 +239,7 @@ class Advice:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Story:
     """The whole report about an object, at a time (Unix seconds)."""
 

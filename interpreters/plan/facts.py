@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.declare.handler import Handler, declarer_of
 from fnop.core.seam.commands import Subject
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Change",
@@ -89,7 +89,7 @@ def sources_of(handlers: Iterable[Handler], names: str) -> tuple[Source, ...]:
     return tuple(found.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Write:
     """A request that the operator would send, and the change that it made.
 
@@ -202,7 +202,7 @@ class Tried(NamedTuple):
     fields: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """The change of one object in one round.
 
@@ -231,7 +231,7 @@ class Change:
         return self.actions == ("change",) and not self.fields
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The changes that an operator would make to a cluster, as far as can be foreseen.
 

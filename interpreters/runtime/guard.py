@@ -22,7 +22,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -30,6 +29,7 @@ from typing import Any
 from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.values.errors import NotPure
 from fnop.effects import Witness
+from fnop.effects.frozen import frozen
 
 __all__ = ["GUARDED", "WATCHED_EVENTS", "Act", "Guard", "authors_frames"]
 
@@ -40,7 +40,7 @@ _ELSEWHERE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Act:
     """An action on the world by a handler (its id), or else by a function (its name).
 

@@ -8,8 +8,9 @@ It is deliberately small: paths and JSON, no kinds, no models.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Api",
@@ -35,7 +36,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class User:
     """The sender of a request, as identified by authentication."""
 
@@ -45,7 +46,7 @@ class User:
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MalformedBody:
     """A body that could not be parsed, and why: it is refused with 400.
 
@@ -59,7 +60,7 @@ class MalformedBody:
     number: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiRequest:
     """One HTTP request to the API server, as data.
 
@@ -87,7 +88,7 @@ class ApiRequest:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiResponse:
     """The answer: HTTP status, parsed JSON body, Retry-After in seconds.
 
@@ -100,7 +101,7 @@ class ApiResponse:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchLine:
     """One line of a watch: its type, the parsed object, and the object's bytes.
 

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fnop.core.api.resources import Resource, path_of
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster import Pace, logged, paced, release_of, upgraded
 from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest, ApiResponse
@@ -53,7 +54,7 @@ class ActionRefused(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply:
     """Create the object of a manifest, or merge it into the one that exists."""
 
@@ -65,7 +66,7 @@ class Apply:
         return f"apply {self.manifest.get('kind')} {name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """Merge changes, by top-level stanza, into an object; None removes a field."""
 
@@ -77,7 +78,7 @@ class Edit:
         return f"edit {self.where} {', '.join(_changed_leaves(self.changes))}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delete:
     """Delete an object; `propagation` is Background, Foreground, Orphan or None."""
 
@@ -90,7 +91,7 @@ class Delete:
         return f"delete {self.where}{how}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wait:
     """Let this number of virtual seconds pass."""
 
@@ -100,7 +101,7 @@ class Wait:
         return f"wait {self.seconds:g} s"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetPace:
     """Set the pace of one of the cluster's controllers."""
 
@@ -111,7 +112,7 @@ class SetPace:
         return f"let {self.controller} be {self.pace!r}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upgrade:
     """Upgrade the API server: it restarts with another release, such as 1.37."""
 
@@ -121,7 +122,7 @@ class Upgrade:
         return f"upgrade the API server to {self.release}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outage:
     """Make the API server not answer the operator for some virtual seconds."""
 
@@ -131,7 +132,7 @@ class Outage:
         return f"no API server for {self.seconds:g} s"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteLog:
     """Make a container write lines to its log; None stands for the only container."""
 

@@ -15,7 +15,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Self
@@ -23,6 +23,7 @@ from typing import Any, Self
 import orjson
 
 from fnop.core.values.errors import text_of
+from fnop.effects.frozen import frozen
 from fnop.effects.values import canonical
 
 __all__ = [
@@ -155,7 +156,7 @@ class External:
 # -------------------------------------------------------------------- stored things
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Thing:
     """An entry of a service; its body is JSON text, so that it never changes."""
 

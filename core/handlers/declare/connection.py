@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from fnop.core.values.errors import PermanentError
+from fnop.effects.frozen import frozen
 from fnop.effects.values import without_userinfo
 
 __all__ = [
@@ -80,7 +81,7 @@ def _escape_name(name: str) -> str:
     return escaped.decode()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@frozen(kw_only=True)
 class ConnectionInfo:
     """The address of an API server, with credentials of one kind.
 

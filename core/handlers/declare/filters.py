@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
@@ -17,6 +17,7 @@ from fnop.core.handlers.declare.typed import Typed, typed
 from fnop.core.values.callables import is_awaited, parameters_of
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import RegistrationError
+from fnop.effects.frozen import frozen
 from fnop.effects.values import read_only, same_json, type_name
 
 __all__ = [
@@ -55,7 +56,7 @@ ABSENT = Presence.ABSENT
 """The filter for a value that is not there: `annotations={"skip": fnop.ABSENT}`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Callback:
     """A user's filter function and the kwargs that its signature names."""
 
@@ -145,7 +146,7 @@ def _without_value(
     return parameters if first.kind is first.VAR_POSITIONAL else parameters[1:]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Combination:
     """Several filter functions as one; for `when=` and for values alike."""
 
@@ -248,7 +249,7 @@ UNKNOWN = _Unknown()
 Wanted = Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sight:
     """The facts that filters are applied to; `now` and `before` are a field's values.
 
@@ -269,7 +270,7 @@ class Sight:
         return _check_answer(callback.call(values, arguments))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filters:
     """All filters of one handler; filters that are not set match anything.
 

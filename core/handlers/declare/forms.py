@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from fnop.core.handlers.declare.signatures import INDEX
 from fnop.core.values.callables import layers, parameters_of
 from fnop.core.values.errors import RegistrationError, hint_of, listed, nearest
+from fnop.effects.frozen import frozen
 
 __all__ = ["Form", "Signature", "form_of"]
 
@@ -23,7 +23,7 @@ class Form(Enum):
     GENERATOR = "generator"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signature:
     """The arguments that a handler names.
 

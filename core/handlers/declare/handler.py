@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from fnop.core.api.resources import Resource, Selector
@@ -21,11 +20,12 @@ from fnop.core.values.callables import definition_of
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import ErrorsMode, as_unicode
 from fnop.core.values.table import Table
+from fnop.effects.frozen import frozen
 
 __all__ = ["Handler", "declarer_of"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Handler:
     """One declared handler; durations are in seconds."""
 
@@ -34,7 +34,7 @@ class Handler:
     role: Role
     signature: Signature
     selector: Selector | None = None
-    filters: Filters = Filters()  # noqa: RUF009 (an immutable value)
+    filters: Filters = Filters()
     errors: ErrorsMode = ErrorsMode.TEMPORARY
     timeout: float | None = None
     retries: int | None = None

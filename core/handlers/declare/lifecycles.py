@@ -11,11 +11,11 @@ to the candidates that are called, in this order. It is set in the settings:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 
 from fnop.core.memory.progress import Progress
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Candidate",
@@ -36,7 +36,7 @@ class Named(Protocol):
     def id(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A handler that is due: the `handler` itself, its `progress` and a random `order`.
 

@@ -8,7 +8,6 @@ columns have no defaults, so that no rule of a new role is forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from fnop.core.handlers.declare.checks import (
@@ -60,6 +59,7 @@ from fnop.core.handlers.declare.signatures import (
 )
 from fnop.core.values.cause import Reason
 from fnop.core.values.errors import ErrorsMode
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "ACTIVITIES",
@@ -155,7 +155,7 @@ class Finalizer(Enum):
     IF_ASKED = "if asked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class RoleRule:
     """The rules of a role.
 

@@ -6,12 +6,12 @@ fnop converts their times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from fnop.core.handlers.declare.filters import Callback
 from fnop.core.values.now import Now
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "INTERVAL_SECONDS_MIN",
@@ -27,7 +27,7 @@ __all__ = [
 INTERVAL_SECONDS_MIN = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """The schedule of a timer's runs, or of a daemon's start; durations are in seconds.
 

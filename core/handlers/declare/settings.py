@@ -6,7 +6,7 @@ import difflib
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -22,6 +22,7 @@ from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.label_selectors import check_selector
 from fnop.effects.effects import LEVELS, Witness, label_patterns
+from fnop.effects.frozen import frozen
 from fnop.effects.names import check_webhooks_name
 from fnop.effects.values import check_seconds
 
@@ -183,7 +184,7 @@ def _check_numbers(settings: Settings) -> None:
 
 
 @_explain_settings
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """The settings of an operator; immutable. Durations are in seconds.
 
@@ -268,7 +269,7 @@ class Settings:
     operator: str = "default"
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
-    default_backoff: float | Backoff = Backoff()  # noqa: RUF009 (an immutable value)
+    default_backoff: float | Backoff = Backoff()
     request_concurrency: int = 32
     echo_timeout_seconds: float = 5.0
     grace_period_seconds: float = 5.0
@@ -291,7 +292,7 @@ class Settings:
     takes_over_field: str | Sequence[str] = "status.kopf"
     peering: Member | None = None
     election: Candidate | None = None
-    storage: AnyStorage = AutoStorage()  # noqa: RUF009 (an immutable value)
+    storage: AnyStorage = AutoStorage()
     former_storages: tuple[AnyStorage, ...] = ()
     ignored_fields: tuple[str | Sequence[str], ...] = ()
     call_threads: int = 32

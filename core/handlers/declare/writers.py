@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn, TypedDict, Unpack
@@ -18,6 +17,7 @@ from fnop.core.values.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
 from fnop.effects.effects import line_of
+from fnop.effects.frozen import frozen
 from fnop.effects.names import check_marks
 from fnop.effects.values import freeze_json, freeze_written, thaw_json, type_name
 
@@ -167,7 +167,7 @@ class _Metadata(Nest):
         return self["annotations"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transform:
     """A change of the handled object by a function."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource, Selectors
@@ -24,6 +24,7 @@ from fnop.core.handlers.program.pushdown import needs_metadata_alone, selectors_
 from fnop.core.memory.observation import Observation
 from fnop.core.values.entries import is_of_entries
 from fnop.core.values.evolve import replace
+from fnop.effects.frozen import frozen
 
 __all__ = ["Kind", "OwnedBy", "Program", "kind_of"]
 
@@ -45,7 +46,7 @@ class OwnedBy(NamedTuple):
     sees_all: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """The handlers of one served resource, and the fields that they observe.
 
@@ -66,7 +67,7 @@ class Kind:
     reconcilers: tuple[Handler, ...] = ()
     log_handlers: tuple[Handler, ...] = ()
     owned_by: tuple[OwnedBy, ...] = ()
-    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    selectors: Selectors = Selectors()
     # No handler reads more of its objects than their metadata.
     metadata_only: bool = False
     status: StatusSchema = UNDESCRIBED
@@ -184,7 +185,7 @@ def kind_of(
 _KINDS_MAX = 512
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Program:
     """The immutable input of every step: the author's handlers, and the settings."""
 

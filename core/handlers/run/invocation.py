@@ -74,6 +74,7 @@ from fnop.effects import (
     outcomes,
 )
 from fnop.effects.desired import Desired, label_of
+from fnop.effects.frozen import frozen
 from fnop.effects.values import read_only, thaw_json, type_name
 from fnop.effects.wire import digest_of
 
@@ -88,7 +89,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JournalEntry:
     """One answer: the digest of the effect, its outcome, and the wall time.
 
@@ -304,12 +305,12 @@ class _Drive:
             self.guarded(self.conversation.close)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Asked:
     effect: Effect
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Returned:
     value: Any
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.declare.handler import Handler
@@ -30,6 +29,7 @@ from fnop.core.objects.decide.selection import Circumstances
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import Change, ObjectRecord, PendingEvent
 from fnop.core.state.writing import Contents, Writing
+from fnop.effects.frozen import frozen
 
 __all__ = [
     "Abandon",
@@ -108,7 +108,7 @@ class Abandon(NamedTuple):
     invocation: Invocation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cancel:
     """End all conversations about the change: it is outdated."""
 
@@ -148,12 +148,12 @@ class Overlook(NamedTuple):
     seen: Seen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadLive:
     """Read the object live: the watch has not shown an own write in time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forget:
     """Drop the record of an object that is gone and has no work under way."""
 

@@ -32,7 +32,6 @@ import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from threading import get_ident
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -40,6 +39,7 @@ from typing import Any, NamedTuple
 from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
+from fnop.effects.frozen import frozen
 from fnop.interpreters.runtime.guard import WATCHED_EVENTS, authors_frames
 from fnop.interpreters.runtime.installed import is_installed, is_library
 
@@ -57,7 +57,7 @@ _FILE = (
 _ACT = "use fnop.call(function, ...), or declare the handler with impure=True"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One use of the world by code that only decides.
 

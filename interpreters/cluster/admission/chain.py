@@ -8,12 +8,13 @@ The validating webhooks come when the object is as it would be stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
 import orjson
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster.admission.patches import patched_by
 from fnop.interpreters.cluster.admission.questions import Ask, Question
 from fnop.interpreters.cluster.admission.reviews import (
@@ -53,7 +54,7 @@ Read = Callable[[Kind, Any], Object]
 HARMLESS = ("None", "NoneOnDryRun")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reviewers:
     """The webhooks of a cluster, the function that asks them, and their warnings."""
 

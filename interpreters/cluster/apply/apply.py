@@ -8,11 +8,12 @@ last configuration.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster.apply.fieldsets import (
     EMPTY,
     Tree,
@@ -92,7 +93,7 @@ class Conflicting(Exception):
         self.conflicts = conflicts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Applying:
     """One apply: its kind, its manager, and whether it is forced."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fnop.effects.frozen import frozen
 
 __all__ = ["Off", "On", "Pace", "Slow", "Stuck"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class On:
     """The controller does its work at once: the initial pace.
 
@@ -17,7 +17,7 @@ class On:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Off:
     """The controller does not run; once back, it looks at everything, as after a start.
 
@@ -27,7 +27,7 @@ class Off:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stuck:
     """The controller does nothing; its work accumulates until it is no longer stuck.
 
@@ -37,7 +37,7 @@ class Stuck:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slow:
     """The controller acts `seconds` after each reminder.
 

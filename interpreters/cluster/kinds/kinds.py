@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeVar
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster.schema.schema import Schema, compile_root
 
 __all__ = [
@@ -39,7 +40,7 @@ class Column(NamedTuple):
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """One kind in one version, and the rules for its objects."""
 
@@ -111,7 +112,7 @@ def storage_of(group: str, plural: str) -> tuple[str, str]:
     return VIEWS.get(path, path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Registry:
     """All served kinds: by (group, version, plural), and by (group, kind).
 

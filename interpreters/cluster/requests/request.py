@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster.admission.questions import Ask, unreached
 from fnop.interpreters.cluster.admission.webhooks import Beside, none_beside
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
@@ -28,7 +29,7 @@ class Route(NamedTuple):
     subresource: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A request that names a served resource."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster.schema.cel_library import FUNCTIONS, Function
 from fnop.interpreters.cluster.schema.rules import Place, place_text
 from fnop.interpreters.cluster.values.status import Fault
@@ -377,7 +377,7 @@ def _object(schema: Mapping[str, Any], *, root: bool) -> Convert | None:
 # ---------------------------------------------------------------------- rules
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One rule: its text, and its compiled form."""
 
@@ -394,7 +394,7 @@ class Rule:
         return self.message or self.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Laws:
     """The CEL rules of a schema node and of the nodes inside it."""
 

@@ -7,9 +7,9 @@ marked with `omitempty` there, and are not pointers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster.schema.schema_rules import written_schema
 
 __all__ = ["written_spec"]
@@ -21,7 +21,7 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Struct:
     """The fields of a Go struct, and those that are omitted when empty."""
 

@@ -8,11 +8,12 @@ The order is the real server's: prune, default, check.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster.schema.cel import Laws, compile_laws
 from fnop.interpreters.cluster.schema.rules import (
     Place,
@@ -42,7 +43,7 @@ NOTHING = object()
 TYPE_META = frozenset(("apiVersion", "kind", "metadata"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedType:
     """The JSON types that a schema allows."""
 
@@ -79,7 +80,7 @@ class ExpectedType:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """One compiled node of a structural schema."""
 
@@ -315,7 +316,7 @@ class Schema:
                 yield from self.items.duplicates(item, (place, index))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Combination:
     """The parts allOf, anyOf, oneOf and not of a schema.
 
@@ -366,7 +367,7 @@ class Combination:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity:
     """The identity of the items of a set, or of a map, which has `keys`."""
 

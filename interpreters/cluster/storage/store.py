@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import blake2b
 from math import inf
 from typing import Any, NamedTuple, TypeVar
@@ -18,6 +18,7 @@ import orjson
 from immutables import Map
 from pyrsistent import PVector, pvector
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster.kinds.kinds import Registry
 from fnop.interpreters.cluster.storage.logs import PodLogs
 from fnop.interpreters.cluster.storage.selections import Selections, reselected
@@ -50,7 +51,7 @@ HISTORY = 10_000
 HISTORY_BYTES = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredEvent:
     """One change of one object, as watches show it.
 
@@ -102,7 +103,7 @@ class History(NamedTuple):
     recent_bytes: int = 0  # size of the objects in `recent`, before and after
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@frozen(repr=False)
 class Cluster:
     """A Kubernetes cluster as a value. Change it with `answer` and `tick`."""
 

@@ -7,11 +7,11 @@ Shapes and texts follow `k8s.io/apimachinery/pkg/api/errors`: clients read `reas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = [
@@ -46,7 +46,7 @@ class Refusal(Exception):
         self.response = response
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """One cause of a 422: a field, a reason, a message."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
 
 from fnop.core.admission.wire import REVIEWED
 from fnop.core.seam.wire import together
+from fnop.effects.frozen import frozen
 from fnop.interpreters.recording.format.blocks import (
     CORRUPT,
     Reader,
@@ -90,7 +90,7 @@ def _unreadable_record(number: int, problem: Exception) -> RecordingProblem:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordingLimits:
     """The limits of a recording that is read, against hostile files.
 

@@ -6,9 +6,10 @@ All answers are as of the cursor's step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from fnop.effects.frozen import frozen
 from fnop.interpreters.recording.model.attempts import Attempt
 from fnop.interpreters.recording.model.predicates import Predicate
 from fnop.interpreters.recording.model.refs import Ref
@@ -36,7 +37,7 @@ class Stretch(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cursor:
     """A step of a recording, and the object that was chosen, if any.
 

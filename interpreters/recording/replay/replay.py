@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from fnop.core.admission.wire import decision_to_wire, review_from_wire
@@ -23,6 +23,7 @@ from fnop.core.seam.traces import Trace, Version
 from fnop.core.seam.wire import command_to_wire, input_from_wire
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
+from fnop.effects.frozen import frozen
 from fnop.effects.values import canonical
 from fnop.interpreters.recording.format.reader import (
     UNLIMITED,
@@ -60,7 +61,7 @@ __all__ = [
 _LIMITS = RecordingLimits()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """The first decision that differs from the recorded one.
 
@@ -87,7 +88,7 @@ class Difference:
         return None if self.attempt is None else self.attempt[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replayed:
     """The result of a replay; `truncated` if the recording ends within a block.
 

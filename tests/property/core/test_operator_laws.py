@@ -475,7 +475,9 @@ class Frozen:
             return sorted((self.of(item) for item in value), key=canonical)
         assert is_dataclass(value), f"a state reaches a {type(value).__name__}"
         kind: Any = type(value)
-        assert kind.__dataclass_params__.frozen, f"{kind.__name__} is not frozen"
+        assert kind.__setattr__ is not object.__setattr__, (
+            f"{kind.__name__} is not frozen"
+        )
         return {
             each.name: self.of_field(getattr(value, each.name), str(each.type))
             for each in fields(value)
