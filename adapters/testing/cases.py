@@ -538,9 +538,6 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
     notes += _denial_notes(explorers)
     notes += _unasked_notes(kept)
     notes += _unmatched_notes(explorers)
-    made_up = [each.case.script for each in explorers if each.case.made_up]
-    if made_up and not any(isinstance(each, Edit) for each in chain(*made_up)):
-        notes.append(_NO_EDITS)
     return kept, notes
 
 
@@ -598,12 +595,6 @@ def _unmatched_notes(explorers: Sequence[Explorer]) -> Iterator[str]:
         meant = next(in_full, None) or nearest(kind, kinds)
         ask = f"; did you mean {f'{meant}/'!r}?" if meant else ""
         yield f"HISTORY has {entry!r}, and no script ends with such an object{ask}"
-
-
-_NO_EDITS = (
-    "no script edits an object: no handler is called for its changes, or it has no "
-    "field that can be changed; --script takes one of yours"
-)
 
 
 # ------------------------------------------------------------- an author's script

@@ -166,7 +166,8 @@ def _subject(case: Case, catalogue: Catalogue, manifest: Manifest) -> Subject:
     where = _alias_of(catalogue, manifest)
     handlers = _handlers_of(case.program, catalogue.of_manifest(manifest))
     changes: tuple[Change, ...] = ()
-    if any(e.rule.compares or e.rule.family in _SEEING for e in handlers):
+    follows = any(e.rule.compares or e.rule.family in _SEEING for e in handlers)
+    if follows:
         chosen = {f"metadata.labels.{key}" for key, _ in _labels(handlers)}
         schema = _schema_of(case.definitions, manifest)
         changes = tuple(
@@ -174,7 +175,7 @@ def _subject(case: Case, catalogue: Catalogue, manifest: Manifest) -> Subject:
             for each in changes_of(manifest, schema, sampled)
             if each.path not in chosen and _is_of_users(each)
         )
-    return Subject(manifest, where, changes)
+    return Subject(manifest, where, changes, followed=follows)
 
 
 def _unserved_subject(

@@ -57,7 +57,8 @@ class Subject(NamedTuple):
     """An object, its name as kind/name, and the changes that a user may make to it.
 
     Users never delete an object that `stays`. Handlers observe an object that is
-    `watched`.
+    `watched`. Without `followed`, no handler is called for changes of the object, and
+    it has none here.
     """
 
     manifest: Mapping[str, Any]
@@ -65,6 +66,7 @@ class Subject(NamedTuple):
     changes: tuple[Change, ...] = ()
     stays: bool = False
     watched: bool = False
+    followed: bool = True
 
     @property
     def namespace(self) -> str | None:
@@ -126,7 +128,28 @@ def scripts_for(
         scripts.append(Script("pods write logs", (*create, *logs)))
     known = [each.actions for each in scripts]
     scripts += [each for each in walks if each.actions not in known]
+    if not any(isinstance(e, Edit) for script in scripts for e in script.actions):
+        ground.notes.append(_no_edits_note(ground))
     return MadeUp(tuple(scripts), tuple(dict.fromkeys(ground.notes)))
+
+
+def _no_edits_note(ground: _Ground) -> str:
+    """Say why no script edits an object, with the remedy."""
+    if ground.denial:
+        why, remedy = ground.denial, "give another object with --object"
+    else:
+        why, remedy = _reason_without_edits(ground), "--script takes one of yours"
+    return f"no script edits an object: {why}; {remedy}"
+
+
+def _reason_without_edits(ground: _Ground) -> str:
+    if not any(each.followed for each in ground.subjects):
+        return "no handler is called for its changes"
+    if ground.unserved:
+        return f"the operator serves none of its changes ({ground.unserved})"
+    if ground.refusal:
+        return f"each change that was tried is refused ({ground.refusal})"
+    return "it has no field that can be changed"
 
 
 def scripts_of_the_cluster(case: Case, create: tuple[Action, ...]) -> Iterator[Script]:
@@ -176,6 +199,8 @@ class _Ground:
         self.scene, self.subjects = prepared(case), subjects
         self.namespace = case.namespace
         self.notes: list[str] = []
+        # The first reasons why an object was not created, and a change not made.
+        self.denial = self.refusal = self.unserved = ""
         self.mistakes: dict[str, list[Change]] = {}
         self._picked: dict[tuple[str, Sort], list[Change]] = {}
         self._edited: dict[int, _Served] = {}
@@ -192,10 +217,11 @@ class _Ground:
         """
         try:
             act(self.world, action, self.namespace)
-        except ActionRefused:
+        except ActionRefused as problem:
             unreviewed = self.world.fork()
             unreviewed.admission.is_registered = False
             act(unreviewed, action, self.namespace)
+            self.denial = self.denial or f"the operator itself denies it ({problem})"
 
     @property
     def create(self) -> tuple[Action, ...]:
@@ -242,7 +268,8 @@ class _Ground:
         try:
             act(after, subject.edit(change.there), self.namespace)
             act(after.fork(), subject.edit(change.back), self.namespace)
-        except ActionRefused:
+        except ActionRefused as problem:
+            self.refusal = self.refusal or str(problem)
             return None
         return after
 
@@ -312,6 +339,7 @@ class _Ground:
         found = self.served(self.creating(subject, changed))
         if not found.trouble:
             return True
+        self.unserved = self.unserved or found.trouble
         if not found.is_error:
             self.mistakes.setdefault(subject.where, []).append(change)
         elif change.optional:

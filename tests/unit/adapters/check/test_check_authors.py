@@ -78,6 +78,56 @@ def test_that_no_script_edits_is_told(folder: Path, source: str) -> None:
     assert is_told == (source == CREATES)
 
 
+NEVER = """
+@fnop.on.validate("xs.example.com")
+def never(**_):
+    raise fnop.Denied("xs are over")
+"""
+PICKY = """
+@fnop.on.validate("xs.example.com")
+def picky(spec, old, **_):
+    if old and old["spec"] != spec:
+        raise fnop.Denied("xs stay as they are")
+"""
+ONE = CREATES.replace('spec["size"]}', '{1: "one"}[spec["size"]]}')
+SIZES = {"size": {"type": "integer"}}
+REQUIRED = with_spec(properties=SIZES, required=["size"])
+FIXED_SPEC = with_spec(
+    properties=SIZES,
+    required=["size"],
+    **{
+        "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "it stays"}]
+    },
+)
+EMPTY_SPEC = with_spec(properties={})
+
+
+@pytest.mark.parametrize(
+    ("source", "definition", "why"),
+    [
+        (CREATES, CRD, "no handler is called for its changes; --script"),
+        (CREATES + EDITS, FIXED_SPEC, "each change that was tried is refused (PATCH "),
+        (CREATES + EDITS, FIXED_SPEC, "it stays); --script takes one of yours"),
+        (CREATES + PICKY, CRD, "xs stay as they are); --script"),
+        (CREATES + NEVER, NARROW, "the operator itself denies it (POST "),
+        (CREATES + NEVER, NARROW, "xs are over); give another object with --object"),
+        (ONE + EDITS, REQUIRED, "serves none of its changes (KeyError: 2); --script"),
+        (EDITS, EMPTY_SPEC, "it has no field that can be changed; --script"),
+    ],
+)
+def test_the_reason_is_told_why_no_script_edits(
+    folder: Path, source: str, definition: dict[str, Any], why: str
+) -> None:
+    (folder / "crd.yaml").write_text(json.dumps(definition))
+    if definition is EMPTY_SPEC:
+        (folder / "object.yaml").write_text(json.dumps({**OBJECT, "spec": {}}))
+    if definition is NARROW:  # an object that is given is tried as a stored one
+        (folder / "object.yaml").unlink()
+    found = called(operator(folder, source), "--budget", "1", "--property", "total")
+    (line,) = (e for e in found.stderr.splitlines() if "no script edits" in e)
+    assert why in line
+
+
 def test_an_entry_of_the_history_that_names_nothing_is_told(folder: Path) -> None:
     entries = "HISTORY = ('xs/', 'secrets/x-', 'nodes/')"
     script = f"SCRIPTS = {{'it': [apply(X)]}}\n{entries}"
