@@ -43,6 +43,7 @@ __all__ = [
     "actions_in",
     "cases_of",
     "definitions_beside",
+    "denial_notes",
     "given_in",
     "has_scripts",
     "heeded_in",
@@ -535,13 +536,13 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
             notes.append(f"left out the script {explorer.case.name!r}: {reason}")
         else:
             kept.append(explorer)
-    notes += _denial_notes(explorers)
+    notes += denial_notes(explorers)
     notes += _unasked_notes(kept)
     notes += _unmatched_notes(explorers)
     return kept, notes
 
 
-def _denial_notes(explorers: Sequence[Explorer]) -> Iterator[str]:
+def denial_notes(explorers: Sequence[Explorer]) -> Iterator[str]:
     """A note for each handler that denies a script's actions, with the first action."""
     known: set[str] = set()
     for explorer in explorers:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from fnop.adapters.definitions.problems import DefinitionProblem
 from fnop.adapters.reports.check_report import Shown, as_lines
@@ -13,6 +14,7 @@ from fnop.adapters.testing.cases import (
     CheckProblem,
     actions_in,
     cases_of,
+    denial_notes,
     given_in,
     has_scripts,
     heeded_in,
@@ -32,6 +34,7 @@ from fnop.interpreters.check.campaign.campaign import (
     heeded_together,
 )
 from fnop.interpreters.check.campaign.explore import Case, is_special
+from fnop.interpreters.check.campaign.walks import UNFOLLOWED
 from fnop.interpreters.check.state.kinds import Fault, Place, Site
 from fnop.interpreters.check.state.records import Rival
 from fnop.interpreters.check.state.scripts import ScriptProblem
@@ -231,8 +234,9 @@ def checks(
 
     A sort of fault without a schedule in a script has no check. The special sorts have
     one, which fails only if `special`. The runs without faults are done at once. Raises
-    `AssertionError` for an operator or script that cannot be checked. pytest-xdist can
-    distribute the items:
+    `AssertionError` for an operator or script that cannot be checked. Warns of parts
+    that the scripts do not reach, for example if the operator denies their objects.
+    pytest-xdist can distribute the items:
 
         @pytest.mark.parametrize("check", checks("operator.py", crds="crd.yaml"))
         def test_operator(check):
@@ -257,18 +261,39 @@ def checks_of(
 ) -> list[Check]:
     """The checks of a `setup`, such as a `World`; see `checks`."""
     program = setup.program()
+    notes: list[str] = []
     with _fail_with_sentence():
-        campaigns = [Campaign([each]) for each in _scripted_cases(setup, program)]
-        heeded_together([each for one in campaigns for each in one.explorers])
-        found: list[Check] = []
-        for campaign in campaigns:
-            campaign.explorers, _ = sound(campaign.explorers)
-            if campaign.explorers:
-                found += _check_each_sort(campaign, budget, special)
+        cases = _scripted_cases(setup, program, notes.append)
+        campaigns = [Campaign([each]) for each in cases]
+        explorers = [each for one in campaigns for each in one.explorers]
+        heeded_together(explorers)
+        # Together: a note is about what no script shows.
+        kept, more = sound(explorers)
+        found = [
+            check
+            for campaign in campaigns
+            if {*campaign.explorers} <= {*kept}
+            for check in _check_each_sort(campaign, budget, special)
+        ]
+    _warn_of((*notes, *more))
     return found
 
 
-def _scripted_cases(setup: Setup, program: Program) -> list[Case]:
+def _warn_of(notes: Iterable[str]) -> None:
+    """Warn with the notes that `fnop check` prints, at the line of the author's test.
+
+    Without them, a test that checks little or nothing would just pass. An operator that
+    ignores changes needs no warning.
+    """
+    for note in notes:
+        if note != UNFOLLOWED:
+            # The author's line calls a function that calls the caller of this one.
+            warn(note, stacklevel=4)
+
+
+def _scripted_cases(
+    setup: Setup, program: Program, tell: Callable[[str], object]
+) -> list[Case]:
     """A case for each script of the author, or for each generated one."""
     module = setup.script_module()
     manifests = [*manifests_in(setup.crds), *manifests_in(setup.objects)]
@@ -289,6 +314,7 @@ def _scripted_cases(setup: Setup, program: Program) -> list[Case]:
         calls=setup.models(module),
         module=module,
         namespace=setup.namespace,
+        tell=tell,
     )
     return setup.add_others(cases)
 
@@ -362,7 +388,7 @@ def explore(
     With `depth` 2 fnop also tries pairs of faults. `budget` is the largest number of
     schedules. Special faults fail only if `special`. Raises `AssertionError` if the
     operator cannot be checked, for example if the cluster refuses an action without any
-    fault. Raises `ValueError` without actions.
+    fault. Raises `ValueError` without actions. Warns if the operator denies an action.
 
         @given(manifests("crd.yaml"))
         def test_converges(claim):
@@ -403,6 +429,7 @@ def exploration_of(
         sound(campaign.explorers)
         tasks = campaign.tasks()
         results = campaign.run(tasks)
+    _warn_of(denial_notes(campaign.explorers))
     return Exploration(case, campaign.report(results, tasks), special=special)
 
 

@@ -40,7 +40,13 @@ from fnop.interpreters.simulation.actions import (
 )
 from fnop.interpreters.simulation.simulation import SimulatedRun, begin_reviewing
 
-__all__ = ["MadeUp", "Subject", "scripts_for", "scripts_of_the_cluster"]
+__all__ = [
+    "UNFOLLOWED",
+    "MadeUp",
+    "Subject",
+    "scripts_for",
+    "scripts_of_the_cluster",
+]
 
 # An API server is upgraded to this release. Its outage lasts this much longer than the
 # waits of handlers for such times.
@@ -133,18 +139,25 @@ def scripts_for(
     return MadeUp(tuple(scripts), tuple(dict.fromkeys(ground.notes)))
 
 
+UNFOLLOWED = (
+    "no script edits an object: no handler is called for its changes; --script takes "
+    "one of yours"
+)
+"""The note for an operator that ignores changes, as its author may well want it."""
+
+
 def _no_edits_note(ground: _Ground) -> str:
     """Say why no script edits an object, with the remedy."""
     if ground.denial:
         why, remedy = ground.denial, "give another object with --object"
-    else:
+    elif any(each.followed for each in ground.subjects):
         why, remedy = _reason_without_edits(ground), "--script takes one of yours"
+    else:
+        return UNFOLLOWED
     return f"no script edits an object: {why}; {remedy}"
 
 
 def _reason_without_edits(ground: _Ground) -> str:
-    if not any(each.followed for each in ground.subjects):
-        return "no handler is called for its changes"
     if ground.unserved:
         return f"the operator serves none of its changes ({ground.unserved})"
     if ground.refusal:

@@ -128,6 +128,35 @@ def test_the_reason_is_told_why_no_script_edits(
     assert why in line
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_test_warns_of_what_the_command_tells(folder: Path) -> None:
+    (folder / "object.yaml").unlink()
+    file = operator(folder, CREATES + NEVER)
+    told = called(file, "--budget", "1").stderr
+    with pytest.warns(UserWarning, match="no script edits an object: the") as warned:
+        found = World(file, crds=CRD).checks()
+    sentences = [str(each.message) for each in warned]
+    assert "denies `apply X x` of the script 'create', which goes on " in sentences[1]
+    assert all(f"fnop: {each}\n" in told for each in sentences)
+    assert {each.filename for each in warned} == {__file__}
+    found[0]()  # no property is violated: the warning alone says that little is known
+
+
+def test_a_test_of_an_operator_that_ignores_edits_needs_no_warning(
+    folder: Path,
+) -> None:
+    assert checks(operator(folder, CREATES), crds=CRD, objects=OBJECT)
+
+
+def test_an_exploration_warns_of_an_action_that_the_operator_denies(
+    folder: Path,
+) -> None:
+    file = operator(folder, CREATES + NEVER)
+    with pytest.warns(UserWarning, match="never .* denies `apply X x`") as warned:
+        explore(file, create(OBJECT), crds=CRD, budget=1)
+    assert [each.filename for each in warned] == [__file__]
+
+
 def test_an_entry_of_the_history_that_names_nothing_is_told(folder: Path) -> None:
     entries = "HISTORY = ('xs/', 'secrets/x-', 'nodes/')"
     script = f"SCRIPTS = {{'it': [apply(X)]}}\n{entries}"
