@@ -150,7 +150,8 @@ async def _send_into(
     if not found:
         scope = f"in {namespace}" if namespace else "in the cluster"
         fail(
-            f"there is no peering object {name!r} {scope}; operators that nobody can "
-            "freeze have none (see docs/how-to/run-beside-another-operator.md)"
+            f"there is no peering object {name!r} {scope}, through which operators are "
+            "frozen and resumed; create it, or name another one with --peering (see "
+            "docs/how-to/run-beside-another-operator.md)"
         )
     return found

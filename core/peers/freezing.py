@@ -33,7 +33,7 @@ class Why(Enum):
     OUTRANKED = "a peer has a higher priority"
     TIED = "a peer has the same priority"
     DOUBLED = "another process has the same identity"
-    REMOVED = "its record is taken away again and again"
+    REMOVED = "its record is removed again and again"
     MISSING = "the mandatory peering object is missing"
     UNRENEWED = "its record was not renewed in time"
     UNSEEN = "a peering object cannot be read"
@@ -166,8 +166,8 @@ def _reason_of_freeze(frozen: Frozen, member: Member) -> str:
             )
         case Why.REMOVED:
             return (
-                "somebody takes this operator's record away again and again in "
-                f"{where}; is a clock wrong?"
+                f"this operator's record is removed again and again in {where}; "
+                "synchronize the clocks of the operators' machines"
             )
         case Why.MISSING:
             return (
