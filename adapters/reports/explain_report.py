@@ -172,13 +172,18 @@ def _operator(operator: Operator, wall: float) -> Iterator[str]:
         if not any(each.place == place for each in operator.peers):
             yield f"peering object {place}: nobody is in it"
     if operator.life == "unknown":
-        yield (
-            "no sign of life, by a lease or a peering object: it may run, or not"
-            if operator.sees_all
-            else "not all leases and peering objects may be read: it may run, or not"
-        )
+        yield f"not known whether it runs: {_reason_unknown(operator)}"
     if operator.others:
         yield f"other operators of fnop have written it: {', '.join(operator.others)}"
+
+
+def _reason_unknown(operator: Operator) -> str:
+    """The reason why nothing shows whether the operator runs."""
+    if not operator.sees_all:
+        return "not all leases and peering objects may be read"
+    if operator.leases or operator.places:
+        return "it has written without them since"
+    return "without leader election and peering, an operator reports it nowhere"
 
 
 def _peer_text(peer: Peering, wall: float) -> str:

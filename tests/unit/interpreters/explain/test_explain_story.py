@@ -328,13 +328,19 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         handled(meta={"managedFields": [entry(MARKER, {}, -2)]}),
         {"peerings": (peering(),)},
         ["done"],
-        ["shop: wrote last 2s ago", "it may run, or not"],
+        ["shop: wrote last 2s ago", "runs: it has written without them since"],
+    ),
+    "alone, without a lease or a peering object": (
+        handled(),
+        {},
+        ["done"],
+        ["not known whether it runs: without leader election and peering, an operator"],
     ),
     "gone where one may look": (
         handled(),
         {"leases": (lease(-900),), "sees_operators": False},
         ["done"],
-        ["it may run, or not"],
+        ["not known whether it runs: not all leases and peering objects may be read"],
     ),
     "another tool's Synced": (
         thing(status={"conditions": [condition("Synced", "False", "Failing", "x")]}),
