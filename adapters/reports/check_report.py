@@ -16,6 +16,7 @@ from fnop.core.values.errors import number_of
 from fnop.interpreters.check.campaign.explore import Case, Failure
 from fnop.interpreters.check.campaign.reports import CAUSES, SHOWN_MAX, Report
 from fnop.interpreters.check.properties import EXPLAINED
+from fnop.interpreters.check.properties.ends import AFTER_EDITS
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.state.kinds import in_words
 from fnop.interpreters.check.state.scripts import script_to_json
@@ -38,15 +39,6 @@ __all__ = [
 ]
 
 PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-# The remedy for an intended violation.
-_MEANT = {
-    "history": (
-        "name what may depend on it in the file of --script, by its beginning: "
-        'HISTORY = ("secrets/",)'
-    ),
-}
-
-
 FOUND_BEFORE = "found before: "
 """The beginning of the names of cases that are failures of former calls."""
 
@@ -132,7 +124,7 @@ def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
         details.append(f"and {number_of(more, 'further difference')}")
     yield from _stanza("also", details)
     yield from _stanza("called", violation.calls)
-    yield from _stanza("if meant", filter(None, [_MEANT.get(violation.property)]))
+    yield from _stanza("if meant", _remedies_if_meant(violation))
     if case.name.startswith(FOUND_BEFORE):
         yield f"   known     {case.name}"
     yield from _stanza("as well", [f"{e.property}: {e.message}" for e in beside])
@@ -147,6 +139,26 @@ def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
     if benign:
         yield f"   compared  fnop diff {benign} {file}"
     yield ""
+
+
+# The most objects that the remedy names; else it names their kinds.
+_EXCEPTED_MAX = 3
+
+
+def _remedies_if_meant(violation: Violation) -> Iterator[str]:
+    """The remedy for an intended violation, with the objects that differ."""
+    if violation.property != "history":
+        return
+    sentences = violation.details or (violation.message,)
+    found = [e.removeprefix(AFTER_EDITS).partition(" ")[0] for e in sentences]
+    names = tuple(dict.fromkeys(found))
+    if len(names) > _EXCEPTED_MAX:
+        names = tuple(dict.fromkeys(f"{e.partition('/')[0]}/" for e in names))
+    entries = ", ".join(f'"{each}"' for each in names)
+    yield (
+        "name what may depend on it in the file of --script, by its beginning: "
+        f"HISTORY = ({entries}{',' if len(names) == 1 else ''})"
+    )
 
 
 def _stanza(head: str, lines: Iterable[object]) -> Iterator[str]:

@@ -31,7 +31,10 @@ from fnop.interpreters.check.state.worlds import World, records_in, rolling_in
 from fnop.interpreters.check.trials.differences import Difference, differences
 from fnop.interpreters.check.trials.trial import Trial
 
-__all__ = ["PROPERTIES", "history", "same_end"]
+__all__ = ["AFTER_EDITS", "PROPERTIES", "history", "same_end"]
+
+# The beginning of each sentence of `history`; the alias of the object follows.
+AFTER_EDITS = "after the edits "
 
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -204,17 +207,16 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if not benign.mistake and given_up(seen.trial):
         return  # nor is one that the operator has refused to follow
     found = [
-        f"after the edits {e}, as after one creation"
+        f"{AFTER_EDITS}{e}, as after one creation"
         for e in _differences_from_past(benign, benign.created, _End.RESTARTED)
     ]
     found += _conditions_of_the_past(benign, seen)
     if not _depends_on_past(benign, benign.created):
         found += [
-            f"after the edits {e}, as after one creation"
-            for e in left_over(benign, seen)
+            f"{AFTER_EDITS}{e}, as after one creation" for e in left_over(benign, seen)
         ]
     found = found or [
-        f"after the edits {each}, as after one creation,{_UNTIL}"
+        f"{AFTER_EDITS}{each}, as after one creation,{_UNTIL}"
         for each in _differences_from_past(benign, benign.created, _End.HEALED)
     ]
     for violation in told("history", found):
@@ -302,7 +304,7 @@ def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[str]:
         )
         if now.get(place, fresh) != fresh and not depends and not is_volatile:
             yield (
-                f"after the edits {alias} says {name}={now[place]}, and {name}={fresh} "
+                f"{AFTER_EDITS}{alias} says {name}={now[place]}, and {name}={fresh} "
                 "as after one creation"
             )
 

@@ -15,6 +15,7 @@ __all__ = ["calls_for_edits"]
 
 # The most edits that are named: edits without a called handler come first.
 _EDITS_MAX = 6
+_FOLLOWING = frozenset((Family.CHANGE, Family.RECONCILER))
 
 
 def calls_for_edits(trial: Trial) -> tuple[str, ...]:
@@ -35,14 +36,29 @@ def calls_for_edits(trial: Trial) -> tuple[str, ...]:
 def _called_handlers(
     trial: Trial, place: int, resource: Resource, name: str
 ) -> list[str]:
-    """The handlers whose attempts have ended after `place` actions, each once."""
-    found = [
-        say.handler
+    """The handlers whose attempts have ended after `place` actions, each once.
+
+    If there are none for the object, these are the handlers for other objects: they may
+    own it, or depend on it. Timers and daemons do not follow edits.
+    """
+    background = {
+        each.id
+        for each in trial.scene.program.handlers
+        if each.rule.family is Family.BACKGROUND
+    }
+    ended = [
+        (say.handler, say.subject)
         for number, say in trial.journal.said
-        if number == place and say.ended is not None and say.handler and say.subject
-        if (say.subject.resource, say.subject.name) == (resource.key, name)
+        if number == place and say.ended is not None and say.subject
+        if say.handler and say.handler not in background
     ]
-    return [*dict.fromkeys(found)]
+    edited = resource.key, name
+    own = [each for each, found in ended if (found.resource, found.name) == edited]
+    others = [
+        f"{each} of {found.resource.partition('.')[0]}/{found.name}"
+        for each, found in ended
+    ]
+    return [*dict.fromkeys(own or others)]
 
 
 def _unheard_message(trial: Trial, action: Edit, resource: Resource) -> str:
@@ -59,7 +75,7 @@ def _reasons(handlers: tuple[Handler, ...], resource: Resource) -> Iterator[str]
     own = [
         each
         for each in handlers
-        if each.rule.family is Family.CHANGE
+        if each.rule.family in _FOLLOWING
         if each.selector is not None and each.selector.matches(resource)
     ]
     updating = [each for each in own if _is_for_updates(each)]
@@ -74,4 +90,6 @@ def _reasons(handlers: tuple[Handler, ...], resource: Resource) -> Iterator[str]
 
 def _is_for_updates(handler: Handler) -> bool:
     rule = handler.rule
+    if rule.family is Family.RECONCILER:
+        return True
     return Reason.UPDATE in rule.reasons and not rule.is_for_resuming

@@ -101,11 +101,11 @@ class Journal:
 
     `since` is in virtual seconds. `actors` are the makers of changes, each from a
     version of the cluster on. `story` has the acts of the user, the operator and the
-    faults. `said` are log lines other than warnings, each with the number of actions
-    before it, as long as no fault is to strike. `stray` are the uids of objects whose
-    creation landed late. `users` are pairs: the uid of an object, and the uid of a
-    handled object whose handler has read or written it. `rests` are by the number of
-    actions.
+    faults. `lines` are the warnings and errors of the log. `said` are all log lines,
+    each with the number of actions before it, as long as no fault is to strike. `stray`
+    are the uids of objects whose creation landed late. `users` are pairs: the uid of an
+    object, and the uid of a handled object whose handler has read or written it.
+    `rests` are by the number of actions.
     """
 
     beginning: Cluster

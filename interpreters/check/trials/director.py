@@ -272,7 +272,7 @@ class TrialDirector(Director):
         state, journal = self._state, self._state.journal
         if say.level in ("warning", "error"):
             journal.lines.append((state.phase, say))
-        elif not (state.left or state.struck):
+        if not (state.left or state.struck):
             journal.said.append((state.user.place, say))
         if {"repaired", "anew"} <= dict(say.fields).keys():
             self._forget_refusal(say)

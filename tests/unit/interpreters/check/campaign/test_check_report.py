@@ -60,10 +60,26 @@ def test_what_is_too_much_is_counted_where_it_belongs() -> None:
     assert len(found["script"]) == 2
 
 
-def test_what_may_be_meant_comes_with_the_way_to_say_so() -> None:
-    found = told(SYMPTOMS[:1], 1, "history")
-    (remedy,) = found["if meant"]
-    assert remedy.endswith('HISTORY = ("secrets/",)')
+@pytest.mark.parametrize(
+    ("aliases", "entries"),
+    [
+        (["configmaps/x data.a"], '("configmaps/x",)'),
+        (
+            ["pods/x (2) spec.a", "xs.e.com/x says Ready=False,"],
+            '("pods/x", "xs.e.com/x")',
+        ),
+        (
+            ["pods/a", "pods/a", "pods/b", "pods/c", "jobs.batch/d"],
+            '("pods/", "jobs.batch/")',
+        ),
+    ],
+)
+def test_the_remedy_names_the_objects_that_differ(
+    aliases: list[str], entries: str
+) -> None:
+    differing = tuple(f"after the edits {e} is 1 instead of 2" for e in aliases)
+    (remedy,) = told(differing, 1, "history")["if meant"]
+    assert remedy.endswith(f"HISTORY = {entries}")
 
 
 def test_one_symptom_needs_no_further_line() -> None:

@@ -13,6 +13,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.explore import Case, benign_run
 from fnop.interpreters.check.properties.followed import calls_for_edits
+from fnop.interpreters.simulation.actions import Edit
 from fnop.testing import apply, edit
 from tests.checks import CRD, OBJECT, called, folder as folder, operator
 
@@ -117,6 +118,9 @@ HANDLERS = {
     "async def it(**_):\n"
     "    async def part(**_): pass\n"
     '    fnop.register(part, id="part")',
+    "an attempt that fails": '@fnop.reconcile("xs.example.com")\n'
+    "def it(spec, **_):\n"
+    "    if spec['size'] == 2: raise fnop.PermanentError('never')",
     "a second attempt": '@fnop.on.update("xs.example.com")\n'
     "async def it(retry, **_):\n"
     "    if not retry: raise fnop.TemporaryError('later', delay=5)",
@@ -132,3 +136,37 @@ def test_handlers_of_every_kind_are_seen_to_be_called(folder: Path, name: str) -
     trial = benign_run(Case(program, [CRD], edits)).trial
     (sentence,) = calls_for_edits(trial)
     assert sentence.startswith(f"{SIZE}: it")
+
+
+OWNS = """
+import fnop
+
+def is_small(spec, **_):
+    return spec["size"] < 3
+
+@fnop.timer("xs.example.com", interval=1)
+def tick(**_):
+    pass
+
+@fnop.reconcile("xs.example.com", owns="configmaps", when=is_small)
+def it(name, spec, **_):
+    return fnop.desired({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name}, "data": {"size": str(spec["size"])}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (edit("configmaps/x", data={"size": "9"}), "it of xs/x"),
+        (edit("xs/x", spec={"size": 5}), f"{NONE} (the filters of `it` exclude it)"),
+    ],
+)
+def test_a_reconcile_handler_is_named_for_what_it_owns_and_with_its_filter(
+    folder: Path, action: Edit, expected: str
+) -> None:
+    with default_registry.set_aside():
+        program = Program(tuple(handlers_of_file(operator(folder, OWNS))), Settings())
+    case = Case(program, [CRD], (apply(OBJECT), action))
+    (sentence,) = calls_for_edits(benign_run(case).trial)
+    assert sentence == f"{action}: {expected}"
