@@ -178,6 +178,8 @@ class RbacOptions:
 def rbac(given: RbacOptions) -> None:
     """Print the least rights that an operator needs, as YAML; or verify them.
 
+    The account's namespace is printed, too, unless --service-account names it.
+
     Its scripts are run in a simulated cluster, as `fnop check` does, and each with one
     fault of every sort: a request that is made is a right that is needed. Parts of the
     operator that did not run are named.
@@ -205,10 +207,13 @@ def rbac(given: RbacOptions) -> None:
     wishes = study.wishes("fnop rbac", account, namespaces)
     found = study_with(wishes, quiet=study.quiet)
     if not given.verify:
-        from fnop.adapters.generate.roles import shown
+        from fnop.adapters.generate.roles import namespace_for, shown
 
+        # A namespace that the user names exists, or comes with other manifests.
+        named = study.service_account is not None
+        spaces = () if named else (namespace_for(wishes.account),)
         # Line by line: further lines of one text would be indented.
-        for line in shown(found.needs, wishes.account).splitlines():
+        for line in shown(found.needs, wishes.account, spaces).splitlines():
             echo(line)
         return
     if grants is None:

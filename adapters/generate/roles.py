@@ -26,6 +26,7 @@ __all__ = [
     "granted_by",
     "line_of",
     "manifests_for",
+    "namespace_for",
     "only_account",
     "rules_for",
     "shown",
@@ -82,6 +83,15 @@ def manifests_for(needs: Iterable[Need], account: Account) -> list[Manifest]:
     return found
 
 
+def namespace_for(account: Account) -> Manifest:
+    """The namespace of an account."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": account.namespace},
+    }
+
+
 def rules_for(needs: Iterable[Need]) -> dict[str | None, list[Manifest]]:
     """The rules of the needs, by namespace; None is the whole cluster."""
     return {
@@ -122,12 +132,17 @@ def _clauses(needs: Iterable[Need]) -> list[_Clause]:
     ]
 
 
-def shown(needs: Iterable[Need], account: Account) -> str:
-    """The manifests as YAML; a comment above each rule names those who need it."""
+def shown(
+    needs: Iterable[Need], account: Account, others: Iterable[Manifest] = ()
+) -> str:
+    """The `others` and the manifests as YAML.
+
+    A comment above each rule names those who need it.
+    """
     needs = tuple(needs)
     places = iter(_clauses_by_place(needs).values())
     documents = []
-    for each in manifests_for(needs, account):
+    for each in (*others, *manifests_for(needs, account)):
         rules = each.pop("rules", None)
         text = yaml.safe_dump(each, sort_keys=False)
         if rules is not None:

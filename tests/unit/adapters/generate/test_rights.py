@@ -27,6 +27,7 @@ from fnop.adapters.generate.roles import (
     compared,
     granted_by,
     manifests_for,
+    namespace_for,
     shown,
 )
 from fnop.adapters.testing.cases import cases_of
@@ -862,9 +863,40 @@ def test_a_budget_leaves_something_out_and_says_so() -> None:
     assert "schedules of faults were not tried" in found.stderr
     assert "raise --budget" in found.stderr
     # What an effect may take is known all the same.
-    assert [*yaml.safe_load_all(found.stdout)] == manifests_for(
-        study("02-children/example.py").needs, ACCOUNT
-    )
+    assert [*yaml.safe_load_all(found.stdout)] == [
+        namespace_for(ACCOUNT),
+        *manifests_for(study("02-children/example.py").needs, ACCOUNT),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "namespaces", "account"),
+    [
+        ((), ["fnop-operator"], "fnop-operator/fnop-operator"),
+        (("--name", "shop"), ["shop"], "shop/shop"),
+        (("--service-account", "ops/shop"), [], "ops/shop"),
+    ],
+)
+def test_the_account_and_its_namespace_are_printed(
+    options: tuple[str, ...], namespaces: list[str], account: str
+) -> None:
+    found = run(str(EXAMPLES / "02-children/example.py"), *QUICK, *options)
+    documents = [*yaml.safe_load_all(found.stdout)]
+    named = {
+        kind: [each["metadata"] for each in documents if each["kind"] == kind]
+        for kind in ("Namespace", "ServiceAccount")
+    }
+    assert [each["name"] for each in named["Namespace"]] == namespaces
+    (own,) = named["ServiceAccount"]
+    assert f"{own['namespace']}/{own['name']}" == account
+    bindings = [each for each in documents if each["kind"].endswith("Binding")]
+    subjects = [subject for each in bindings for subject in each["subjects"]]
+    assert subjects
+    assert all(f"{e['namespace']}/{e['name']}" == account for e in subjects)
+    # An object is applied after its namespace.
+    assert documents.index(
+        next(e for e in documents if e["kind"] == "ServiceAccount")
+    ) == len(namespaces)
 
 
 def test_a_kind_that_rbac_does_not_know_is_told(tmp_path: Path) -> None:
