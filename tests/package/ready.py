@@ -24,6 +24,7 @@ def obstacles(
     project: Mapping[str, Any],
     changelog: str,
     changes: Collection[str],
+    readme: str,
 ) -> Iterator[str]:
     """The reasons not to release, each with the file to change."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
@@ -39,13 +40,20 @@ def obstacles(
     for name in ADDRESSES:
         if not str(urls.get(name, "")).startswith("https://"):
             yield f"pyproject.toml: [project.urls] has no address of {name}"
+    # PyPI shows the README outside of the repository.
+    relative = re.findall(r"\]\((?!\w+:|#)([^)\s]+)", readme)
+    if relative:
+        links = f"relative links ({len(relative)}), such as {relative[0]}"
+        remedy = "write the address of the repository before them"
+        yield f"README.md: {links}, are dead on PyPI: {remedy}"
 
 
 def main(tag: str) -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     changes = {each.name for each in (ROOT / "changes").iterdir()} - {"README.md"}
-    found = [*obstacles(fnop.__version__, tag, project, changelog, changes)]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    found = [*obstacles(fnop.__version__, tag, project, changelog, changes, readme)]
     print("\n".join(found) or f"{tag} may be released")
     return 1 if found else 0
 

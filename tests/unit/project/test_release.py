@@ -20,6 +20,7 @@ READY: dict[str, Any] = {
     "project": {"urls": {name: "https://example.com" for name in ADDRESSES}},
     "changelog": "# Changelog\n\n## 1.2.3 (2030-01-31)\n\n- All.\n",
     "changes": (),
+    "readme": "[a](https://example.com/a.md), ![b](https://example.com/b), [c](#c)",
 }
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yaml"))
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -39,6 +40,11 @@ def test_what_is_ready_may_be_released() -> None:
         ({"changelog": "## 1.2.30 (2030-01-31)\n"}, "no section `## 1.2.3"),
         ({"changes": ("a.fixed.md",)}, "changes/a.fixed.md: not in the changelog"),
         ({"project": {}}, "[project.urls] has no address of Repository"),
+        (
+            {"readme": "![a](docs/a.svg)"},
+            "README.md: relative links (1), such as docs/a",
+        ),
+        ({"readme": "[a](b.md) [c](./d)"}, "links (2), such as b.md, are dead on PyPI"),
         ({"project": {"urls": {"Repository": "../"}}}, "no address of Repository"),
     ],
 )
