@@ -14,7 +14,18 @@ from typing import Any, Protocol
 
 from tests.simulations import condition_of, manifests_of
 
-__all__ = ["STORIES", "Expectation", "Picture", "Step", "Story", "World", "unmet"]
+__all__ = [
+    "PHASE",
+    "STORIES",
+    "Expectation",
+    "Picture",
+    "Step",
+    "Story",
+    "World",
+    "annotation",
+    "told",
+    "unmet",
+]
 
 Manifest = dict[str, Any]
 MARKER = "fnop.dev/default"

@@ -487,17 +487,13 @@ def _simulated(
     watchdog: Watchdog,
 ) -> SimulatedRun:
     """The operator in an empty cluster."""
-    from fnop.interpreters.cluster import Off, empty_cluster, paced
+    from fnop.interpreters.cluster import empty_cluster
     from fnop.interpreters.runtime.clock import EPOCH
     from fnop.interpreters.simulation.simulation import SimulatedRun
 
-    # Pods stay as the operator and its manifests make them, unless they must write
-    # logs.
-    reads_logs = any(each.log is not None for each in program.handlers)
-    paces = {} if reads_logs else {"kubelet": Off()}
     return SimulatedRun(
         program,
-        paced(empty_cluster(now=EPOCH), paces),
+        empty_cluster(now=EPOCH),
         clock=clock,
         observers=observers,
         calls=models,

@@ -631,6 +631,32 @@ def test_unreadable_state_in_the_status_is_left_alone() -> None:
     assert (sim.get("fnopexamples") or {})["status"]["created"] == {"seen": "example-1"}
 
 
+WAITS_FOR_PODS = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+async def work(name, **_):
+    labels = {"app": name}
+    pods = {"containers": [{"name": "main", "image": "main"}]}
+    web = await fnop.adopt({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels},
+                 "template": {"metadata": {"labels": labels}, "spec": pods}}})
+    while not web.status.get("readyReplicas"):
+        await fnop.sleep(10)
+        web = await fnop.get("deployments.apps", name=name)
+    return {"ready": True}
+"""
+
+
+def test_a_simulated_run_ends_what_waits_for_pods(folder: Path) -> None:
+    write(folder, "pods.py", WAITS_FOR_PODS)
+    done = fnop("run", "pods.py", "--simulate", "object.yaml", folder=folder)
+    assert done.status == 0, done
+    (found,) = [each for each in done.documents if each["kind"] == "FnopExample"]
+    assert found["status"]["work"] == {"ready": True}
+
+
 # --------------------------------------------------------- bad input: cluster
 
 

@@ -39,9 +39,9 @@ def test_what_changes_is_told_by_handler_line_and_field(folder: Path) -> None:
     done = fnop("replay", "run.fnop", "port.py", "--shadow", folder=folder)
     assert (done.status, done.err) == (0, "")
     first, code, _, group, *lines = done.out.splitlines()
-    assert first == "3 of 3 recorded decisions change"
+    assert first == "6 of 6 recorded decisions change"
     assert code == "the code of database is another one"
-    assert group.startswith("3 x reconcile handler database (port.py:")
+    assert group.startswith("6 x reconcile handler database (port.py:")
     assert group.endswith("ends otherwise")
     assert (
         '  desired.status.endpoint: "example-1.default.svc:5432" -> '
@@ -91,8 +91,8 @@ def test_a_pipeline_fails_on_what_it_names(
 def test_handlers_that_are_no_more_are_told(folder: Path) -> None:
     done = fnop("replay", "run.fnop", "other.py", "--shadow", folder=folder)
     first, gone, new = done.out.splitlines()
-    assert first == "0 of 3 recorded decisions change"
-    assert gone == "3 decisions of database, which is no handler now"
+    assert first == "0 of 6 recorded decisions change"
+    assert gone == "6 decisions of database, which is no handler now"
     assert new == "create handler other (other.py:3) is not in the recording"
 
 

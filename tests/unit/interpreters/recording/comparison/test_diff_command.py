@@ -62,7 +62,7 @@ def test_two_runs_of_one_scenario_have_no_difference(folder: Path) -> None:
         ours, theirs, last = done.out.splitlines()
         assert ours.startswith("a: a.fnop (fnop 0.")
         assert theirs.startswith(f"b: {other} (fnop 0.")
-        assert last == "no difference in 3 decisions of handlers"
+        assert last == "no difference in 6 decisions of handlers"
 
 
 def test_other_code_is_told_with_the_field_and_both_lines(folder: Path) -> None:
