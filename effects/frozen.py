@@ -1,7 +1,7 @@
-"""``@frozen``: a frozen dataclass with slots, made in a quarter of the time.
+"""`@frozen`: a frozen dataclass with slots, made in a quarter of the time.
 
 The standard library writes and compiles six functions for each frozen dataclass. fnop
-has more than two hundred: a quarter of the CPU time that ``fnop run --simulate`` needs.
+has more than two hundred: a quarter of the CPU time that `fnop run --simulate` needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class _NoValue:
-    """The default of a parameter whose field has a ``default_factory``."""
+    """The default of a parameter whose field has a `default_factory`."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -41,8 +41,8 @@ def frozen(
 ) -> Any:
     """Make a class a frozen dataclass with slots.
 
-    ``dataclasses.fields``, ``replace``, ``asdict`` and pattern matching work as with
-    ``@dataclass(frozen=True, slots=True)``; a base class has to be ``@frozen``, too.
+    `dataclasses.fields`, `replace`, `asdict` and pattern matching work as with
+    `@dataclass(frozen=True, slots=True)`; a base class has to be `@frozen`, too.
 
     Args:
         cls: a class whose annotations are its fields.
@@ -77,7 +77,7 @@ def frozen(
 
 
 def _methods(cls: Any, *, eq: bool, repr: bool) -> dict[str, Any]:
-    """Give the methods of a frozen class: all but ``__init__`` need no compilation."""
+    """Give the methods of a frozen class: all but `__init__` need no compilation."""
     of_class = fields(cls)
     methods = {
         "__init__": _init(cls, of_class),
@@ -94,7 +94,7 @@ def _methods(cls: Any, *, eq: bool, repr: bool) -> dict[str, Any]:
 
 
 def _init(cls: Any, of_class: tuple[Field[Any], ...]) -> Callable[..., None]:
-    """Compile ``__init__``, which sets each slot by its descriptor."""
+    """Compile `__init__`, which sets each slot by its descriptor."""
     # The module's name: a search for an author's line skips fnop's frames by it.
     names: dict[str, Any] = {"_NO_VALUE": _NO_VALUE, "__name__": cls.__module__}
     parameters: list[list[str]] = [["self"], []]  # by position, by name
@@ -124,7 +124,7 @@ def _init(cls: Any, of_class: tuple[Field[Any], ...]) -> Callable[..., None]:
 def _value_of(one: Field[Any], names: dict[str, Any]) -> tuple[str, str]:
     """Give the expressions of a field's value, and of its parameter's default.
 
-    A field without a value is left to ``__post_init__``.
+    A field without a value is left to `__post_init__`.
     """
     if one.default is not MISSING:
         default = f"_default_{one.name}"
@@ -147,7 +147,7 @@ def _repr(names: list[str]) -> Callable[[Any], str]:
 
 
 def _comparison(names: list[str]) -> dict[str, Callable[..., Any]]:
-    values: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
+    values = _values_of(names)
 
     def __eq__(self: Any, other: Any) -> Any:
         if other.__class__ is not self.__class__:
@@ -158,6 +158,21 @@ def _comparison(names: list[str]) -> dict[str, Callable[..., Any]]:
         return hash(values(self))
 
     return {"__eq__": __eq__, "__hash__": __hash__}
+
+
+def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Give a function from an object to the tuple of these fields' values.
+
+    Tuples compare their items by identity first, so an object equals its copy with NaN.
+    """
+    match names:
+        case []:
+            return lambda _: ()
+        case [name]:
+            only = attrgetter(name)
+            return lambda found: (only(found),)
+        case _:
+            return attrgetter(*names)
 
 
 def _setattr(self: Any, name: str, value: Any) -> None:
