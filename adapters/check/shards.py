@@ -256,8 +256,8 @@ def _report(found: Mapping[str, Any]) -> Report:
 
 
 def _failure(found: Mapping[str, Any]) -> Failure:
-    details, calls = (tuple(map(str, found[each])) for each in ("details", "calls"))
-    violation = Violation(found["property"], found["message"], details, calls)
+    lists = (tuple(map(str, found[each])) for each in ("details", "calls", "objects"))
+    violation = Violation(found["property"], found["message"], *lists)
     schedule = schedule_from_json(found["schedule"])
     return Failure(found["script"], schedule, violation, bool(found["special"]))
 

@@ -150,8 +150,8 @@ async def _send_into(
     if not found:
         scope = f"in {namespace}" if namespace else "in the cluster"
         fail(
-            f"there is no peering object {name!r} {scope}, through which operators are "
-            "frozen and resumed; create it, or name another one with --peering (see "
+            f"the peering object {name!r} does not exist {scope}; create it, or name "
+            "the one that your operators use with --peering (see "
             "docs/how-to/run-beside-another-operator.md)"
         )
     return found

@@ -207,11 +207,12 @@ def rbac(given: RbacOptions) -> None:
     wishes = study.wishes("fnop rbac", account, namespaces)
     found = study_with(wishes, quiet=study.quiet)
     if not given.verify:
-        from fnop.adapters.generate.roles import namespace_for, shown
+        from fnop.adapters.common.manifests import namespace_for
+        from fnop.adapters.generate.roles import shown
 
         # A namespace that the user names exists, or comes with other manifests.
         named = study.service_account is not None
-        spaces = () if named else (namespace_for(wishes.account),)
+        spaces = () if named else (namespace_for(wishes.account.namespace),)
         # Line by line: further lines of one text would be indented.
         for line in shown(found.needs, wishes.account, spaces).splitlines():
             echo(line)

@@ -28,6 +28,7 @@ __all__ = [
     "dump_yaml",
     "echo_yaml",
     "first_yaml",
+    "namespace_for",
     "parse_yaml",
     "parsed_yaml",
     "read_manifests",
@@ -38,6 +39,15 @@ T = TypeVar("T")
 _SUFFIXES = (".yaml", ".yml", ".json")
 # Ten times the depth of any real manifest.
 _DEPTH_MAX = 500
+
+
+def namespace_for(name: str) -> dict[str, Any]:
+    """The manifest of a namespace.
+
+    >>> namespace_for("shop")
+    {'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': 'shop'}}
+    """
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 class ManifestProblem(Exception):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fnop.adapters.common.loading import handlers_of_file, load, module_of_file
+from fnop.adapters.common.manifests import namespace_for
 from fnop.adapters.testing.cases import (
     Subjects,
     cases_of,
@@ -218,8 +219,7 @@ def _place_subjects(subjects: Subjects, wishes: Wishes, place: str) -> Subjects:
         for each in subjects.given
         if (each["kind"], each["metadata"].get("name")) != ("Namespace", place)
     ]
-    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
-    given = present if place == "default" else [home, *present]
+    given = present if place == "default" else [namespace_for(place), *present]
     return subjects._replace(subjects=tuple(moved), given=tuple(given))
 
 

@@ -26,7 +26,6 @@ __all__ = [
     "granted_by",
     "line_of",
     "manifests_for",
-    "namespace_for",
     "only_account",
     "rules_for",
     "shown",
@@ -81,15 +80,6 @@ def manifests_for(needs: Iterable[Need], account: Account) -> list[Manifest]:
             },
         ]
     return found
-
-
-def namespace_for(account: Account) -> Manifest:
-    """The namespace of an account."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": account.namespace},
-    }
 
 
 def rules_for(needs: Iterable[Need]) -> dict[str | None, list[Manifest]]:

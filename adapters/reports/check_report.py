@@ -16,7 +16,6 @@ from fnop.core.values.errors import number_of
 from fnop.interpreters.check.campaign.explore import Case, Failure
 from fnop.interpreters.check.campaign.reports import CAUSES, SHOWN_MAX, Report
 from fnop.interpreters.check.properties import EXPLAINED
-from fnop.interpreters.check.properties.ends import AFTER_EDITS
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.state.kinds import in_words
 from fnop.interpreters.check.state.scripts import script_to_json
@@ -149,9 +148,8 @@ def _remedies_if_meant(violation: Violation) -> Iterator[str]:
     """The remedy for an intended violation, with the objects that differ."""
     if violation.property != "history":
         return
-    sentences = violation.details or (violation.message,)
-    found = [e.removeprefix(AFTER_EDITS).partition(" ")[0] for e in sentences]
-    names = tuple(dict.fromkeys(found))
+    # Without the number of an alias that several objects share.
+    names = tuple(dict.fromkeys(e.partition(" ")[0] for e in violation.objects))
     if len(names) > _EXCEPTED_MAX:
         names = tuple(dict.fromkeys(f"{e.partition('/')[0]}/" for e in names))
     entries = ", ".join(f'"{each}"' for each in names)
@@ -285,6 +283,7 @@ def failure_json(failure: Failure, number: int, places: Places) -> dict[str, Any
         "message": failure.violation.message,
         "details": [*failure.violation.details],
         "calls": [*failure.violation.calls],
+        "objects": [*failure.violation.objects],
         "words": in_words(failure.schedule),
         "schedule": schedule_to_json(failure.schedule),
         "special": failure.special,

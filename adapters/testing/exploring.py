@@ -271,8 +271,8 @@ def checks_of(
         kept, more = sound(explorers)
         found = [
             check
-            for campaign in campaigns
-            if {*campaign.explorers} <= {*kept}
+            for campaign, explorer in zip(campaigns, explorers, strict=True)
+            if explorer in kept
             for check in _check_each_sort(campaign, budget, special)
         ]
     _warn_of((*notes, *more))

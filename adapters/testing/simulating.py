@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from fnop.adapters.common.manifests import namespace_for
 from fnop.adapters.common.yaml_values import teach_yaml
 from fnop.adapters.testing.cases import CheckProblem, heeded_in
 from fnop.adapters.testing.laws import Law, names_of
@@ -165,13 +166,7 @@ class Simulation:
     def _fill(self, case: Case) -> None:
         """Create what exists before the user begins."""
         if case.namespace != "default":
-            self.apply(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Namespace",
-                    "metadata": {"name": case.namespace},
-                }
-            )
+            self.apply(namespace_for(case.namespace))
         self.apply(case.definitions)
         try:
             restore(self._run, case.restored)

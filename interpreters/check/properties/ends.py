@@ -31,10 +31,7 @@ from fnop.interpreters.check.state.worlds import World, records_in, rolling_in
 from fnop.interpreters.check.trials.differences import Difference, differences
 from fnop.interpreters.check.trials.trial import Trial
 
-__all__ = ["AFTER_EDITS", "PROPERTIES", "history", "same_end"]
-
-# The beginning of each sentence of `history`; the alias of the object follows.
-AFTER_EDITS = "after the edits "
+__all__ = ["PROPERTIES", "history", "same_end"]
 
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -207,20 +204,24 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if not benign.mistake and given_up(seen.trial):
         return  # nor is one that the operator has refused to follow
     found = [
-        f"{AFTER_EDITS}{e}, as after one creation"
-        for e in _differences_from_past(benign, benign.created, _End.RESTARTED)
+        _after_edits(each)
+        for each in _differences_from_past(benign, benign.created, _End.RESTARTED)
     ]
     found += _conditions_of_the_past(benign, seen)
     if not _depends_on_past(benign, benign.created):
-        found += [
-            f"{AFTER_EDITS}{e}, as after one creation" for e in left_over(benign, seen)
-        ]
+        found += map(_after_edits, left_over(benign, seen))
     found = found or [
-        f"{AFTER_EDITS}{each}, as after one creation,{_UNTIL}"
+        _after_edits(each, f",{_UNTIL}")
         for each in _differences_from_past(benign, benign.created, _End.HEALED)
     ]
-    for violation in told("history", found):
-        yield violation._replace(calls=calls_for_edits(seen.trial))
+    objects = tuple(dict.fromkeys(alias for alias, _ in found))
+    for violation in told("history", [sentence for _, sentence in found]):
+        yield violation._replace(calls=calls_for_edits(seen.trial), objects=objects)
+
+
+def _after_edits(found: Difference, until: str = "") -> tuple[str, str]:
+    """The alias of an object that differs, and the sentence that says so."""
+    return found.alias, f"after the edits {found}, as after one creation{until}"
 
 
 def _is_mutated_otherwise(benign: Benign, created: Seen) -> bool:
@@ -289,8 +290,8 @@ def _keeps_data(each: Difference) -> bool:
     )
 
 
-def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[str]:
-    """The conditions that differ after one creation.
+def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[tuple[str, str]]:
+    """The conditions that differ after one creation, with the aliases of their objects.
 
     A status may report the past; a condition describes the present (API conventions).
     """
@@ -304,8 +305,9 @@ def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[str]:
         )
         if now.get(place, fresh) != fresh and not depends and not is_volatile:
             yield (
-                f"{AFTER_EDITS}{alias} says {name}={now[place]}, and {name}={fresh} "
-                "as after one creation"
+                alias,
+                f"after the edits {alias} says {name}={now[place]}, and {name}={fresh} "
+                "as after one creation",
             )
 
 

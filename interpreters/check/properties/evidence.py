@@ -43,13 +43,15 @@ class Violation(NamedTuple):
     """A property that does not hold, and the evidence.
 
     `details` are lines such as the differences of two worlds. `calls` are sentences on
-    the handlers that were called for each edit.
+    the handlers that were called for each edit. `objects` are the aliases of the
+    objects that differ, for a remedy that names them.
     """
 
     property: str
     message: str
     details: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
 
 
 class Seen(NamedTuple):

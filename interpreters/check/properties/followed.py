@@ -38,8 +38,9 @@ def _called_handlers(
 ) -> list[str]:
     """The handlers whose attempts have ended after `place` actions, each once.
 
-    If there are none for the object, these are the handlers for other objects: they may
-    own it, or depend on it. Timers and daemons do not follow edits.
+    If no handler was called for the edited object, these are the handlers that were
+    called for other objects, which may own the edited one or depend on it. Timers and
+    daemons do not follow edits.
     """
     background = {
         each.id

@@ -11,14 +11,18 @@ from tests.served_clusters import serving
 
 
 @pytest.mark.parametrize(
-    ("arguments", "where"),
+    ("arguments", "name", "where"),
     [
-        (("freeze", "-A"), "'default' in the cluster"),
-        (("resume", "-n", "default", "--peering", "shop"), "'shop' in default"),
+        (("freeze", "-A"), "default", "in the cluster"),
+        (
+            ("resume", "-n", "default", "--peering", "shop"),
+            "shop",
+            "in default",
+        ),
     ],
 )
 def test_a_missing_peering_object_is_one_sentence_with_a_remedy(
-    tmp_path: Path, arguments: tuple[str, ...], where: str
+    tmp_path: Path, arguments: tuple[str, ...], name: str, where: str
 ) -> None:
     with serving() as client:
         host, port = client.address
@@ -26,7 +30,7 @@ def test_a_missing_peering_object_is_one_sentence_with_a_remedy(
         done = fnop(*arguments, "--kubeconfig", "kubeconfig", folder=tmp_path)
     assert done.status == 1
     assert done.err.splitlines() == [
-        f"fnop: there is no peering object {where}, through which operators are frozen "
-        "and resumed; create it, or name another one with --peering (see "
+        f"fnop: the peering object {name!r} does not exist {where}; create it, or name "
+        "the one that your operators use with --peering (see "
         "docs/how-to/run-beside-another-operator.md)"
     ]

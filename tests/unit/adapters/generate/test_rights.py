@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 import fnop
 from fnop.adapters.cli.main import main
+from fnop.adapters.common.manifests import namespace_for
 from fnop.adapters.generate import reviews
 from fnop.adapters.generate.rights import Account, Study, Wishes, studied
 from fnop.adapters.generate.roles import (
@@ -27,7 +28,6 @@ from fnop.adapters.generate.roles import (
     compared,
     granted_by,
     manifests_for,
-    namespace_for,
     shown,
 )
 from fnop.adapters.testing.cases import cases_of
@@ -864,7 +864,7 @@ def test_a_budget_leaves_something_out_and_says_so() -> None:
     assert "raise --budget" in found.stderr
     # What an effect may take is known all the same.
     assert [*yaml.safe_load_all(found.stdout)] == [
-        namespace_for(ACCOUNT),
+        namespace_for(ACCOUNT.namespace),
         *manifests_for(study("02-children/example.py").needs, ACCOUNT),
     ]
 
