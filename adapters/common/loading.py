@@ -31,11 +31,13 @@ from fnop.adapters.common.yaml_values import teach_yaml
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.registry import default_registry
 from fnop.core.values.errors import text_of
+from fnop.effects.builders import function_name
 
 __all__ = [
     "SCRIPT",
     "LoadProblem",
     "authors_place",
+    "function_named",
     "handlers_of_file",
     "handlers_of_function",
     "is_authors_file",
@@ -171,6 +173,24 @@ def resolve(name: str) -> Callable[..., Any]:
     if not callable(found):
         raise LoadProblem(f"{name} is not a function but {found!r}")
     return found  # type: ignore[no-any-return]  # callable() says no more
+
+
+def function_named(handlers: Iterable[Handler], name: str) -> Callable[..., Any]:
+    """The function of a call: of the handler with this name, else an importable one.
+
+    Raises `LoadProblem`.
+    """
+    found = next((each for each in handlers if each.function == name), None)
+    if found is None or _is_importable(found):
+        return resolve(name)
+    return found.fn
+
+
+def _is_importable(handler: Handler) -> bool:
+    """Whether the name of an impure handler says where its function is."""
+    with suppress(ValueError):
+        return function_name(handler.declared) == handler.function
+    return False
 
 
 # -------------------------------------------------------------------- names

@@ -19,6 +19,7 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -34,7 +35,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 
-from fnop.adapters.common.loading import resolve
+from fnop.adapters.common.loading import function_named
 from fnop.adapters.common.logs import write
 from fnop.adapters.common.yaml_values import teach_yaml
 from fnop.adapters.kubernetes import service_account
@@ -140,6 +141,13 @@ class Running:
     def has_ended(self) -> bool:
         """Whether the operator has ended."""
         return self._task.done()
+
+    def post(self, handler: str, manifest: Mapping[str, Any]) -> None:
+        """Create a Kubernetes Event for the code of a handler that runs outside.
+
+        `manifest` is a core/v1 Event without a name and without times.
+        """
+        self._runner.post(handler, manifest)
 
     def health(self) -> Health:
         """Return whether the operator makes progress, and whether it serves."""
@@ -250,7 +258,7 @@ async def serving(
             program,
             meters.api,
             seed=secrets.token_hex(4),
-            resolve=resolve,
+            resolve=partial(function_named, program.handlers),
             random=os.urandom,
             observers=(*observers, *meters.observers, *traced, *webhooks.observers),
             on_say=say,

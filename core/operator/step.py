@@ -22,7 +22,12 @@ from fnop.core.objects.decide.actions import earlier
 from fnop.core.objects.decide.background import runs_due
 from fnop.core.objects.execute.containment import guarded
 from fnop.core.objects.execute.executor import serve
-from fnop.core.objects.report.events import event_posted, report_denial, report_noted
+from fnop.core.objects.report.events import (
+    event_posted,
+    post_event,
+    report_denial,
+    report_noted,
+)
 from fnop.core.objects.store.indexing import are_filled, empty_indices
 from fnop.core.objects.store.log_reading import go_on
 from fnop.core.objects.write.expectations import answer_expectation
@@ -62,6 +67,7 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
     WatchEvent,
+    EventPosted,
     WriteDenied,
 )
 from fnop.core.state.activity import ACTIVITY
@@ -217,6 +223,8 @@ def _take_input(turn: Turn, input: Input) -> None:
             _on_stop(turn, reason)
         case WriteDenied():
             report_denial(turn, input)
+        case EventPosted():
+            post_event(turn, input)
 
 
 def _on_stream(turn: Turn, input: WatchEvent | ListItem | ListDone | Bookmark) -> None:

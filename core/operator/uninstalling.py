@@ -101,7 +101,7 @@ def marks_of(body: Body, settings: Settings) -> Marks:
     """
     marker, status = settings.marker, body.stanza("status")
     return Marks(
-        marker in body.finalizers,
+        settings.own_finalizer in body.finalizers,
         any(settings.places.removals(body)),
         any(is_of(each, marker) for each in conditions_in(status)),
         body.is_deleting,
@@ -139,7 +139,7 @@ def _without_marks(body: Body, settings: Settings) -> dict[str, Any]:
     marker, marks = settings.marker, marks_of(body, settings)
     target: dict[str, Any] = body.data
     if marks.finalizer:
-        names = without_finalizer(body.finalizers, marker)
+        names = without_finalizer(body.finalizers, settings.own_finalizer)
         target = applied({"metadata": {"finalizers": names}}, target)
     for patch in settings.places.removals(body):
         target = applied(patch, target)

@@ -5,6 +5,9 @@ Each comes with the `Now` of the interpreter that saw it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fnop.core.values.body import Body
 from fnop.core.values.log_lines import LogLine, LogMark, LogPlace
 from fnop.effects.frozen import frozen
@@ -14,6 +17,7 @@ __all__ = [
     "AlarmRang",
     "Answered",
     "Bookmark",
+    "EventPosted",
     "Input",
     "ListDone",
     "ListItem",
@@ -125,6 +129,18 @@ class StopRequested:
 
 
 @frozen
+class EventPosted:
+    """Code outside of the steps, such as a thread of a handler, posts an Event.
+
+    `manifest` is a core/v1 Event without a name and without times, which the step adds.
+    `handler` is the id of the handler whose code it is.
+    """
+
+    handler: str
+    manifest: Mapping[str, Any]
+
+
+@frozen
 class WriteDenied:
     """An admission handler has denied a write; a Kubernetes Event must report it.
 
@@ -152,4 +168,5 @@ Input = (
     | AlarmRang
     | StopRequested
     | WriteDenied
+    | EventPosted
 )

@@ -21,6 +21,7 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
     WatchEvent,
+    EventPosted,
     WriteDenied,
 )
 from fnop.core.seam.traces import Indexed
@@ -54,6 +55,7 @@ _INPUTS: dict[str, type] = {
         AlarmRang,
         StopRequested,
         WriteDenied,
+        EventPosted,
     )
 }
 # The types of fields in the JSON form; `from_wire` checks outcomes.

@@ -242,7 +242,7 @@ def _places_to_search(
     All other children carry fnop's label. A namespaced owner has such children only if
     the operator's finalizer is on it.
     """
-    far = not owner.namespace or settings.marker in owner.finalizers
+    far = not owner.namespace or settings.own_finalizer in owner.finalizers
     for kind in catalogue.resources:
         if not kind.preferred or "list" not in kind.verbs or kind.plural in _SKIPPED:
             continue

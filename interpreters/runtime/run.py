@@ -39,6 +39,7 @@ from fnop.core.seam.commands import (
 from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
+    EventPosted,
     Started,
     StopRequested,
 )
@@ -144,6 +145,13 @@ class Runner:
         elif now >= self._asked + REPEAT_SECONDS:
             self._hurry.set()
         self._inbox.put(StopRequested(reason))
+
+    def post(self, handler: str, manifest: Mapping[str, Any]) -> None:
+        """Create an Event for the code of a handler that runs outside.
+
+        `manifest` is as in `fnop.core.seam.inputs.EventPosted`.
+        """
+        self._inbox.put(EventPosted(handler, manifest))
 
     async def run(self) -> Exit:
         """Run until the operator ends; return the reason."""

@@ -73,7 +73,7 @@ from fnop.core.values.evolve import replace
 from fnop.effects.names import check_label
 from fnop.effects.values import plain_text, shown
 
-__all__ = ["Declaring", "declare", "declaring"]
+__all__ = ["Declaring", "declare", "declaring", "handler_outside"]
 
 # pytest omits these frames from tracebacks, and shows the author's line.
 __tracebackhide__ = True
@@ -497,26 +497,47 @@ def declare(
     role: Role, words: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Callable[[Fn], Fn]:
     """The decorator for a role, for the kinds that `words` name, with these options."""
-    rule = ROLES[role]
-    check_options(options, options_of(rule.options), rule.decorator)
-    _check_needs(rule, words, options)
-    if role in LOGS:
-        words, options = _options_for_pods(words, options, rule.decorator)
-    registry: Registry = options.get("registry") or default_registry
-    decorator = _Decorator(role, words, options, registry)
+    decorator = _decorator_of(role, words, options)
+    registry, label = decorator.registry, ROLES[role].decorator
     fields = decorator.read_options()
-    requeue = requeue_of(options, rule.decorator, registry)
+    requeue = requeue_of(options, label, registry)
 
     def decorate(fn: Fn) -> Fn:
         handler = decorator.make_handler(fn, fields)
-        for each in (
-            () if requeue is None else requeue.handlers(handler, rule.decorator)
-        ):
+        for each in () if requeue is None else requeue.handlers(handler, label):
             registry.add(each)
         registry.add(handler)
         return fn
 
     return decorate
+
+
+def handler_outside(
+    role: Role,
+    words: tuple[Any, ...],
+    options: Mapping[str, Any],
+    fn: Callable[..., Any],
+    function: str,
+) -> Handler:
+    """The handler of a function that runs outside, as the recorded call `function`.
+
+    The function need not be importable: interpreters find it in the program, by this
+    name. Nothing is added to a registry. Raises `RegistrationError`.
+    """
+    decorator = _decorator_of(role, words, options)
+    handler = decorator.make_handler(fn, decorator.read_options())
+    return replace(handler, function=function)
+
+
+def _decorator_of(
+    role: Role, words: tuple[Any, ...], options: Mapping[str, Any]
+) -> _Decorator:
+    rule = ROLES[role]
+    check_options(options, options_of(rule.options), rule.decorator)
+    _check_needs(rule, words, options)
+    if role in LOGS:
+        words, options = _options_for_pods(words, options, rule.decorator)
+    return _Decorator(role, words, options, options.get("registry") or default_registry)
 
 
 class _Decorator(NamedTuple):

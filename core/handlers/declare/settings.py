@@ -229,6 +229,7 @@ class Settings:
     - `posting_level`: the lowest level of log lines of an object's handlers that also
       become Kubernetes Events: "debug", "info", "warning" or "error"; None: no lines
       do.
+    - `finalizer`: the finalizer that holds objects; None: `fnop.dev/<operator>`.
     - `takes_over`: the prefix of the annotations of a Kopf operator that this one
       succeeds, such as "kopf.zalando.org". `takes_over_finalizer`: that operator's
       finalizer. `takes_over_key`: the name under which it kept the last handled object.
@@ -286,6 +287,7 @@ class Settings:
     lifecycle: Lifecycle = all_at_once
     conditions: bool = True
     posting_level: str | None = None
+    finalizer: str | None = None
     takes_over: str | None = None
     takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
     takes_over_key: str = LAST_HANDLED
@@ -364,7 +366,16 @@ class Settings:
     def finalizers(self) -> tuple[str, ...]:
         """This operator's finalizer, and those that it replaces."""
         taken = (self.takes_over_finalizer,) if self.takes_over else ()
-        return (self.marker, *taken)
+        return tuple(dict.fromkeys((self.own_finalizer, *taken)))
+
+    @property
+    def own_finalizer(self) -> str:
+        """The finalizer that this operator adds.
+
+        >>> Settings(operator="billing").own_finalizer
+        'fnop.dev/billing'
+        """
+        return self.finalizer or self.marker
 
     @property
     def marker(self) -> str:

@@ -174,7 +174,7 @@ def _may_stop_run(running: Invocation, now: Now) -> bool:
 
 def _is_held(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether the object cannot vanish meanwhile; the finalizer comes first (R20)."""
-    return not handler.holds or at.settings.marker in record.body.finalizers
+    return not handler.holds or at.settings.own_finalizer in record.body.finalizers
 
 
 def _is_due(

@@ -90,7 +90,7 @@ def _is_of_interest(at: Circumstances, record: ObjectRecord) -> bool:
 def _is_present(at: Circumstances, body: Body, *, needed: bool) -> bool:
     """Whether the finalizer is present; a taken-over one is replaced in time."""
     if needed and not body.is_deleting:
-        return at.settings.marker in body.finalizers
+        return at.settings.own_finalizer in body.finalizers
     return is_held(at, body)
 
 

@@ -194,7 +194,7 @@ def clearing(
 
 def _may_have_unseen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether a held object may have children that the API server refuses to show."""
-    is_held = at.settings.marker in record.body.finalizers
+    is_held = at.settings.own_finalizer in record.body.finalizers
     return is_held and any(at.is_blind(each.key) for each in handler.owned.values())
 
 
@@ -288,7 +288,8 @@ def holds_children(at: Circumstances, record: ObjectRecord) -> bool:
     for handler in at.kind.reconcilers:
         state = record.reconcilers.get(handler.id)
         known = None if state is None else state.holds
-        if known or (known is None and at.settings.marker in record.body.finalizers):
+        is_held = at.settings.own_finalizer in record.body.finalizers
+        if known or (known is None and is_held):
             return True
     return False
 

@@ -15,10 +15,10 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.kubernetes.names import SUBDOMAIN
 from fnop.core.seam.commands import Subject
-from fnop.core.seam.inputs import WriteDenied
+from fnop.core.seam.inputs import EventPosted, WriteDenied
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
-from fnop.core.state.lifecycle import IN_SERVICE
+from fnop.core.state.lifecycle import IN_SERVICE, Phase
 from fnop.core.state.record import ObjectRecord, Report, Reports
 from fnop.core.state.requests import ForEvent
 from fnop.core.state.turn import Turn
@@ -32,6 +32,7 @@ __all__ = [
     "event_manifest",
     "event_posted",
     "note_line",
+    "post_event",
     "report_denial",
     "report_event",
     "report_noted",
@@ -88,6 +89,36 @@ def report_denial(turn: Turn, denied: WriteDenied) -> None:
         turn.notes = turn.notes._replace(denials=reports)
     else:
         context.put(record._replace(reports=reports))
+
+
+def post_event(turn: Turn, posted: EventPosted) -> None:
+    """Create an Event that code outside of the steps has posted.
+
+    Like Kopf, fnop neither counts nor limits these Events. An Event about an Event is
+    dropped, because it would never end.
+    """
+    resource = turn.survey.catalogue.lookup("events.v1.")
+    regarding = posted.manifest["involvedObject"]
+    if turn.lifecycle.phase is Phase.ENDED or regarding.get("kind") == "Event":
+        return
+    if resource is None:
+        turn.say("warning", _NOWHERE)
+        return
+    unique = f"{turn.counters.seed}-{turn.next_serial()}"
+    name = f"{_subdomain_of(str(regarding['name']))}.{unique}"
+    namespace = regarding.get("namespace") or "default"
+    times = _times_of(turn.now, is_namespaced=bool(regarding.get("namespace")))
+    meta = {"name": name, "namespace": namespace}
+    effect = Create({**posted.manifest, **times, "metadata": meta})
+    key = Key(regarding.get("kind", ""), namespace, str(regarding["name"]))
+    ticket = ForEvent(key, posted.handler, name)
+    turn.perform(effect, Address(resource, namespace, name), ticket, None)
+
+
+def _times_of(now: Now, *, is_namespaced: bool) -> dict[str, Any]:
+    moment = _meta_time(now)
+    exact = {"eventTime": wall_text(now.wall)} if is_namespaced else {}
+    return {"firstTimestamp": moment, "lastTimestamp": moment, **exact}
 
 
 def _request_report(
@@ -204,8 +235,7 @@ def event_manifest(
     """
     regarding = _object_reference(subject)
     namespace = regarding.get("namespace") or "default"
-    moment = _meta_time(now)
-    exact = {"eventTime": wall_text(now.wall)} if regarding.get("namespace") else {}
+    times = _times_of(now, is_namespaced=bool(regarding.get("namespace")))
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -221,9 +251,7 @@ def event_manifest(
         "reportingComponent": settings.marker,
         "reportingInstance": settings.operator,
         "action": event.reason,
-        "firstTimestamp": moment,
-        "lastTimestamp": moment,
-        **exact,
+        **times,
         "count": 1,
     }
 

@@ -26,7 +26,7 @@ def keeper_of(
         context.kind.resource,
         ChildSet(settings.marker, label, record.body.uid, record.body.namespace or ""),
         settings.conditions and takes_conditions(context),
-        settings.marker in record.body.finalizers,
+        settings.own_finalizer in record.body.finalizers,
         context.now.wall,
         clears,
         record.orphans,

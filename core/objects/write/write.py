@@ -306,7 +306,7 @@ def _count_contention(
 ) -> ObjectRecord:
     """Count a write of what other clients may undo each time."""
     if contents.finalizer is not None and not record.body.is_deleting:
-        finalizer = f"the finalizer {context.settings.marker}"
+        finalizer = f"the finalizer {context.settings.own_finalizer}"
         record = contended(context, record, finalizer)
     if contents.restores and contents.after is not None:
         record = contended(context, record, "its state on the object")

@@ -126,6 +126,12 @@ class WriteDenied(NamedTuple):
     handler: str
 
 
+class EventPosted(NamedTuple):
+    """Code outside of the steps has posted a Kubernetes Event."""
+
+    handler: str
+
+
 Input = (
     Started
     | Answered
@@ -138,6 +144,7 @@ Input = (
     | AlarmRang
     | StopRequested
     | WriteDenied
+    | EventPosted
     | Other
 )
 

@@ -54,6 +54,8 @@ class Asides(Question):
                 return f"{self._stream(stream)} are at version {brief(version)}"
             case records.LogLines(stream=stream, lines=lines) if lines:
                 return f"{len(lines)} lines of {self._stream(stream, 'a log')}"
+            case records.EventPosted(handler=handler):
+                return f"{brief(handler)} posts a Kubernetes Event"
             case records.WriteDenied(handler=handler):
                 return f"a denial by {brief(handler)} is to be a Kubernetes Event"
             case records.Answered(outcome=outcome) if step.fetched:

@@ -1,0 +1,1 @@
+"""Kopf's API on fnop: operators that are written with Kopf run unchanged."""

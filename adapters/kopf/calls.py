@@ -1,0 +1,177 @@
+"""One call of an author's function: its arguments, its thread or task, its lines.
+
+Functions run on the event loop of the operator's author, and never on fnop's.
+Coroutines are tasks of that loop, the others run in the executor of the settings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import copy_context
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from fnop.adapters.kopf.context import CURRENT, CurrentCall
+from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
+from fnop.interpreters.runtime.clock import SystemClock
+
+__all__ = [
+    "Attempt",
+    "is_async",
+    "logged",
+    "on_loop",
+    "plain_result",
+    "times",
+    "untied",
+]
+
+Kwargs = Mapping[str, Any]
+CLOCK = SystemClock()
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether a function is a coroutine function below partials and wrappers.
+
+    >>> async def work(): ...
+    >>> is_async(functools.partial(work)), is_async(print)
+    (True, False)
+    """
+    while True:
+        if isinstance(fn, functools.partial):
+            fn = fn.func
+        elif inspect.iscoroutinefunction(fn):
+            return True
+        elif hasattr(fn, "__wrapped__"):
+            fn = fn.__wrapped__
+        else:
+            return False
+
+
+def times(started: float, now: datetime | None = None) -> dict[str, Any]:
+    """The arguments about time: `started`, with its zone, and `runtime`."""
+    begun = datetime.fromtimestamp(started, UTC)
+    return {
+        "started": begun,
+        "runtime": (now or datetime.fromtimestamp(CLOCK.now().wall, UTC)) - begun,
+    }
+
+
+def plain_result(value: Any) -> Any:
+    """A handler's result as JSON; raises `TypeError` for what has no JSON form."""
+    return None if value is None else json.loads(json.dumps(value))
+
+
+def untied(problem: BaseException) -> BaseException:
+    """An exception that a future can carry: a StopIteration cannot."""
+    if isinstance(problem, StopIteration):
+        return RuntimeError(f"StopIteration: {problem}")
+    if isinstance(problem, SystemExit):
+        return RuntimeError(f"SystemExit: {problem}")
+    return problem
+
+
+async def on_loop(
+    fn: Callable[..., Any], kwargs: Kwargs, call: CurrentCall, executor: Any
+) -> Any:
+    """Call a function with its context; it runs on this loop or in the executor.
+
+    A thread cannot be cancelled: a cancellation waits for its end.
+    """
+    CURRENT.set(call)
+    try:
+        if is_async(fn):
+            return await fn(**kwargs)
+        context = copy_context()
+        work = functools.partial(context.run, _in_thread, fn, kwargs)
+        running = asyncio.get_running_loop().run_in_executor(executor, work)
+        value, problem = await _to_its_end(running)
+    except (StopIteration, SystemExit) as found:
+        raise untied(found) from found
+    if problem is not None:
+        raise problem
+    return value
+
+
+def _in_thread(fn: Callable[..., Any], kwargs: Kwargs) -> tuple[Any, Any]:
+    try:
+        return fn(**kwargs), None
+    except BaseException as problem:  # futures cannot carry all of them
+        return None, untied(problem)
+
+
+async def _to_its_end(running: asyncio.Future[Any]) -> Any:
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError as problem:
+            cancelled = problem
+    if cancelled is not None:
+        raise cancelled
+    return running.result()
+
+
+class Attempt(NamedTuple):
+    """The facts that decide what a failure means, for the log line about it."""
+
+    name: str
+    errors: ErrorsMode
+    backoff: float
+    timeout: float | None
+    retries: int | None
+    retry: int
+    started: float
+
+    def words_for(self, problem: BaseException, now: float) -> str:
+        """Kopf's sentence about an attempt that has failed."""
+        text = str(problem) or repr(problem)
+        temporary = isinstance(problem, TemporaryError)
+        if isinstance(problem, PermanentError):
+            return f"{self.name} failed permanently: {text}"
+        if not temporary and self.errors is ErrorsMode.IGNORED:
+            return f"{self.name} failed with an exception and will ignore it: {text}"
+        if not temporary and self.errors is ErrorsMode.PERMANENT:
+            return f"{self.name} failed with an exception and will stop now: {text}"
+        delay = getattr(problem, "delay", None) if temporary else self.backoff
+        runtime = now - self.started + (delay or 0.0)
+        if self.timeout is not None and runtime >= self.timeout:
+            if temporary:
+                end = f"will time out after {self.timeout} seconds"
+                return f"{self.name} failed temporarily but {end}: {text}"
+            end = f"would time out in {self.timeout} seconds on the next attempt"
+            stops = f"failed with an exception and will stop now ({end})"
+            return f"{self.name} {stops}: {text}"
+        if self.retries is not None and self.retry + 1 >= self.retries:
+            if temporary:
+                end = f"will exceed {self.retries} retries"
+                return f"{self.name} failed temporarily but {end}: {text}"
+            end = f"would exceed {self.retries} retries on the next attempt"
+            stops = f"failed with an exception and will stop now ({end})"
+            return f"{self.name} {stops}: {text}"
+        if temporary:
+            return f"{self.name} failed temporarily: {text}"
+        again = f"will try again in {self.backoff} seconds"
+        return f"{self.name} failed with an exception and {again}: {text}"
+
+
+async def logged(
+    attempt: Attempt, logger: Any, work: Callable[[], Awaitable[Any]]
+) -> Any:
+    """Await a call, and log its beginning and its end in Kopf's words."""
+    logger.debug(f"{attempt.name} is invoked.")
+    try:
+        value = await work()
+    except asyncio.CancelledError:
+        logger.warning(f"{attempt.name} is cancelled. Will escalate.")
+        raise
+    except Exception as problem:
+        text = attempt.words_for(problem, CLOCK.now().wall)
+        is_expected = isinstance(problem, (PermanentError, TemporaryError))
+        logger.error(text, exc_info=None if is_expected else problem)
+        raise
+    logger.info(f"{attempt.name} succeeded.")
+    return value

@@ -1,0 +1,102 @@
+"""The name `kopf` for operators that import it: the modules of fnop in its place.
+
+It is active only where it is asked for: by `fnop run --kopf`, and by `python -m
+fnop.kopf`. An installed Kopf is then not used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import ModuleType
+
+__all__ = ["install"]
+
+# The modules that operators import, and those of fnop. The private ones are imported
+# by public operators for their types alone.
+_MODULES = {
+    "kopf": "fnop.kopf",
+    "kopf.on": "fnop.adapters.kopf.on",
+    "kopf.cli": "fnop.adapters.kopf.cli",
+    "kopf.testing": "fnop.adapters.kopf.testing",
+}
+_PRIVATE = {
+    "kopf._cogs.structs.bodies": "fnop.adapters.kopf.bodies",
+    "kopf._cogs.structs.patches": "fnop.adapters.kopf.patches",
+    "kopf._cogs.structs.ephemera": "fnop.adapters.kopf.memos",
+    "kopf._cogs.structs.diffs": "fnop.core.values.diff",
+    "kopf._cogs.structs.references": "fnop.core.api.resources",
+    "kopf._cogs.configs.configuration": "fnop.adapters.kopf.settings",
+    "kopf._cogs.configs.diffbase": "fnop.adapters.kopf.storages",
+    "kopf._cogs.configs.progress": "fnop.adapters.kopf.storages",
+    "kopf._core.actions.execution": "fnop.core.values.errors",
+    "kopf._core.intents.registries": "fnop.adapters.kopf.registry",
+    "kopf._core.intents.causes": "fnop.core.values.cause",
+}
+_PACKAGES = frozenset(
+    name.rpartition(".")[0].split(".", depth)[0]
+    for name in _PRIVATE
+    for depth in (1, 2, 3)
+)
+
+
+class _Alias(Loader):
+    """Returns the module of fnop, under the name of Kopf's."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module of fnop; the import system then sets another spec."""
+        module = importlib.import_module(self._target)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run nothing: the module has been run."""
+        module.__spec__ = self._spec
+
+
+class _Kopf(MetaPathFinder):
+    """Finds `kopf` and its modules in fnop."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """The module of fnop for a module of Kopf."""
+        if fullname != "kopf" and not fullname.startswith("kopf."):
+            return None
+        found = _MODULES.get(fullname) or _PRIVATE.get(fullname)
+        if found is not None:
+            is_package = fullname == "kopf"
+            return spec_from_loader(fullname, _Alias(found), is_package=is_package)
+        raise ModuleNotFoundError(
+            f"{fullname} is a private module of Kopf, which fnop does not have; import "
+            "the name from kopf",
+            name=fullname,
+        )
+
+
+_KOPF = _Kopf()
+
+
+def install() -> None:
+    """Let `import kopf` find fnop, from now on.
+
+    Raises `RuntimeError` if Kopf itself has been imported already.
+    """
+    loaded = sys.modules.get("kopf")
+    if loaded is not None and loaded.__name__ != "fnop.kopf":
+        raise RuntimeError(
+            "Kopf itself is imported already: start the program by python -m fnop.kopf"
+        )
+    if _KOPF not in sys.meta_path:
+        sys.meta_path.insert(0, _KOPF)

@@ -1,0 +1,457 @@
+"""Handlers of an operator, made of the declarations in its registry.
+
+Each handler runs outside of the core, as one recorded call. It asks the core only for
+facts: the object, the change, the attempt. The rest of Kopf's arguments are live values
+of the process: memo, param, indices and logger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from fnop.adapters.kopf.bodies import Body, Cell
+from fnop.adapters.kopf.calls import (
+    CLOCK,
+    Attempt,
+    is_async,
+    logged,
+    on_loop,
+    plain_result,
+    times as times_of,
+)
+from fnop.adapters.kopf.context import CURRENT, CurrentCall
+from fnop.adapters.kopf.indices import kept
+from fnop.adapters.kopf.patches import Patch, changed_by
+from fnop.adapters.kopf.registry import Entry
+from fnop.adapters.kopf.stopping import DaemonStopped
+from fnop.core.handlers.declare.declaring import handler_outside
+from fnop.core.handlers.declare.filters import Combination, Presence
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import (
+    ACTIVITIES,
+    ADMISSION,
+    BACKGROUND,
+    CHANGES,
+    EVENTS,
+    INDICES,
+    OUTSIDE,
+    Role,
+)
+from fnop.core.values.merge import difference
+from fnop.effects import Return
+from fnop.effects.values import thaw_json
+
+if TYPE_CHECKING:
+    from fnop.adapters.kopf.operator import Operator
+
+__all__ = ["handlers_of", "run_activity"]
+
+Json = dict[str, Any]
+
+
+def handlers_of(operator: Operator) -> tuple[Handler, ...]:
+    """The handlers of an operator, but those of its startup."""
+    made = _Maker(operator)
+    entries = operator.registry.entries
+    return tuple(made.handler(e) for e in entries if e.role is not Role.STARTUP)
+
+
+_LABELS: Mapping[Role, str] = {
+    Role.DAEMON: "Daemon",
+    Role.TIMER: "Timer",
+    Role.INDEX: "Indexer",
+    Role.VALIDATE: "Webhook",
+    Role.MUTATE: "Webhook",
+    **dict.fromkeys(ACTIVITIES | OUTSIDE, "Activity"),
+}
+
+
+def label_of(role: Role, id: str) -> str:
+    """The handler as Kopf's log lines name it.
+
+    >>> label_of(Role.CREATE, "create_fn"), label_of(Role.TIMER, "tick")
+    ("Handler 'create_fn'", "Timer 'tick'")
+    """
+    return f"{_LABELS.get(role, 'Handler')} {id!r}"
+
+
+class _Maker:
+    """Makes handlers for one operator; their calls have names of their own."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._names: dict[str, int] = {}
+
+    def handler(self, entry: Entry) -> Handler:
+        """The handler of a declaration."""
+        options = self._options(entry)
+        if entry.role in INDICES:
+            return self._index(entry, options)
+        call = _Outside(self._operator, entry)
+        function = "" if entry.role in OUTSIDE else self._name(entry.id)
+        fn = call.as_function()
+        handler = handler_outside(entry.role, entry.words, options, fn, function)
+        call.handler = handler
+        return handler
+
+    def _index(self, entry: Entry, options: Json) -> Handler:
+        fn = _index_function(self._operator, entry)
+        return handler_outside(entry.role, entry.words, options, fn, "")
+
+    def _name(self, id: str) -> str:
+        """A name that no other call of the operator has; it cannot be imported."""
+        base = f"kopf:{id.replace(':', '.')}"
+        count = self._names[base] = self._names.get(base, 0) + 1
+        return base if count == 1 else f"{base}#{count}"
+
+    def _options(self, entry: Entry) -> Json:
+        """The options of a declaration in fnop's terms."""
+        role, given = entry.role, dict(entry.options)
+        given["id"] = entry.id
+        given.pop("cancellation_polling", None)
+        operation = given.pop("operation", None)
+        if operation is not None:
+            given["operations"] = [*given.get("operations", ()), operation]
+        if role is Role.TIMER:
+            given["finalizer"] = True
+        if role not in OUTSIDE and "backoff" not in given and role not in EVENTS:
+            given.pop("backoff", None)
+        for name in ("labels", "annotations"):
+            if name in given:
+                given[name] = {
+                    key: self._filter(entry, value, takes_value=True)
+                    for key, value in given[name].items()
+                }
+        for name in ("value", "old", "new"):
+            if name in given:
+                given[name] = self._filter(entry, given[name], takes_value=True)
+        if "when" in given:
+            given["when"] = self._filter(entry, given["when"], takes_value=False)
+        for name in ("initial_delay", "interval"):
+            if callable(given.get(name)):
+                given[name] = self._callback(entry, given[name], lambda found: found)
+        return given
+
+    def _filter(self, entry: Entry, given: Any, *, takes_value: bool) -> Any:
+        """A filter of a declaration: a function gets Kopf's arguments."""
+        if not callable(given) or isinstance(given, Presence):
+            return given
+        fn: Any = given
+        if isinstance(given, Combination):
+            fn = functools.partial(_combined, given)
+        if takes_value:
+            return self._value_callback(entry, fn)
+        return self._callback(entry, fn, bool)
+
+    def _value_callback(self, entry: Entry, fn: Callable[..., Any]) -> Any:
+        operator = self._operator
+
+        def of_value(value: Any, body: Any, resource: Any) -> bool:
+            kwargs = _object_kwargs(operator, Cell(thaw_json(body)), resource)
+            return bool(fn(thaw_json(value), **kwargs))
+
+        return of_value
+
+    def _callback(
+        self, entry: Entry, fn: Callable[..., Any], convert: Callable[[Any], Any]
+    ) -> Any:
+        operator, role = self._operator, entry.role
+
+        def arguments(body: Any, resource: Any, **more: Any) -> Json:
+            cell = Cell(thaw_json(body))
+            return {**_object_kwargs(operator, cell, resource), **more}
+
+        def of_change(
+            body: Any, resource: Any, reason: Any, old: Any, new: Any, diff: Any
+        ) -> Any:
+            more = {"reason": reason, "diff": diff}
+            more |= {"old": thaw_json(old), "new": thaw_json(new)}
+            return convert(fn(**arguments(body, resource, **more)))
+
+        def of_event(body: Any, resource: Any, type: Any) -> Any:
+            event = {"type": type, "object": thaw_json(body)}
+            return convert(fn(**arguments(body, resource, type=type, event=event)))
+
+        def of_object(body: Any, resource: Any) -> Any:
+            return convert(fn(**arguments(body, resource)))
+
+        if role in CHANGES:
+            return of_change
+        return of_event if role in EVENTS else of_object
+
+
+def _combined(combination: Combination, *values: Any, **kwargs: Any) -> bool:
+    """Evaluate a combination of functions that take all arguments."""
+    verdicts = (bool(fn(*values, **kwargs)) for fn in combination.fns)
+    return combination.verdict(verdicts)
+
+
+def _object_kwargs(operator: Operator, cell: Cell, resource: Any) -> Json:
+    """The arguments about an object, for handlers and filters alike."""
+    body = Body(cell)
+    meta = body.meta
+    return {
+        "resource": resource,
+        "patch": Patch(body=body),
+        "body": body,
+        "spec": body.spec,
+        "meta": meta,
+        "status": body.status,
+        "uid": meta.uid,
+        "name": meta.name,
+        "namespace": meta.namespace,
+        "labels": meta.labels,
+        "annotations": meta.annotations,
+        "memo": operator.memos.of(meta.uid or ""),
+        "logger": operator.logger(body),
+        **operator.indices(),
+    }
+
+
+class _Outside:
+    """The calls of one handler; its functions take facts and return effects."""
+
+    def __init__(self, operator: Operator, entry: Entry) -> None:
+        self._operator, self._entry = operator, entry
+        self.handler: Handler | None = None
+
+    def as_function(self) -> Callable[..., Any]:
+        """The function that takes the facts of its role."""
+        role = self._entry.role
+        if role in CHANGES:
+            return self._of_change()
+        if role in EVENTS:
+            return self._of_event()
+        if role in BACKGROUND:
+            return self._of_background()
+        if role in ADMISSION:
+            return self._of_review()
+        return self._of_activity()
+
+    def _of_change(self) -> Callable[..., Any]:
+        async def change(
+            *,
+            body: Any,
+            old: Any,
+            new: Any,
+            diff: Any,
+            reason: Any,
+            resource: Any,
+            retry: int,
+            started: Any,
+            patch: Any,
+        ) -> Any:
+            found = {"reason": reason, "diff": diff}
+            found |= {"old": thaw_json(old), "new": thaw_json(new)}
+            cell = Cell(thaw_json(body))
+            return await self._about(cell, resource, found, patch, retry, started)
+
+        return change
+
+    def _of_event(self) -> Callable[..., Any]:
+        async def event(
+            *, body: Any, type: Any, resource: Any, patch: Any, started: Any
+        ) -> Any:
+            data = thaw_json(body)
+            found = {"type": type, "event": {"type": type, "object": data}}
+            return await self._about(Cell(data), resource, found, patch, 0, started)
+
+        return event
+
+    def _of_background(self) -> Callable[..., Any]:
+        async def background(
+            *,
+            body: Any,
+            resource: Any,
+            retry: int,
+            started: Any,
+            patch: Any,
+            stopped: Any,
+        ) -> Any:
+            operator = self._operator
+            cell = Cell(thaw_json(body))
+            loop = operator.loop if is_async(self._entry.fn) else None
+            flag = DaemonStopped(loop)
+            watching = asyncio.ensure_future(_pass_on(stopped, flag))
+            try:
+                with operator.live(cell):
+                    found = {"stopped": flag}
+                    given = (cell, resource, found, patch, retry, started)
+                    return await self._about(*given)
+            finally:
+                watching.cancel()
+
+        return background
+
+    def _of_review(self) -> Callable[..., Any]:
+        async def review(
+            *,
+            body: Any,
+            resource: Any,
+            patch: Any,
+            warnings: Any,
+            operation: Any,
+            subresource: Any,
+            dryrun: Any,
+            userinfo: Any,
+            headers: Any,
+            sslpeer: Any,
+            old: Any,
+            new: Any,
+            diff: Any,
+            started: Any,
+        ) -> Any:
+            found = {
+                "operation": operation,
+                "subresource": subresource,
+                "dryrun": dryrun,
+                "userinfo": thaw_json(userinfo),
+                "headers": thaw_json(headers),
+                "sslpeer": thaw_json(sslpeer),
+                "old": None if old is None else Body(thaw_json(old)),
+                "new": None if new is None else Body(thaw_json(new)),
+                "diff": diff,
+                "warnings": warnings,
+            }
+            cell = Cell(thaw_json(body))
+            await self._about(cell, resource, found, patch, 0, started)
+
+        return review
+
+    def _of_activity(self) -> Callable[..., Any]:
+        async def activity(*, retry: int, started: Any) -> Any:
+            operator, entry = self._operator, self._entry
+            work = run_activity(operator, entry, retry, started.timestamp())
+            return await operator.on_loop(work)
+
+        return activity
+
+    async def _about(
+        self,
+        cell: Cell,
+        resource: Any,
+        found: Json,
+        patch: Any,
+        retry: int,
+        started: Any,
+    ) -> Any:
+        """Call the author's function about an object, and take over its changes."""
+        operator, entry = self._operator, self._entry
+        assert self.handler is not None, "it is called after it is made"
+        kwargs = _object_kwargs(operator, cell, resource)
+        given: Patch = kwargs["patch"]
+        begun = started.timestamp()
+        more = {**found, "param": entry.options.get("param"), "retry": retry}
+        kwargs |= {**more, **times_of(begun)}
+        kwargs |= operator.indices()  # an index replaces any argument of its name
+        owner = copy_of(cell)
+        call = CurrentCall(
+            self.handler.id, owner, operator.post, operator.settings.posting
+        )
+        attempt = self._attempt(retry, begun)
+        work = functools.partial(
+            on_loop, entry.fn, kwargs, call, operator.settings.execution.executor
+        )
+        try:
+            value = await operator.on_loop(logged(attempt, kwargs["logger"], work))
+        finally:
+            _take_over(given, patch, cell)
+        result = plain_result(value)
+        return None if result is None else Return(result)
+
+    def _attempt(self, retry: int, started: float) -> Attempt:
+        handler, settings = self.handler, self._operator.settings
+        assert handler is not None, "it is called after it is made"
+        backoff: Any = handler.backoff_or(settings.execution.default_backoff)
+        return Attempt(
+            label_of(handler.role, handler.id),
+            handler.errors,
+            backoff,
+            handler.timeout,
+            handler.retries,
+            retry,
+            started,
+        )
+
+
+def copy_of(cell: Cell) -> Json:
+    """The object of a call as it is now."""
+    return dict(cell.data)
+
+
+def _take_over(given: Patch, patch: Any, cell: Cell) -> None:
+    """Hand the author's changes to the core: as a merge patch of the object."""
+    changes = plain_result(dict(given)) or {}
+    if given.fns:
+        changes = difference(cell.data, changed_by(given, cell.data))
+    for key, value in changes.items():
+        patch[key] = value
+
+
+async def _pass_on(stopped: Any, flag: DaemonStopped) -> None:
+    """Tell the author's daemon that it is to stop."""
+    await stopped.wait()
+    flag.set(stopped.reason)
+
+
+def _index_function(operator: Operator, entry: Entry) -> Callable[..., Any]:
+    """The function of an index, within a step: it keeps live values in the process."""
+
+    def index(*, body: Any, resource: Any) -> Any:
+        cell = Cell(thaw_json(body))
+        kwargs = _object_kwargs(operator, cell, resource)
+        kwargs |= {"param": entry.options.get("param"), "retry": 0}
+        kwargs |= times_of(CLOCK.now().wall)
+        call = CurrentCall(entry.id, copy_of(cell), None)
+        if is_async(entry.fn):
+            executor = operator.settings.execution.executor
+            found = operator.to_its_end(on_loop(entry.fn, kwargs, call, executor))
+        else:
+            found = copy_context().run(_called, call, entry.fn, kwargs)
+        return kept(found)
+
+    return index
+
+
+def _called(call: CurrentCall, fn: Callable[..., Any], kwargs: Json) -> Any:
+    CURRENT.set(call)
+    return fn(**kwargs)
+
+
+async def run_activity(
+    operator: Operator, entry: Entry, retry: int, started: float
+) -> Any:
+    """Call the function of an activity on the author's loop."""
+    settings, options = operator.settings, entry.options
+    logger = operator.activity_logger(entry.role)
+    kwargs = {
+        "logger": logger,
+        "memo": operator.memos.own,
+        "param": options.get("param"),
+        "retry": retry,
+        "settings": settings,
+        "activity": entry.role.value,
+        **times_of(started),
+        **operator.indices(),
+    }
+    call = CurrentCall(entry.id, None, None)
+    attempt = Attempt(
+        label_of(entry.role, entry.id),
+        operator.errors_of(entry),
+        options.get("backoff", settings.execution.default_backoff),
+        options.get("timeout"),
+        options.get("retries"),
+        retry,
+        started,
+    )
+    work = functools.partial(
+        on_loop, entry.fn, kwargs, call, settings.execution.executor
+    )
+    value = await logged(attempt, logger, work)
+    if entry.role is Role.LOGIN:
+        return operator.connection_of(value)
+    return value

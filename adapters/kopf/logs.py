@@ -1,0 +1,179 @@
+"""Kopf's loggers: `kopf.objects` for objects, `kopf.activities.*` for the rest.
+
+Operators filter these names and the sentences in them, so both are as in Kopf.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import json
+import logging
+from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fnop.core.api.hierarchies import build_object_reference
+from fnop.core.seam.commands import Say
+
+__all__ = [
+    "LocalObjectLogger",
+    "LogFormat",
+    "ObjectLogger",
+    "activity_logger",
+    "configure",
+    "write",
+]
+
+_OBJECTS = logging.getLogger("kopf.objects")
+
+
+class LogFormat(enum.Enum):
+    """The forms of log lines."""
+
+    PLAIN = "%(message)s"
+    FULL = "[%(asctime)s] %(name)-20.20s [%(levelname)-8.8s] %(message)s"
+    JSON = "-json-"
+
+
+class ObjectLogger(logging.LoggerAdapter[logging.Logger]):
+    """A logger of one object: each record has its reference in `k8s_ref`."""
+
+    def __init__(self, *, body: Mapping[str, Any], settings: Any = None) -> None:
+        reference = build_object_reference(body)
+        extra = {"settings": settings, "k8s_skip": False, "k8s_ref": reference}
+        super().__init__(_OBJECTS, extra)
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        given = kwargs.get("extra") or {}
+        kwargs["extra"] = {**(self.extra or {}), **given}
+        return msg, kwargs
+
+
+class LocalObjectLogger(ObjectLogger):
+    """A logger of one object whose lines never become Events."""
+
+    def log(self, level: int, msg: Any, *args: Any, **kwargs: Any) -> None:
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), "k8s_skip": True}
+        super().log(level, msg, *args, **kwargs)
+
+
+def activity_logger(activity: str) -> logging.Logger:
+    """The logger of startup, cleanup, login or probe handlers."""
+    return logging.getLogger(f"kopf.activities.{activity}")
+
+
+_SEVERITIES = {
+    logging.DEBUG: "debug",
+    logging.INFO: "info",
+    logging.WARNING: "warn",
+    logging.ERROR: "error",
+    logging.CRITICAL: "fatal",
+}
+
+
+class _Formatter(logging.Formatter):
+    """A line of text, with the object in front if `prefix`."""
+
+    def __init__(self, format: str, *, prefix: bool) -> None:
+        super().__init__(format)
+        self._prefix = prefix
+
+    def format(self, record: logging.LogRecord) -> str:
+        reference = getattr(record, "k8s_ref", None)
+        if not self._prefix or not reference:
+            return super().format(record)
+        parts = (reference.get("namespace"), reference.get("name"))
+        shown = copy.copy(record)
+        shown.msg = f"[{'/'.join(filter(None, parts))}] {record.getMessage()}"
+        shown.args = None
+        return super().format(shown)
+
+
+class _JsonFormatter(_Formatter):
+    """A line of JSON, with the object under `refkey`."""
+
+    def __init__(self, refkey: str, *, prefix: bool) -> None:
+        super().__init__("%(message)s", prefix=prefix)
+        self._refkey = refkey
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC)
+        found: dict[str, Any] = {
+            "message": super().format(record),
+            "timestamp": when.isoformat(),
+            "severity": _SEVERITIES.get(record.levelno, record.levelname.lower()),
+        }
+        reference = getattr(record, "k8s_ref", None)
+        if reference:
+            found[self._refkey] = reference
+        return json.dumps(found, default=str)
+
+
+class _Handler(logging.StreamHandler[Any]):
+    """The handler of `configure`, which the next call replaces."""
+
+
+def configure(
+    debug: bool | None = None,
+    verbose: bool | None = None,
+    quiet: bool | None = None,
+    log_format: Any = LogFormat.FULL,
+    log_prefix: bool | None = False,
+    log_refkey: str | None = None,
+) -> None:
+    """Send the log of this process to standard error, in one of Kopf's forms.
+
+    `log_format` may be a format of the standard `logging`, too. `log_prefix` begins
+    each line with its object; None: unless the format is JSON.
+    """
+    is_json = log_format is LogFormat.JSON
+    prefix = not is_json if log_prefix is None else log_prefix
+    formatter: logging.Formatter
+    if is_json:
+        formatter = _JsonFormatter(log_refkey or "object", prefix=prefix)
+    else:
+        format = log_format.value if isinstance(log_format, LogFormat) else log_format
+        formatter = _Formatter(str(format), prefix=prefix)
+    handler = _Handler()
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    for old in [each for each in root.handlers if isinstance(each, _Handler)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    level = logging.DEBUG if debug or verbose else logging.INFO
+    root.setLevel(logging.WARNING if quiet and level > logging.DEBUG else level)
+    logging.getLogger("asyncio").setLevel(root.level if debug else logging.WARNING)
+
+
+def write(say: Say) -> None:
+    """Write a line of the operator to Kopf's loggers."""
+    level = _LEVELS[say.level]
+    error = None if say.exception is None else _exc_info(say.exception)
+    if say.subject is None:
+        logging.getLogger("kopf.fnop").log(level, say.message, exc_info=error)
+        return
+    subject = say.subject
+    reference = {
+        "apiVersion": subject.api_version,
+        "kind": subject.kind,
+        "name": subject.name,
+        "namespace": subject.namespace,
+        "uid": subject.uid,
+    }
+    known = {key: value for key, value in reference.items() if value}
+    _OBJECTS.log(level, say.message, exc_info=error, extra={"k8s_ref": known})
+
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def _exc_info(problem: BaseException) -> Any:
+    return (type(problem), problem, problem.__traceback__)

@@ -1,0 +1,151 @@
+"""One operator with Kopf's API: everything that it keeps in its process.
+
+The author's functions run on the event loop of whoever started it. fnop runs on a loop
+of its own, in a thread: a function that blocks the author's loop stops no watch and no
+renewal of a lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from fnop.adapters.kopf.bodies import Cell
+from fnop.adapters.kopf.handlers import handlers_of
+from fnop.adapters.kopf.indices import Index
+from fnop.adapters.kopf.logins import connection_of
+from fnop.adapters.kopf.logs import ObjectLogger, activity_logger
+from fnop.adapters.kopf.memos import Memo, Memos
+from fnop.adapters.kopf.registry import Entry, OperatorRegistry
+from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.running.embedding import Running
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import ROLES, Role
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import Input, ListItem, WatchEvent
+from fnop.core.values.errors import ErrorsMode
+from fnop.core.values.now import Now
+from fnop.effects.values import thaw_json
+
+__all__ = ["Operator"]
+
+Json = dict[str, Any]
+
+
+class Operator:
+    """A registry with settings, memos and indices; it observes fnop's steps.
+
+    `loop` is the author's event loop.
+    """
+
+    def __init__(
+        self,
+        registry: OperatorRegistry,
+        settings: OperatorSettings,
+        memo: Any,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.registry = registry
+        self.settings = settings
+        self.loop = loop
+        self.memos = Memos(Memo() if memo is None else memo)
+        self.running: Running | None = None
+        self._serving: asyncio.AbstractEventLoop | None = None
+        # The newest objects that daemons and timers look at, by their uids, with the
+        # numbers of those that look. Only fnop's thread changes it.
+        self._live: dict[str, tuple[int, Json]] = {}
+        self._indices = {name: self._index(name) for name in registry.indices}
+
+    def handlers(self) -> tuple[Handler, ...]:
+        """The handlers of its registry, for a program."""
+        return handlers_of(self)
+
+    def serves(self, running: Running) -> None:
+        """Note that it serves now, on the loop that calls this."""
+        self.running = running
+        self._serving = asyncio.get_running_loop()
+
+    # ------------------------------------------------------------ for handlers
+
+    async def on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Await a coroutine that runs on the author's loop."""
+        if asyncio.get_running_loop() is self.loop:
+            return await work
+        running = asyncio.run_coroutine_threadsafe(work, self.loop)
+        return await asyncio.wrap_future(running)
+
+    def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the author's loop, and block until it ends."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def indices(self) -> Mapping[str, Index]:
+        """The indices, by their names; their values are always the newest."""
+        return self._indices
+
+    def _index(self, name: str) -> Index:
+        def look() -> Any:
+            running = self.running
+            if running is None:
+                return None
+            return running.state.objects.indices.get(name)
+
+        return Index(look)
+
+    def logger(self, body: Mapping[str, Any]) -> ObjectLogger:
+        """The logger of an object."""
+        return ObjectLogger(body=body, settings=self.settings)
+
+    def activity_logger(self, role: Role) -> Any:
+        """The logger of an activity."""
+        return activity_logger(role.value)
+
+    def errors_of(self, entry: Entry) -> ErrorsMode:
+        """The meaning of arbitrary errors of a declared handler."""
+        found: ErrorsMode = entry.options.get("errors") or ROLES[entry.role].errors
+        return found
+
+    def connection_of(self, found: Any) -> Any:
+        """The credentials that a login handler has returned, as fnop's."""
+        return connection_of(found)
+
+    def post(self, handler: str, manifest: Json) -> None:
+        """Post an Event; from any thread."""
+        running, loop = self.running, self._serving
+        if running is not None and loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(running.post, handler, manifest)
+
+    @contextmanager
+    def live(self, cell: Cell) -> Iterator[None]:
+        """Let the views of a cell show the newest object, for a daemon or a timer."""
+        uid = (cell.data.get("metadata") or {}).get("uid") or ""
+
+        def look() -> None:
+            newest = self._live.get(uid)
+            if newest is not None and newest[1] is not cell.data:
+                cell.data = newest[1]
+
+        count, _ = self._live.get(uid, (0, cell.data))
+        self._live[uid] = count + 1, cell.data
+        cell.look = look
+        try:
+            yield
+        finally:
+            count, data = self._live.get(uid, (1, cell.data))
+            if count > 1:
+                self._live[uid] = count - 1, data
+            else:
+                self._live.pop(uid, None)
+
+    # ------------------------------------------------------------- an observer
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        """Keep the newest objects, and forget deleted ones."""
+        if not isinstance(input, (ListItem, WatchEvent)):
+            return
+        uid = input.body.uid
+        if isinstance(input, WatchEvent) and input.type == "DELETED":
+            self.memos.forget(uid)
+        if uid in self._live:
+            self._live[uid] = self._live[uid][0], thaw_json(input.body.data)

@@ -1,0 +1,356 @@
+"""Operators with Kopf's API as programs, and within other programs.
+
+`operator` is for a program with an event loop, whose loop then runs the handlers. `run`
+makes one. fnop itself runs in a thread of its own until the operator has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import signal
+import threading
+import warnings
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Any, TypedDict, Unpack
+
+from fnop.adapters.kopf.calls import CLOCK
+from fnop.adapters.kopf.handlers import run_activity
+from fnop.adapters.kopf.lifecycles import get_default_lifecycle
+from fnop.adapters.kopf.logins import configure_clients
+from fnop.adapters.kopf.logs import write
+from fnop.adapters.kopf.operator import Operator
+from fnop.adapters.kopf.registry import Entry, OperatorRegistry, get_default_registry
+from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.translation import settings_of
+from fnop.adapters.running.embedding import OperatorFailed, Place, serving
+from fnop.core.handlers.declare.roles import Role
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.run.invocation import failure_of
+from fnop.core.memory.progress import Progress, judge_failure
+from fnop.core.seam.commands import Say
+
+__all__ = ["Options", "operator", "run", "run_tasks", "spawn_tasks"]
+
+# The polling interval for flags of threads, which cannot wake an event loop.
+_LOOK_SECONDS = 0.1
+
+
+class Options(TypedDict, total=False):
+    """The arguments of `operator`, `run` and `spawn_tasks`, as Kopf has them."""
+
+    lifecycle: Any
+    indexers: Any
+    registry: OperatorRegistry | None
+    settings: OperatorSettings | None
+    memories: Any
+    insights: Any
+    identity: Any
+    standalone: bool | None
+    priority: int | None
+    peering_name: str | None
+    liveness_endpoint: str | None
+    clusterwide: bool
+    namespaces: Sequence[Any]
+    namespace: Any
+    stop_flag: Any
+    ready_flag: Any
+    vault: Any
+    memo: Any
+    _command: Any
+
+
+# Parts of Kopf's own machinery, which fnop does not have.
+_FOREIGN = ("indexers", "memories", "insights", "vault", "_command")
+
+
+class ActivityError(Exception):
+    """Raised if a startup handler has failed for good; the text names it."""
+
+
+def run(
+    *, loop: asyncio.AbstractEventLoop | None = None, **options: Unpack[Options]
+) -> None:
+    """Run an operator until it ends, or until a signal (SIGINT, SIGTERM) ends it.
+
+    `options` are those of `operator`; `loop` runs the handlers.
+    """
+    work = operator(**options)
+    with suppress(asyncio.CancelledError):
+        if loop is None:
+            asyncio.run(work)
+        else:
+            loop.run_until_complete(work)
+
+
+async def operator(**options: Unpack[Options]) -> None:
+    """Run an operator on this event loop until it ends.
+
+    Raises `TypeError` for wrong arguments, and the error that has ended the operator.
+    """
+    await run_tasks(await spawn_tasks(**options))
+
+
+async def spawn_tasks(**options: Unpack[Options]) -> Collection[asyncio.Task[None]]:
+    """Start an operator as tasks of this event loop, for `run_tasks`."""
+    serve = _Serving(options)
+    return [asyncio.create_task(serve.run(), name="operator")]
+
+
+async def run_tasks(
+    root_tasks: Collection[asyncio.Task[Any]],
+    *,
+    ignored: Collection[asyncio.Task[Any]] = frozenset(),
+) -> None:
+    """Wait until the first task ends, and end the others.
+
+    `ignored` tasks neither end the operator nor are ended. Raises the error of a task.
+    """
+    waited = [each for each in root_tasks if each not in ignored]
+    try:
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waited:
+            each.cancel()
+        await asyncio.wait(waited)
+    for each in waited:
+        if not each.cancelled() and each.exception() is not None:
+            raise each.exception()  # type: ignore[misc]  # it is not None
+
+
+class _Serving:
+    """One run of an operator."""
+
+    def __init__(self, options: Options) -> None:
+        for name in _FOREIGN:
+            if options.get(name) is not None:
+                raise TypeError(f"{name}= is a part of Kopf itself, and not of fnop")
+        namespaces = [*options.get("namespaces", ())]
+        legacy = options.get("namespace")
+        clusterwide = bool(options.get("clusterwide"))
+        if legacy is not None and namespaces:
+            raise TypeError("give either namespaces= or namespace=")
+        if legacy is not None:
+            warnings.warn(
+                "namespace= is deprecated; use namespaces=[...]",
+                DeprecationWarning,
+                stacklevel=4,
+            )
+            namespaces = [legacy]
+        if clusterwide and namespaces:
+            raise TypeError("give either namespaces= or clusterwide=True")
+        if not clusterwide and not namespaces:
+            warnings.warn(
+                "neither namespaces nor the clusterwide mode is chosen; the whole "
+                "cluster is served",
+                FutureWarning,
+                stacklevel=4,
+            )
+        self._namespaces: Sequence[Any] = namespaces
+        self._options = options
+        self._registry = options.get("registry") or get_default_registry()
+        self._settings = options.get("settings") or OperatorSettings()
+        self._set_peering(clusterwide or not namespaces)
+        self._stop = threading.Event()
+
+    def _set_peering(self, clusterwide: bool) -> None:
+        peering, options = self._settings.peering, self._options
+        peering.clusterwide = clusterwide
+        name, priority = options.get("peering_name"), options.get("priority")
+        if name is not None:
+            peering.name, peering.mandatory = name, True
+        if priority is not None:
+            peering.priority = priority
+        if options.get("standalone") is not None:
+            peering.standalone = bool(options.get("standalone"))
+
+    async def run(self) -> None:
+        """Run the startup handlers, serve, and run the cleanup handlers."""
+        loop = asyncio.get_running_loop()
+        mine = Operator(self._registry, self._settings, self._options.get("memo"), loop)
+        undo = self._heed_signals(loop)
+        watching = asyncio.create_task(self._watch_flag())
+        try:
+            await self._start(mine)
+            await configure_clients()
+            await self._serve(mine)
+        finally:
+            watching.cancel()
+            undo()
+
+    # ------------------------------------------------------------------ startup
+
+    async def _start(self, mine: Operator) -> None:
+        """Run the startup handlers, one after the other; retry those that fail."""
+        for entry in self._registry.entries:
+            if entry.role is Role.STARTUP:
+                await self._begin(mine, entry)
+
+    async def _begin(self, mine: Operator, entry: Entry) -> None:
+        options, progress = entry.options, Progress("startup", started=CLOCK.now().wall)
+        while True:
+            try:
+                await run_activity(
+                    mine, entry, progress.retries, progress.started or CLOCK.now().wall
+                )
+                return
+            except Exception as problem:
+                now = CLOCK.now()
+                default = self._settings.execution.default_backoff
+                judgement = judge_failure(
+                    progress,
+                    failure_of(problem),
+                    now,
+                    errors=mine.errors_of(entry),
+                    timeout=options.get("timeout"),
+                    retries=options.get("retries"),
+                    backoff=options.get("backoff", default),
+                )
+                progress = judgement.progress
+                if progress.has_succeeded:
+                    return
+                if judgement.was_last:
+                    raise ActivityError(
+                        f"the startup handler {entry.id} has failed: {problem}"
+                    ) from problem
+                await asyncio.sleep(max(0.0, progress.due_at(now) - now.mono))
+
+    # ------------------------------------------------------------------ serving
+
+    async def _serve(self, mine: Operator) -> None:
+        """Serve in a thread, until the operator ends, or this task is cancelled."""
+        lifecycle = self._options.get("lifecycle") or get_default_lifecycle()
+        settings = settings_of(
+            self._settings,
+            self._namespaces,
+            lifecycle,
+            str(self._options.get("identity") or ""),
+        )
+        program = Program(mine.handlers(), settings)
+        place = Place(
+            liveness=self._options.get("liveness_endpoint"),
+            api=self._options.get("_api"),  # type: ignore[typeddict-item]
+        )
+        ended: concurrent.futures.Future[None] = concurrent.futures.Future()
+        thread = threading.Thread(
+            target=_in_thread,
+            args=(_served(program, place, mine, self._stop, self._ready), ended),
+            name="fnop",
+            daemon=True,
+        )
+        thread.start()
+        waiting = asyncio.wrap_future(ended)
+        while True:
+            try:
+                await asyncio.shield(waiting)
+                return
+            except asyncio.CancelledError:
+                if waiting.done():
+                    raise
+                self._stop.set()
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({waiting})
+                raise
+
+    def _ready(self) -> None:
+        flag = self._options.get("ready_flag")
+        if flag is None:
+            return
+        if isinstance(flag, asyncio.Event):
+            loop = getattr(flag, "_loop", None)
+            (loop.call_soon_threadsafe(flag.set) if loop else flag.set())
+        elif isinstance(flag, threading.Event):
+            flag.set()
+        elif isinstance(flag, asyncio.Future):
+            flag.get_loop().call_soon_threadsafe(_fulfil, flag)
+        else:
+            _fulfil(flag)
+
+    # -------------------------------------------------------------------- flags
+
+    async def _watch_flag(self) -> None:
+        flag = self._options.get("stop_flag")
+        if flag is None:
+            return
+        if isinstance(flag, asyncio.Event):
+            await flag.wait()
+        elif isinstance(flag, asyncio.Future):
+            await asyncio.wait({flag})
+        elif isinstance(flag, threading.Event):
+            while not flag.is_set():
+                await asyncio.sleep(_LOOK_SECONDS)
+        else:
+            while not flag.done():
+                await asyncio.sleep(_LOOK_SECONDS)
+        self._stop.set()
+
+    def _heed_signals(self, loop: asyncio.AbstractEventLoop) -> Any:
+        """Let SIGINT and SIGTERM end the operator, in the main thread alone."""
+        if threading.current_thread() is not threading.main_thread():
+            return lambda: None
+        heard = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(number, self._stop.set)
+                heard.append(number)
+
+        def undo() -> None:
+            for number in heard:
+                loop.remove_signal_handler(number)
+
+        return undo
+
+
+def _fulfil(flag: Any) -> None:
+    if not flag.done():
+        flag.set_result(None)
+
+
+def _in_thread(work: Any, ended: concurrent.futures.Future[None]) -> None:
+    """Run fnop's own event loop until the operator has ended."""
+    try:
+        asyncio.run(work)
+    except BaseException as problem:
+        ended.set_exception(problem)
+    else:
+        ended.set_result(None)
+
+
+async def _served(
+    program: Program, place: Place, mine: Operator, stop: threading.Event, ready: Any
+) -> None:
+    """Serve on this loop, which is fnop's, until it is to stop."""
+
+    def say(line: Say) -> None:
+        if True:
+            write(line)
+
+    async with serving(program, place, observers=(mine,), say=say) as running:
+        mine.serves(running)
+        watching = asyncio.create_task(_watch(running, stop, ready))
+        try:
+            await running.ended()
+        finally:
+            watching.cancel()
+
+
+def _is_told(line: Say) -> bool:
+    """Whether Kopf's own sentence about the end of an attempt has been logged."""
+    return line.ended is not None
+
+
+async def _watch(running: Any, stop: threading.Event, ready: Any) -> None:
+    with suppress(OperatorFailed):
+        getting_ready = asyncio.create_task(running.ready())
+        try:
+            while not stop.is_set():
+                if getting_ready is not None and getting_ready.done():
+                    getting_ready.result()
+                    getting_ready = None
+                    ready()
+                await asyncio.sleep(_LOOK_SECONDS)
+            running.stop("Stop-flag is raised. Operator is stopping.")
+        finally:
+            if getting_ready is not None:
+                getting_ready.cancel()

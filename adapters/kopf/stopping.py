@@ -1,0 +1,60 @@
+"""The argument `stopped` of Kopf's daemons and timers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+__all__ = ["DaemonStopped"]
+
+
+class DaemonStopped:
+    """Whether a daemon is to stop: true or false, and something to wait for.
+
+    A function waits by `stopped.wait(seconds)`, and a coroutine awaits it. Both return
+    something that is true once the daemon is to stop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        # The event loop of a coroutine; None for a thread.
+        self._loop = loop
+        self._flag = threading.Event()
+        self._event = asyncio.Event() if loop is not None else None
+        self.reason = ""
+
+    def set(self, reason: str) -> None:
+        """Ask the daemon to stop; from any thread."""
+        self.reason = reason
+        self._flag.set()
+        if self._loop is not None and self._event is not None:
+            self._loop.call_soon_threadsafe(self._event.set)
+
+    def is_set(self) -> bool:
+        """Whether the daemon is to stop."""
+        return self._flag.is_set()
+
+    def __bool__(self) -> bool:
+        return self.is_set()
+
+    def __await__(self) -> Any:
+        return self._awaited(None).__await__()
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Wait at most so many seconds until the daemon is to stop."""
+        if self._event is not None:
+            return self._awaited(timeout)
+        self._flag.wait(timeout)
+        return self
+
+    async def _awaited(self, timeout: float | None) -> DaemonStopped:
+        assert self._event is not None, "only coroutines await it"
+        try:
+            async with asyncio.timeout(timeout):
+                await self._event.wait()
+        except TimeoutError:
+            pass
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.reason or 'no'}>"

@@ -1,0 +1,501 @@
+"""Kopf's storages: where an operator keeps progress and the last-handled object.
+
+The names and texts on objects are those of Kopf 1.45, so that either framework
+continues what the other has begun. Operators may subclass the storages.
+"""
+
+from __future__ import annotations
+
+import abc
+import copy
+import json
+import warnings
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
+from typing import Any, TypeAlias, TypedDict
+
+from fnop.core.memory.takeover import LAST_HANDLED, annotation_names
+from fnop.core.values.diff import parse_field
+
+__all__ = [
+    "AnnotationsDiffBaseStorage",
+    "AnnotationsProgressStorage",
+    "DiffBaseStorage",
+    "MultiDiffBaseStorage",
+    "MultiProgressStorage",
+    "ProgressRecord",
+    "ProgressStorage",
+    "SmartProgressStorage",
+    "StatusDiffBaseStorage",
+    "StatusProgressStorage",
+]
+
+PREFIX = "kopf.zalando.org"
+# Kubernetes: a key has a prefix of up to 253 characters; 63 more are for the name.
+_PREFIX_LENGTH_WARNED = 189
+
+Json: TypeAlias = dict[str, Any]
+Essence: TypeAlias = dict[str, Any]
+FieldSpec: TypeAlias = "str | tuple[str, ...] | list[str] | None"
+# Annotations that clients write for their own bookkeeping.
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class ProgressRecord(TypedDict, total=False):
+    """The progress of one handler, as it is stored; times are ISO 8601 texts."""
+
+    started: str | None
+    stopped: str | None
+    delayed: str | None
+    purpose: str | None
+    retries: int | None
+    success: bool | None
+    failure: bool | None
+    message: str | None
+    subrefs: Collection[str] | None
+
+
+# ---------------------------------------------------------------------- conventions
+
+
+def _value_at(body: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    found: Any = body
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _put(patch: MutableMapping[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for key in path[:-1]:
+        patch = patch.setdefault(key, {})
+    patch[path[-1]] = value
+
+
+def _remove(essence: Essence, path: tuple[str, ...]) -> None:
+    """Remove a field, and the mappings that are empty without it."""
+    place = _value_at(essence, path[:-1])
+    if not isinstance(place, dict) or path[-1] not in place:
+        return
+    del place[path[-1]]
+    if len(path) > 1 and not place:
+        _remove(essence, path[:-1])
+
+
+def _annotations(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = _value_at(body, ("metadata", "annotations"))
+    return found if isinstance(found, Mapping) else {}
+
+
+class _Annotated:
+    """A storage in annotations under one prefix."""
+
+    def __init__(self, *, prefix: str, v1: bool) -> None:
+        if not prefix:
+            raise ValueError("a storage in annotations needs a prefix, as a domain")
+        if len(prefix) > _PREFIX_LENGTH_WARNED:
+            warnings.warn(
+                f"the prefix {prefix[:20]}... is longer than {_PREFIX_LENGTH_WARNED} "
+                "characters: keys of annotations may be too long",
+                UserWarning,
+                stacklevel=3,
+            )
+        self.prefix = prefix
+        self.v1 = v1
+
+    def make_keys(
+        self, key: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[str, ...]:
+        """The annotations of one key: the newer name, and with `v1` the older one.
+
+        A Deployment's annotations are copied to its ReplicaSets, which have others.
+        """
+        if body is not None and _is_copied_to(body):
+            key = f"{key}-ofDRS"
+        newer, older = annotation_names(self.prefix, key)
+        return (newer, older) if self.v1 and older != newer else (newer,)
+
+    def _mark(self, patch: MutableMapping[str, Any], body: Mapping[str, Any]) -> None:
+        """Mark the prefix as one of Kopf's, for other operators with Kopf."""
+        marker = f"{self.prefix}/kopf-managed"
+        if not self.prefix.startswith("kopf.") and marker not in _annotations(body):
+            _put(patch, ("metadata", "annotations", marker), "yes")
+
+
+def _is_copied_to(body: Mapping[str, Any]) -> bool:
+    owners = _value_at(body, ("metadata", "ownerReferences")) or ()
+    return body.get("kind") == "ReplicaSet" and any(
+        isinstance(each, Mapping) and each.get("kind") == "Deployment"
+        for each in owners
+    )
+
+
+def _prefixes(annotations: Mapping[str, Any]) -> set[str]:
+    """The prefixes of all operators with Kopf on an object."""
+    found = {PREFIX}
+    for key in annotations:
+        prefix, slash, name = key.partition("/")
+        if slash and (name == "kopf-managed" or prefix.endswith(f".{PREFIX}")):
+            found.add(prefix)
+    return found
+
+
+# ------------------------------------------------------------------------- progress
+
+
+class ProgressStorage(abc.ABC):
+    """The place of the progress of handlers; an operator may subclass it."""
+
+    @abc.abstractmethod
+    def fetch(self, *, key: str, body: Mapping[str, Any]) -> ProgressRecord | None:
+        """The record of a handler; None without one."""
+
+    @abc.abstractmethod
+    def store(
+        self, *, key: str, record: ProgressRecord, body: Mapping[str, Any], patch: Any
+    ) -> None:
+        """Write a record into the patch."""
+
+    @abc.abstractmethod
+    def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
+        """Remove a record by the patch."""
+
+    @abc.abstractmethod
+    def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
+        """Write a value that means nothing."""
+
+    @abc.abstractmethod
+    def clear(self, *, essence: Essence) -> Essence:
+        """The essence without the fields of this storage."""
+
+    def flush(self) -> None:  # noqa: B027 (subclasses may have something to do)
+        """Forget what is cached."""
+
+
+class AnnotationsProgressStorage(_Annotated, ProgressStorage):
+    """Keeps records as JSON texts in annotations `<prefix>/<handler>`."""
+
+    def __init__(
+        self,
+        *,
+        prefix: str = PREFIX,
+        verbose: bool = False,
+        touch_key: str = "touch-dummy",
+        v1: bool = True,
+    ) -> None:
+        super().__init__(prefix=prefix, v1=v1)
+        self.verbose = verbose
+        self.touch_key = touch_key
+
+    def fetch(self, *, key: str, body: Mapping[str, Any]) -> ProgressRecord | None:
+        for name in self.make_keys(key, body):
+            text = _annotations(body).get(name)
+            if text is not None:
+                record: ProgressRecord = json.loads(text)
+                return record
+        return None
+
+    def store(
+        self, *, key: str, record: ProgressRecord, body: Mapping[str, Any], patch: Any
+    ) -> None:
+        given = {k: v for k, v in record.items() if self.verbose or v is not None}
+        text = json.dumps(given, separators=(",", ":"))
+        for name in self.make_keys(key, body):
+            _put(patch, ("metadata", "annotations", name), text)
+        self._mark(patch, body)
+
+    def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
+        written = _annotations(patch)
+        for name in self.make_keys(key, body):
+            if name in _annotations(body) or name in written:
+                _put(patch, ("metadata", "annotations", name), None)
+
+    def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
+        for name in self.make_keys(self.touch_key, body):
+            if _annotations(body).get(name) != value:
+                _put(patch, ("metadata", "annotations", name), value)
+
+    def clear(self, *, essence: Essence) -> Essence:
+        return _without_prefixes(essence, {self.prefix})
+
+
+class StatusProgressStorage(ProgressStorage):
+    """Keeps records in a field of the status, by the ids of the handlers."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "kopf",
+        field: FieldSpec = "status.{name}.progress",
+        touch_field: FieldSpec = "status.{name}.dummy",
+    ) -> None:
+        self.name = name
+        self.field = _named_field(field, name)
+        self.touch_field = _named_field(touch_field, name)
+
+    def fetch(self, *, key: str, body: Mapping[str, Any]) -> ProgressRecord | None:
+        found: ProgressRecord | None = _value_at(body, (*self.field, key))
+        return found
+
+    def store(
+        self, *, key: str, record: ProgressRecord, body: Mapping[str, Any], patch: Any
+    ) -> None:
+        _put(patch, (*self.field, key), dict(record))
+
+    def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
+        path = (*self.field, key)
+        if _value_at(body, path) is not None or _value_at(patch, path) is not None:
+            _put(patch, path, None)
+
+    def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
+        if _value_at(body, self.touch_field) != value:
+            _put(patch, self.touch_field, value)
+
+    def clear(self, *, essence: Essence) -> Essence:
+        cleared = copy.deepcopy(essence)
+        for path in (self.field, self.touch_field):
+            _remove(cleared, path)
+        return cleared
+
+
+class MultiProgressStorage(ProgressStorage):
+    """Writes to several storages, and reads from the first that has the record."""
+
+    def __init__(self, storages: Collection[ProgressStorage]) -> None:
+        self.storages = storages
+
+    def fetch(self, *, key: str, body: Mapping[str, Any]) -> ProgressRecord | None:
+        for each in self.storages:
+            record = each.fetch(key=key, body=body)
+            if record is not None:
+                return record
+        return None
+
+    def store(
+        self, *, key: str, record: ProgressRecord, body: Mapping[str, Any], patch: Any
+    ) -> None:
+        for each in self.storages:
+            each.store(key=key, record=record, body=body, patch=patch)
+
+    def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
+        for each in self.storages:
+            each.purge(key=key, body=body, patch=patch)
+
+    def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
+        for each in self.storages:
+            each.touch(body=body, patch=patch, value=value)
+
+    def clear(self, *, essence: Essence) -> Essence:
+        for each in self.storages:
+            essence = each.clear(essence=essence)
+        return essence
+
+
+class _FormerStatusStorage(StatusProgressStorage):
+    """The status, which older releases of Kopf wrote: it is read and emptied only."""
+
+    def store(
+        self, *, key: str, record: ProgressRecord, body: Mapping[str, Any], patch: Any
+    ) -> None:
+        """Write nothing."""
+
+    def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
+        """Write nothing."""
+
+
+class SmartProgressStorage(MultiProgressStorage):
+    """Writes annotations, and reads the status of older releases, too: the default."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "kopf",
+        field: FieldSpec = "status.{name}.progress",
+        touch_key: str = "touch-dummy",
+        touch_field: FieldSpec = "status.{name}.dummy",
+        prefix: str = PREFIX,
+        v1: bool = True,
+        verbose: bool = False,
+    ) -> None:
+        annotations = AnnotationsProgressStorage(
+            prefix=prefix, verbose=verbose, touch_key=touch_key, v1=v1
+        )
+        status = _FormerStatusStorage(name=name, field=field, touch_field=touch_field)
+        super().__init__([annotations, status])
+
+
+# ------------------------------------------------------------- last-handled object
+
+
+class DiffBaseStorage(abc.ABC):
+    """The place of the last-handled object; an operator may subclass it.
+
+    `ignored_fields` are no part of the essence: their changes are no updates.
+    """
+
+    def __init__(self, ignored_fields: Iterable[FieldSpec] | None = None) -> None:
+        super().__init__()
+        self.ignored_fields = list(ignored_fields or ())
+
+    def build(
+        self,
+        *,
+        body: Mapping[str, Any],
+        extra_fields: Iterable[FieldSpec] | None = None,
+    ) -> Essence:
+        """The essence of an object: what counts as a change of it.
+
+        These are the labels, the annotations, and all stanzas but the status. With
+        `extra_fields` it also has fields of the metadata or the status.
+        """
+        found: Essence = copy.deepcopy(
+            {k: v for k, v in body.items() if k not in _NO_ESSENCE}
+        )
+        for name in ("labels", "annotations"):
+            value = _value_at(body, ("metadata", name))
+            if value:
+                _put(found, ("metadata", name), copy.deepcopy(dict(value)))
+        for field in extra_fields or ():
+            path = parse_field(field)
+            value = _value_at(body, path)
+            if path and value is not None:
+                _put(found, path, copy.deepcopy(value))
+        _remove(found, ("metadata", "annotations", _APPLIED))
+        found = _without_prefixes(found, _prefixes(_annotations(body)))
+        for field in self.ignored_fields:
+            _remove(found, parse_field(field))
+        return found
+
+    @abc.abstractmethod
+    def fetch(self, *, body: Mapping[str, Any]) -> Essence | None:
+        """The last-handled essence; None without one."""
+
+    @abc.abstractmethod
+    def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
+        """Write the handled essence into the patch."""
+
+
+_NO_ESSENCE = frozenset(("apiVersion", "kind", "metadata", "status"))
+
+
+def _without_prefixes(essence: Essence, prefixes: Collection[str]) -> Essence:
+    """The essence without the annotations under these prefixes."""
+    own = [k for k in _annotations(essence) if k.partition("/")[0] in prefixes]
+    if own:
+        essence = copy.deepcopy(essence)
+        for name in own:
+            _remove(essence, ("metadata", "annotations", name))
+    return essence
+
+
+class AnnotationsDiffBaseStorage(_Annotated, DiffBaseStorage):
+    """Keeps the essence as a JSON text in the annotation `<prefix>/<key>`."""
+
+    def __init__(
+        self,
+        *,
+        prefix: str = PREFIX,
+        key: str = LAST_HANDLED,
+        ignored_fields: Iterable[FieldSpec] | None = None,
+        v1: bool = True,
+    ) -> None:
+        _Annotated.__init__(self, prefix=prefix, v1=v1)
+        self.ignored_fields = list(ignored_fields or ())
+        self.key = key
+
+    def build(
+        self,
+        *,
+        body: Mapping[str, Any],
+        extra_fields: Iterable[FieldSpec] | None = None,
+    ) -> Essence:
+        essence = super().build(body=body, extra_fields=extra_fields)
+        return _without_prefixes(essence, {self.prefix})
+
+    def fetch(self, *, body: Mapping[str, Any]) -> Essence | None:
+        for name in self.make_keys(self.key, body):
+            text = _annotations(body).get(name)
+            if text is not None:
+                essence: Essence = json.loads(text)
+                return essence
+        return None
+
+    def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
+        text = json.dumps(essence, separators=(",", ":")) + "\n"
+        for name in self.make_keys(self.key, body):
+            _put(patch, ("metadata", "annotations", name), text)
+        self._mark(patch, body)
+
+
+class StatusDiffBaseStorage(DiffBaseStorage):
+    """Keeps the essence as a JSON text in a field of the status."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "kopf",
+        field: FieldSpec = "status.{name}.last-handled-configuration",
+        ignored_fields: Iterable[FieldSpec] | None = None,
+    ) -> None:
+        super().__init__(ignored_fields)
+        self.name = name
+        self.field = _named_field(field, name)
+
+    def build(
+        self,
+        *,
+        body: Mapping[str, Any],
+        extra_fields: Iterable[FieldSpec] | None = None,
+    ) -> Essence:
+        essence = super().build(body=body, extra_fields=extra_fields)
+        _remove(essence, self.field)
+        return essence
+
+    def fetch(self, *, body: Mapping[str, Any]) -> Essence | None:
+        text = _value_at(body, self.field)
+        if text is None:
+            return None
+        essence: Essence = json.loads(text)
+        return essence
+
+    def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
+        _put(patch, self.field, json.dumps(essence, separators=(",", ":")))
+
+
+class MultiDiffBaseStorage(DiffBaseStorage):
+    """Writes to several storages, and reads from the first that has the essence."""
+
+    def __init__(self, storages: Collection[DiffBaseStorage]) -> None:
+        super().__init__()
+        self.storages = storages
+
+    def build(
+        self,
+        *,
+        body: Mapping[str, Any],
+        extra_fields: Iterable[FieldSpec] | None = None,
+    ) -> Essence:
+        fields = [*(extra_fields or ())]
+        essence = super().build(body=body, extra_fields=fields)
+        for each in self.storages:
+            # Each removes its own fields from the essence of those before it.
+            essence = each.build(body=essence, extra_fields=fields)
+        return essence
+
+    def fetch(self, *, body: Mapping[str, Any]) -> Essence | None:
+        for each in self.storages:
+            essence = each.fetch(body=body)
+            if essence is not None:
+                return essence
+        return None
+
+    def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
+        for each in self.storages:
+            each.store(body=body, patch=patch, essence=essence)
+
+
+def _named_field(field: FieldSpec, name: str) -> tuple[str, ...]:
+    """
+    >>> _named_field("status.{name}.progress", "kopf")
+    ('status', 'kopf', 'progress')
+    """
+    path = parse_field(field.format(name=name) if isinstance(field, str) else field)
+    return tuple(each.format(name=name) for each in path)

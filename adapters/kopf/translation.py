@@ -1,0 +1,107 @@
+"""Kopf's settings as fnop's: the one place that knows both."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from fnop.adapters.kopf.calls import CLOCK
+from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.storages import (
+    AnnotationsDiffBaseStorage,
+    DiffBaseStorage,
+    MultiDiffBaseStorage,
+    StatusDiffBaseStorage,
+)
+from fnop.adapters.kubernetes.identity import member_of
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.memory.takeover import LAST_HANDLED
+from fnop.core.values.backoff import Backoff
+from fnop.core.values.evolve import replace
+
+__all__ = ["settings_of"]
+
+# Kopf serves without a limit of requests under way; this one is never reached by it.
+_REQUESTS = 100
+_LEVELS = (
+    (logging.ERROR, "error"),
+    (logging.WARNING, "warning"),
+    (logging.INFO, "info"),
+    (logging.NOTSET, "debug"),
+)
+
+
+def settings_of(
+    kopf: OperatorSettings,
+    namespaces: Sequence[Any],
+    lifecycle: Any,
+    identity: str = "",
+) -> Settings:
+    """The settings of fnop for an operator with these settings of Kopf.
+
+    Raises `ValueError` for a namespace that is a regular expression: patterns are
+    globs.
+    """
+    for each in namespaces:
+        if isinstance(each, re.Pattern):
+            raise ValueError(
+                f"the namespace pattern {each.pattern!r} is a regular expression; "
+                "write a glob, such as 'team-*'"
+            )
+    persistence, watching = kopf.persistence, kopf.watching
+    peering = kopf.peering
+    member = member_of(
+        peering=peering.name if peering.mandatory else None,
+        priority=peering.priority,
+        lifetime=peering.lifetime,
+        standalone=peering.standalone,
+        identity=identity or None,
+        wall=CLOCK.now().wall,
+    )
+    if member is not None and member.name != peering.name:
+        member = replace(member, name=peering.name)
+    posting = kopf.posting
+    posts = posting.enabled and posting.loggers
+    prefix, key, field = _places(persistence.diffbase_storage)
+    backoff: float | Backoff = kopf.execution.default_backoff
+    return Settings(
+        namespaces=tuple(map(str, namespaces)) or None,
+        default_backoff=backoff,
+        lifecycle=lifecycle,
+        request_concurrency=_REQUESTS,
+        echo_timeout_seconds=persistence.consistency_timeout or 0.1,
+        watch_timeout_seconds=int(watching.server_timeout or 290),
+        watch_silence_seconds=max(watching.inactivity_timeout or 330.0, 1.0),
+        initial_streaming=watching.initial_streaming,
+        list_page_limit=watching.chunk_size or 500,
+        conditions=False,
+        guard=False,
+        posting_level=_level_of(posting.level) if posts else None,
+        finalizer=persistence.finalizer,
+        takes_over=prefix,
+        takes_over_finalizer=persistence.finalizer,
+        takes_over_key=key,
+        takes_over_field=field,
+        peering=member,
+        admission_server=kopf.admission.server,
+        admission_managed=kopf.admission.managed,
+    )
+
+
+def _level_of(number: int) -> str:
+    return next(name for least, name in _LEVELS if number >= least)
+
+
+def _places(storage: DiffBaseStorage) -> tuple[str, str, Any]:
+    """The prefix, the key and the status field of a storage of last-handled objects."""
+    found: tuple[str, str, Any] = ("kopf.zalando.org", LAST_HANDLED, "status.kopf")
+    parts = storage.storages if isinstance(storage, MultiDiffBaseStorage) else [storage]
+    prefix, key, field = found
+    for each in parts:
+        if isinstance(each, AnnotationsDiffBaseStorage):
+            prefix, key = each.prefix, each.key
+        elif isinstance(each, StatusDiffBaseStorage):
+            field = each.field[:-1]
+    return prefix, key, field

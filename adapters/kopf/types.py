@@ -1,0 +1,124 @@
+"""The types that Kopf exports for annotations, and its enumerations."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NewType, TypeAlias, TypedDict
+
+from fnop.core.values.diff import DiffItem
+
+__all__ = [
+    "Annotations",
+    "BodyEssence",
+    "Diff",
+    "FieldPath",
+    "FieldSpec",
+    "HandlerId",
+    "Headers",
+    "Labels",
+    "Logger",
+    "ObjectReference",
+    "Operation",
+    "OwnerReference",
+    "RawBody",
+    "RawEvent",
+    "RawEventType",
+    "SSLPeer",
+    "UserInfo",
+]
+
+Annotations: TypeAlias = Mapping[str, str]
+Labels: TypeAlias = Mapping[str, str]
+FieldPath: TypeAlias = tuple[str, ...]
+FieldSpec: TypeAlias = str | tuple[str, ...] | list[str] | None
+HandlerId = NewType("HandlerId", str)
+Headers: TypeAlias = dict[str, str]
+SSLPeer: TypeAlias = dict[str, Any]
+Logger: TypeAlias = "logging.Logger | logging.LoggerAdapter[Any]"
+Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+RawEventType: TypeAlias = Literal[None, "ADDED", "MODIFIED", "DELETED"]
+
+
+class RawMeta(TypedDict, total=False):
+    """The `metadata` of an object as the API server sends it."""
+
+    uid: str
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    finalizers: list[str]
+    resourceVersion: str
+    deletionTimestamp: str
+    creationTimestamp: str
+    selfLink: str
+
+
+class RawBody(TypedDict, total=False):
+    """An object as the API server sends it."""
+
+    apiVersion: str
+    kind: str
+    metadata: RawMeta
+    spec: Mapping[str, Any]
+    status: Mapping[str, Any]
+
+
+class RawEvent(TypedDict):
+    """A watch event; the type of a listed object is None."""
+
+    type: RawEventType
+    object: RawBody
+
+
+class BodyEssence(TypedDict, total=False):
+    """The parts of an object whose changes are updates."""
+
+    metadata: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    status: Mapping[str, Any]
+
+
+class ObjectReference(TypedDict, total=False):
+    """A reference to an object (Kubernetes: core/v1 ObjectReference)."""
+
+    apiVersion: str
+    kind: str
+    namespace: str | None
+    name: str
+    uid: str
+
+
+class OwnerReference(TypedDict, total=False):
+    """A reference to an owner (Kubernetes: metav1.OwnerReference)."""
+
+    apiVersion: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool
+    blockOwnerDeletion: bool
+
+
+class UserInfo(TypedDict, total=False):
+    """The user whose request an admission handler reviews."""
+
+    username: str
+    uid: str
+    groups: list[str]
+    extra: Mapping[str, list[str]]
+
+
+class Diff(tuple[DiffItem, ...], Sequence[DiffItem]):
+    """All differences of an object, in the order of their fields.
+
+    >>> Diff([DiffItem("add", ("spec", "size"), None, 1)])[0].op
+    'add'
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, items: Iterable[DiffItem] = ()) -> Diff:
+        """Make a difference of items; raises `ValueError` for an unknown operation."""
+        return super().__new__(cls, (DiffItem(*each) for each in items))
