@@ -101,7 +101,7 @@ class MappingView(dict[str, Any]):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         self._renew()
@@ -128,7 +128,7 @@ class MappingView(dict[str, Any]):
         )
 
     __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    clear = pop = popitem = setdefault = update = _refuse
 
 
 def view_at(cell: Cell, *path: str) -> MappingView:
@@ -144,6 +144,10 @@ class Meta(MappingView):
     def __init__(self, source: Body | Cell | Mapping[str, Any]) -> None:
         super().__init__(*_source(source, "metadata"))
 
+    def _text(self, key: str) -> str | None:
+        found: str | None = self.get(key)
+        return found
+
     @property
     def labels(self) -> MappingView:
         return view_at(self._cell, *self._path, "labels")
@@ -154,23 +158,23 @@ class Meta(MappingView):
 
     @property
     def uid(self) -> str | None:
-        return self.get("uid")
+        return self._text("uid")
 
     @property
     def name(self) -> str | None:
-        return self.get("name")
+        return self._text("name")
 
     @property
     def namespace(self) -> str | None:
-        return self.get("namespace")
+        return self._text("namespace")
 
     @property
     def creation_timestamp(self) -> str | None:
-        return self.get("creationTimestamp")
+        return self._text("creationTimestamp")
 
     @property
     def deletion_timestamp(self) -> str | None:
-        return self.get("deletionTimestamp")
+        return self._text("deletionTimestamp")
 
 
 class Spec(MappingView):

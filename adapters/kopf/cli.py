@@ -138,6 +138,7 @@ def main() -> None:
 @click.pass_context
 def run(
     context: click.Context,
+    /,
     paths: Sequence[str],
     modules: Sequence[str],
     namespaces: Sequence[str],

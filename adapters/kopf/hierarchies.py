@@ -73,7 +73,7 @@ class _Model(MutableMapping[str, Any]):
         return sum(1 for _ in self)
 
     def __contains__(self, key: object) -> bool:
-        attribute = self._attributes.get(key)  # type: ignore[call-overload]
+        attribute = self._attributes.get(key)
         return attribute is not None and getattr(self._model, attribute) is not None
 
 

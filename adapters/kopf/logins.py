@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -94,8 +95,7 @@ def _via(library: str, configure: Any) -> ConnectionInfo | None:
 
 
 def _configure_official() -> None:
-    from kubernetes import config
-
+    config = import_module("kubernetes.config")
     try:
         config.load_incluster_config()
     except config.ConfigException:
@@ -103,8 +103,7 @@ def _configure_official() -> None:
 
 
 async def _configure_async() -> None:
-    from kubernetes_asyncio import config
-
+    config = import_module("kubernetes_asyncio.config")
     try:
         config.load_incluster_config()
     except config.ConfigException:

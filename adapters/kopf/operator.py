@@ -8,6 +8,7 @@ renewal of a lease.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -23,7 +24,7 @@ from fnop.adapters.kopf.settings import OperatorSettings
 from fnop.adapters.running.embedding import Running
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ROLES, Role
-from fnop.core.seam.commands import Command
+from fnop.core.seam.commands import Command, Watch
 from fnop.core.seam.inputs import Input, ListItem, WatchEvent
 from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
@@ -142,6 +143,9 @@ class Operator:
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
         """Keep the newest objects, and forget deleted ones."""
+        for each in commands:
+            if isinstance(each, Watch):
+                _tell_stream(each)
         if not isinstance(input, (ListItem, WatchEvent)):
             return
         uid = input.body.uid
@@ -149,3 +153,15 @@ class Operator:
             self.memos.forget(uid)
         if uid in self._live:
             self._live[uid] = self._live[uid][0], thaw_json(input.body.data)
+
+
+def _tell_stream(watch: Watch) -> None:
+    """Log a begun watch as Kopf does; programs wait for this line."""
+    where = "cluster-wide"
+    if watch.namespace is not None:
+        where = f"in {watch.namespace!r}"
+    kind = watch.resource.key.rstrip(".")
+    _LOG.debug(f"Starting the watch-stream for {kind} {where}.")
+
+
+_LOG = logging.getLogger("kopf.fnop")

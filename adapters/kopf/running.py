@@ -11,7 +11,7 @@ import concurrent.futures
 import signal
 import threading
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, TypedDict, Unpack
 
@@ -23,8 +23,9 @@ from fnop.adapters.kopf.logs import write
 from fnop.adapters.kopf.operator import Operator
 from fnop.adapters.kopf.registry import Entry, OperatorRegistry, get_default_registry
 from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.states import KopfStates
 from fnop.adapters.kopf.translation import settings_of
-from fnop.adapters.running.embedding import OperatorFailed, Place, serving
+from fnop.adapters.running.embedding import OperatorFailed, Place, Running, serving
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.program.program import Program
 from fnop.core.handlers.run.invocation import failure_of
@@ -221,17 +222,16 @@ class _Serving:
     async def _serve(self, mine: Operator) -> None:
         """Serve in a thread, until the operator ends, or this task is cancelled."""
         lifecycle = self._options.get("lifecycle") or get_default_lifecycle()
+        handlers = mine.handlers()
         settings = settings_of(
             self._settings,
             self._namespaces,
             lifecycle,
+            KopfStates(self._settings.persistence, handlers),
             str(self._options.get("identity") or ""),
         )
-        program = Program(mine.handlers(), settings)
-        place = Place(
-            liveness=self._options.get("liveness_endpoint"),
-            api=self._options.get("_api"),  # type: ignore[typeddict-item]
-        )
+        program = Program(handlers, settings)
+        place = Place(liveness=self._options.get("liveness_endpoint"))
         ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         thread = threading.Thread(
             target=_in_thread,
@@ -323,7 +323,7 @@ async def _served(
     """Serve on this loop, which is fnop's, until it is to stop."""
 
     def say(line: Say) -> None:
-        if True:
+        if not _is_told(line):
             write(line)
 
     async with serving(program, place, observers=(mine,), say=say) as running:
@@ -337,20 +337,21 @@ async def _served(
 
 def _is_told(line: Say) -> bool:
     """Whether Kopf's own sentence about the end of an attempt has been logged."""
-    return line.ended is not None
+    return line.ended is not None and line.ended.result in ("success", "error")
 
 
-async def _watch(running: Any, stop: threading.Event, ready: Any) -> None:
-    with suppress(OperatorFailed):
-        getting_ready = asyncio.create_task(running.ready())
-        try:
-            while not stop.is_set():
-                if getting_ready is not None and getting_ready.done():
-                    getting_ready.result()
-                    getting_ready = None
-                    ready()
-                await asyncio.sleep(_LOOK_SECONDS)
-            running.stop("Stop-flag is raised. Operator is stopping.")
-        finally:
-            if getting_ready is not None:
-                getting_ready.cancel()
+async def _watch(running: Running, stop: threading.Event, ready: Any) -> None:
+    """Tell when the operator is ready, and end it when it is to stop."""
+    getting_ready = asyncio.create_task(_tell_ready(running, ready))
+    try:
+        while not stop.is_set():
+            await asyncio.sleep(_LOOK_SECONDS)
+        running.stop("Stop-flag is raised. Operator is stopping.")
+    finally:
+        getting_ready.cancel()
+
+
+async def _tell_ready(running: Running, ready: Callable[[], None]) -> None:
+    with suppress(OperatorFailed):  # the operator itself says so
+        await running.ready()
+        ready()

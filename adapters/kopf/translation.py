@@ -9,15 +9,10 @@ from typing import Any
 
 from fnop.adapters.kopf.calls import CLOCK
 from fnop.adapters.kopf.settings import OperatorSettings
-from fnop.adapters.kopf.storages import (
-    AnnotationsDiffBaseStorage,
-    DiffBaseStorage,
-    MultiDiffBaseStorage,
-    StatusDiffBaseStorage,
-)
+from fnop.adapters.kopf.states import KopfStates
 from fnop.adapters.kubernetes.identity import member_of
 from fnop.core.handlers.declare.settings import Settings
-from fnop.core.memory.takeover import LAST_HANDLED
+from fnop.core.memory.storage import FormattedStorage
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.evolve import replace
 
@@ -37,6 +32,7 @@ def settings_of(
     kopf: OperatorSettings,
     namespaces: Sequence[Any],
     lifecycle: Any,
+    states: KopfStates,
     identity: str = "",
 ) -> Settings:
     """The settings of fnop for an operator with these settings of Kopf.
@@ -64,7 +60,6 @@ def settings_of(
         member = replace(member, name=peering.name)
     posting = kopf.posting
     posts = posting.enabled and posting.loggers
-    prefix, key, field = _places(persistence.diffbase_storage)
     backoff: float | Backoff = kopf.execution.default_backoff
     return Settings(
         namespaces=tuple(map(str, namespaces)) or None,
@@ -80,10 +75,7 @@ def settings_of(
         guard=False,
         posting_level=_level_of(posting.level) if posts else None,
         finalizer=persistence.finalizer,
-        takes_over=prefix,
-        takes_over_finalizer=persistence.finalizer,
-        takes_over_key=key,
-        takes_over_field=field,
+        storage=FormattedStorage(states),
         peering=member,
         admission_server=kopf.admission.server,
         admission_managed=kopf.admission.managed,
@@ -92,16 +84,3 @@ def settings_of(
 
 def _level_of(number: int) -> str:
     return next(name for least, name in _LEVELS if number >= least)
-
-
-def _places(storage: DiffBaseStorage) -> tuple[str, str, Any]:
-    """The prefix, the key and the status field of a storage of last-handled objects."""
-    found: tuple[str, str, Any] = ("kopf.zalando.org", LAST_HANDLED, "status.kopf")
-    parts = storage.storages if isinstance(storage, MultiDiffBaseStorage) else [storage]
-    prefix, key, field = found
-    for each in parts:
-        if isinstance(each, AnnotationsDiffBaseStorage):
-            prefix, key = each.prefix, each.key
-        elif isinstance(each, StatusDiffBaseStorage):
-            field = each.field[:-1]
-    return prefix, key, field

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from fnop.adapters.webhooks.server import WebhookServer
 
@@ -20,8 +20,6 @@ __all__ = [
 class _HostedServer(WebhookServer):
     """A server that the API server of a local cluster reaches by a known name."""
 
-    DEFAULT_HOST: str
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"host": self.DEFAULT_HOST, **options})
 
@@ -29,19 +27,19 @@ class _HostedServer(WebhookServer):
 class WebhookK3dServer(_HostedServer):
     """A server on this machine, for a cluster of k3d."""
 
-    DEFAULT_HOST = "host.k3d.internal"
+    DEFAULT_HOST: ClassVar[str | None] = "host.k3d.internal"
 
 
 class WebhookMinikubeServer(_HostedServer):
     """A server on this machine, for a cluster of minikube."""
 
-    DEFAULT_HOST = "host.minikube.internal"
+    DEFAULT_HOST: ClassVar[str | None] = "host.minikube.internal"
 
 
 class WebhookDockerDesktopServer(_HostedServer):
     """A server on this machine, for the cluster of Docker Desktop."""
 
-    DEFAULT_HOST = "host.docker.internal"
+    DEFAULT_HOST: ClassVar[str | None] = "host.docker.internal"
 
 
 class _Refused:

@@ -10,11 +10,11 @@ causes of others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import orjson
 
@@ -31,7 +31,9 @@ __all__ = [
     "ABSENT",
     "ANNOTATIONS",
     "DIGEST_VERSION",
+    "Essence",
     "FormerValues",
+    "Hidden",
     "Observation",
     "Scope",
     "Seen",
@@ -83,7 +85,7 @@ class Observation:
     kept: tuple[Path, ...] = ()
     ignored: tuple[Path, ...] = ()
     own: tuple[Path, ...] = ()
-    hidden: tuple[Path, ...] = ()
+    hidden: Hidden = ()
     resource: str = ""
     indices: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     # Whether any scope is about entries: read all the time.
@@ -246,13 +248,26 @@ def scope_name(path: Path) -> Scope:
     return pointer(path)
 
 
-def essence_of(body: Body, hidden: tuple[Path, ...] = ()) -> dict[str, Any]:
+@frozen
+class Essence:
+    """The author's own rule for the part of an object whose changes are updates."""
+
+    build: Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+Hidden: TypeAlias = tuple[Path, ...] | Essence
+"""The fields to remove from an essence, or a rule that says what it is."""
+
+
+def essence_of(body: Body, hidden: Hidden = ()) -> dict[str, Any]:
     """The part of an object that its author writes, without the hidden fields.
 
     >>> body = Body({"kind": "K", "metadata": {"name": "x"}, "spec": {"a": 1, "b": 2}})
     >>> essence_of(body), essence_of(body, (("spec", "b"),))
     ({'spec': {'a': 1, 'b': 2}}, {'spec': {'a': 1}})
     """
+    if isinstance(hidden, Essence):
+        return hidden.build(body.data)
     essence = {key: value for key, value in body.data.items() if key not in _IDENTITY}
     labels = body.mapping("labels")
     annotations = body.mapping("annotations")

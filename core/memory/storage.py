@@ -35,8 +35,10 @@ __all__ = [
     "AnnotationStorage",
     "AnyStorage",
     "AutoStorage",
+    "FormattedStorage",
     "Place",
     "Places",
+    "StateFormat",
     "StatusStorage",
     "Storage",
     "StorageFailed",
@@ -150,7 +152,40 @@ class Storage:
     write: Callable[[str | None], Mapping[str, Any]]
 
 
-AnyStorage: TypeAlias = AutoStorage | AnnotationStorage | StatusStorage | Storage
+class StateFormat(Protocol):
+    """Keeps the state in the form of another framework, in places of its own.
+
+    Pure, like all storages. A `Stored` and an `Observation` are those of
+    `fnop.core.memory`. What it raises is about this object.
+    """
+
+    def read(self, body: Body, observation: Any) -> Any:
+        """The `Stored` state of an object, `Unreadable`, or None without one."""
+        ...
+
+    def write(self, stored: Any, body: Body) -> Mapping[str, Any]:
+        """The merge patch that makes an object hold a `Stored` state."""
+        ...
+
+    def remove(self, body: Body) -> Mapping[str, Any]:
+        """The merge patch that removes the state from an object."""
+        ...
+
+    def essence(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The part of an object whose changes are updates."""
+        ...
+
+
+@frozen
+class FormattedStorage:
+    """Keep the state in the form of another framework (`StateFormat`)."""
+
+    format: StateFormat
+
+
+AnyStorage: TypeAlias = (
+    AutoStorage | AnnotationStorage | StatusStorage | Storage | FormattedStorage
+)
 
 
 # ------------------------------------------------------------ places on objects
@@ -266,6 +301,20 @@ class _Own:
         return frozen
 
 
+@frozen
+class _Elsewhere:
+    """The place of a state that has a form of its own: no text is there."""
+
+    paths: tuple[Path, ...] = ()
+    in_status: bool = False
+
+    def read(self, _body: Body) -> Any:
+        return None
+
+    def write(self, _text: str | None) -> dict[str, Any]:
+        return {}
+
+
 def _is_kept(place: Place, status: StatusSchema) -> bool:
     names = (path[1] for path in place.paths if len(path) > 1)
     return not status.required and all(map(status.keeps, names))
@@ -278,7 +327,8 @@ class Places:
     It is written to the `first` place, or to the `fallback` on kinds that do not keep
     it there. It is read from these and the `former` places; `paths` are the fields of
     them all. With `quietly`, fnop does not log the use of the fallback. With a `seal`,
-    fnop signs the text, and does not accept it without a signature.
+    fnop signs the text, and does not accept it without a signature. With a `format` the
+    state is not a text.
     """
 
     first: Place
@@ -287,6 +337,7 @@ class Places:
     quietly: bool
     paths: tuple[Path, ...]
     seal: Seal | None = None
+    format: StateFormat | None = None
 
     @property
     def present(self) -> tuple[Place, ...]:
@@ -341,6 +392,39 @@ class Places:
         yield from self.present
         yield from self.former
 
+    def lacks(self, body: Body, observation: Any) -> bool:
+        """Whether an object has no state of this operator."""
+        if self.format is None:
+            return self.text(body) is None
+        try:
+            return self.format.read(body, observation) is None
+        except Exception:  # unreadable, and so it is there
+            return False
+
+    def patches(
+        self,
+        stored: Any,
+        body: Body,
+        to: Place,
+        text: Callable[[], str],
+        *,
+        split: bool,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield merge patches that write a state: in its format, or as its `text`.
+
+        Raises `StorageFailed`.
+        """
+        if self.format is None:
+            yield from self.written(text(), body, to, split=split)
+            return
+        try:
+            found: dict[str, Any] = freeze_json(
+                dict(self.format.write(stored, body)), "the merge patch"
+            )
+        except Exception as problem:
+            raise StorageFailed(described(problem)) from problem
+        yield found
+
     def _found(self, body: Body) -> Any:
         for each in self.of_object(body):
             found = each.read(body)
@@ -381,6 +465,10 @@ class Places:
 
     def removals(self, body: Body) -> Iterator[dict[str, Any]]:
         """Yield merge patches that remove the text, and its copies, from all places."""
+        if self.format is not None:
+            if found := dict(self.format.remove(body)):
+                yield found
+            return
         for each in (*self.present, *self.former):
             yield _removal_patch(each, body)
             if isinstance(each, _Field) and each.path[:2] == ANNOTATIONS:
@@ -423,7 +511,8 @@ def places_of(
     every = [each for each in (first, fallback, *before) if each is not None]
     paths = tuple(dict.fromkeys(path for each in every for path in each.paths))
     quietly = isinstance(storage, AutoStorage)
-    return Places(first, fallback, tuple(before), quietly, paths, seal)
+    format = storage.format if isinstance(storage, FormattedStorage) else None
+    return Places(first, fallback, tuple(before), quietly, paths, seal, format)
 
 
 def _places_of(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
@@ -436,6 +525,8 @@ def _places_of(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]
             return _annotation_place(prefix, operator), None
         case StatusStorage(field):
             return _Field(parse_field(field)), _annotation_place(PREFIX, operator)
+        case FormattedStorage():
+            return _Elsewhere(), None
         case Storage():
             return _author_place(storage), _annotation_place(PREFIX, operator)
         case _:

@@ -59,6 +59,7 @@ from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
     Bookmark,
+    EventPosted,
     Input,
     ListDone,
     ListItem,
@@ -67,7 +68,6 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
     WatchEvent,
-    EventPosted,
     WriteDenied,
 )
 from fnop.core.state.activity import ACTIVITY

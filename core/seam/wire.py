@@ -13,6 +13,7 @@ from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
     Bookmark,
+    EventPosted,
     Input,
     ListDone,
     ListItem,
@@ -21,7 +22,6 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
     WatchEvent,
-    EventPosted,
     WriteDenied,
 )
 from fnop.core.seam.traces import Indexed

@@ -11,6 +11,7 @@ another request, but does not call a handler again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
@@ -84,8 +85,8 @@ def next_write(
         after, split = contents.after, resource.has_status
         if contents.patches:
             after = restated(after, Body(target))
-        text = write_stored(after, body.uid, settings.ignored)
-        for patch in settings.places.written(text, body, place, split=split):
+        text = partial(write_stored, after, body.uid, settings.ignored)
+        for patch in settings.places.patches(after, body, place, text, split=split):
             target = applied(patch, target)
     if conditions and contents.condition is not None:
         target = _with_condition(target, settings.marker, contents.condition)

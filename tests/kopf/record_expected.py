@@ -208,8 +208,15 @@ class Player:
     """A replica in its namespace: it performs the steps of the story."""
 
     def __init__(
-        self, server: ApiServer, folder: Path, python: Path, scratch: Path
+        self,
+        server: ApiServer,
+        folder: Path,
+        python: Path,
+        scratch: Path,
+        *,
+        by_fnop: bool = False,
     ) -> None:
+        self._by_fnop = by_fnop
         self.folder = folder
         self.story = yaml.safe_load((folder / "story.yaml").read_text())
         self.namespace = f"replica-{folder.name}"
@@ -328,6 +335,8 @@ class Player:
         self.settle()
 
     def _command(self) -> list[str]:
+        if self._by_fnop:
+            return self._command_of_fnop()
         if self.story["program"] == "own":
             # Its folder stays off the path: `operator` is a module of Python's, too.
             return [str(self._python), "-P", "operator.py"]
@@ -336,6 +345,15 @@ class Player:
             options.append(f"--liveness=http://127.0.0.1:{self._port}/healthz")
         module = [str(self._python), "-P", "-m", "kopf", "run"]
         return [*module, *options, "--log-format=json", "operator.py"]
+
+    def _command_of_fnop(self) -> list[str]:
+        module = [str(self._python), "-P", "-m", "fnop.kopf"]
+        if self.story["program"] == "own":
+            return [*module, "operator.py"]
+        options = ["--standalone", "-n", self.namespace, "--verbose"]
+        if self.story.get("probed"):
+            options.append(f"--liveness=http://127.0.0.1:{self._port}/healthz")
+        return [*module, "run", *options, "--log-format=json", "operator.py"]
 
     def _watches(self, log: Path, plural: str) -> bool:
         line = f"Starting the watch-stream for {plural}."
@@ -514,12 +532,17 @@ def _scratch(keep: Path | None) -> Iterator[Path]:
 
 
 def record(
-    server: ApiServer, folders: Iterable[Path], python: Path, keep: Path | None
+    server: ApiServer,
+    folders: Iterable[Path],
+    python: Path,
+    keep: Path | None,
+    *,
+    by_fnop: bool = False,
 ) -> Iterator[tuple[Path, str]]:
     """Play each replica; its folder, and its trace as JSON."""
     with _scratch(keep) as scratch:
         for folder in folders:
-            player = Player(server, folder, python, scratch)
+            player = Player(server, folder, python, scratch, by_fnop=by_fnop)
             try:
                 player.install()
                 player.play()
@@ -533,6 +556,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="the first letters of replicas")
     parser.add_argument("--python", type=Path, default=Path(sys.executable))
+    parser.add_argument("--fnop", action="store_true", help="run fnop, and compare")
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--keep", type=Path, help="a folder for the logs")
     options = parser.parse_args()
@@ -543,12 +567,14 @@ def main() -> int:
     ]
     differing = 0
     with tempfile.TemporaryDirectory() as home, running(Path(home)) as server:
-        for folder, text in record(server, folders, options.python, options.keep):
+        for folder, text in record(
+            server, folders, options.python, options.keep, by_fnop=options.fnop
+        ):
             file = folder / "expected.json"
             former = file.read_text() if file.exists() else ""
             differing += text != former
             print(folder.name, "as before" if text == former else "differs")
-            if options.compare:
+            if options.compare or options.fnop:
                 lines = former.splitlines(), text.splitlines()
                 print(*difflib.unified_diff(*lines, lineterm="", n=2), sep="\n")
             else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from fnop.core.api.namespaces import check_namespace
 from fnop.core.handlers.declare.lifecycles import Lifecycle, all_at_once
-from fnop.core.memory.observation import hidden_of
+from fnop.core.memory.observation import Essence, Hidden, hidden_of
 from fnop.core.memory.seals import seal_of
 from fnop.core.memory.storage import AnyStorage, AutoStorage, Places, places_of
 from fnop.core.memory.takeover import LAST_HANDLED, Predecessor
@@ -313,7 +313,7 @@ class Settings:
     # Derived from the fields above.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
-    hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+    hidden: Hidden = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_values(self)
@@ -329,7 +329,10 @@ class Settings:
         object.__setattr__(self, "ignored_fields", given)
         object.__setattr__(self, "places", places)
         object.__setattr__(self, "ignored", ignored)
-        object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
+        hidden: Hidden = hidden_of(ignored, places.paths)
+        if places.format is not None:
+            hidden = Essence(places.format.essence)
+        object.__setattr__(self, "hidden", hidden)
 
     def replace(self, **changes: Any) -> Settings:
         """Copy the settings with `changes` to some of them.

@@ -34,6 +34,7 @@ from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body, Key, compact, is_behind
 from fnop.core.values.cause import Reason
+from fnop.core.values.errors import described
 from fnop.core.values.finalizers import ORPHAN_FINALIZER
 from fnop.core.values.pace import CALM
 from fnop.effects import Event, Patch
@@ -288,9 +289,7 @@ def _drop_replaced(context: Context, record: ObjectRecord) -> Work | None:
 
 
 def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
-    text = context.settings.places.text(body)
-    stored = read_stored(text, body.uid)
-    match stored:
+    match _stored_state(context, body):
         case Unreadable(problem):
             context.say(
                 "warning",
@@ -302,11 +301,25 @@ def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
             return ObjectRecord(body, Stored(seen), readable=False, initial=listed)
         case None:
             return _record_of_predecessor(context, body, listed=listed)
-        case _:
+        case stored:
             observation = context.kind.observation
             return ObjectRecord(
                 body, restated(stored, body, observation), initial=listed
             )
+
+
+def _stored_state(context: Context, body: Body) -> Stored | Unreadable | None:
+    """The state that this operator has stored on an object."""
+    places = context.settings.places
+    if places.format is None:
+        return read_stored(places.text(body), body.uid)
+    try:
+        found: Stored | Unreadable | None = places.format.read(
+            body, context.kind.observation
+        )
+    except Exception as problem:  # of the author's code, about this object
+        return Unreadable(described(problem))
+    return found
 
 
 def _record_of_predecessor(

@@ -1,0 +1,250 @@
+"""The state of objects in Kopf's form, through the storages of the operator's settings.
+
+So an operator can go from Kopf to fnop and back at any time. The author may have
+subclassed the storages: they decide about places, texts, and the essence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from fnop.adapters.kopf.bodies import Body as KopfBody
+from fnop.adapters.kopf.patches import Patch
+from fnop.adapters.kopf.settings import PersistenceSettings
+from fnop.adapters.kopf.storages import ProgressRecord
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import CHANGES
+from fnop.core.memory.observation import (
+    FormerValues,
+    Observation,
+    digest_at,
+    scope_name,
+    see,
+)
+from fnop.core.memory.progress import Progress
+from fnop.core.memory.stored_state import Stored, Unreadable
+from fnop.core.memory.takeover import LAST_HANDLED
+from fnop.core.values.body import Body
+from fnop.core.values.cause import Reason
+from fnop.core.values.diff import Path, path_at
+from fnop.core.values.now import parse_time, wall_text
+from fnop.effects.values import thaw_json
+
+__all__ = ["KopfStates"]
+
+Json = dict[str, Any]
+
+
+class _Known(NamedTuple):
+    """A handler of changes: its id, and the field that it observes."""
+
+    id: str
+    scope: Path
+
+
+class KopfStates:
+    """Reads and writes states by Kopf's storages (`StateFormat`).
+
+    `persistence` is the part of the settings with the storages. A startup handler may
+    replace them before the first use.
+    """
+
+    def __init__(
+        self, persistence: PersistenceSettings, handlers: Iterable[Handler] = ()
+    ) -> None:
+        self._persistence = persistence
+        self._known: tuple[_Known, ...] = ()
+        self._fields: tuple[Path, ...] = ()
+        self.know(handlers)
+
+    def know(self, handlers: Iterable[Handler]) -> None:
+        """Note the handlers whose progress it keeps, and the fields of all handlers."""
+        found = tuple(handlers)
+        self._known = tuple(
+            dict.fromkeys(_Known(e.id, e.scope) for e in found if e.role in CHANGES)
+        )
+        fields = (e.field for e in found if e.rule.is_about_objects and e.field)
+        self._fields = tuple(dict.fromkeys(fields))
+
+    def essence(self, body: Mapping[str, Any]) -> Json:
+        """The essence by the author's storage, which may ignore fields."""
+        found = self._persistence.diffbase_storage.build(
+            body=KopfBody(thaw_json(body)), extra_fields=()
+        )
+        return dict(self._persistence.progress_storage.clear(essence=found))
+
+    # --------------------------------------------------------------------- reading
+
+    def read(self, body: Body, observation: Observation) -> Stored | Unreadable | None:
+        """The state on an object, whoever wrote it: this operator or Kopf."""
+        given = KopfBody(thaw_json(body.data))
+        storage = self._persistence.progress_storage
+        progress = {}
+        for each in self._known:
+            record = storage.fetch(key=each.id, body=given)
+            if record is not None:
+                found = _progress_of(record, each, body, observation)
+                if found is not None:
+                    progress[each.id] = found
+        essence = self._persistence.diffbase_storage.fetch(body=given)
+        if essence is not None:
+            return Stored(see(Body(dict(essence)), observation), progress=progress)
+        if progress:
+            return Stored(see(body, observation), creating=True, progress=progress)
+        if self._persistence.finalizer in body.finalizers:
+            return _left_elsewhere(body)
+        return None
+
+    # --------------------------------------------------------------------- writing
+
+    def write(self, stored: Stored, body: Body) -> Json:
+        """The merge patch that stores a state."""
+        given, patch = KopfBody(thaw_json(body.data)), Patch()
+        storage = self._persistence.progress_storage
+        if stored.seen is not None and not stored.creating:
+            essence = self._essence_of(stored, given)
+            diffbase = self._persistence.diffbase_storage
+            if diffbase.fetch(body=given) != essence:
+                diffbase.store(body=given, patch=patch, essence=essence)
+        for each in self._known:
+            progress = stored.progress.get(each.id)
+            if progress is None or not progress.aim:
+                storage.purge(key=each.id, body=given, patch=patch)
+                continue
+            record = _record_of(progress)
+            if _told(storage.fetch(key=each.id, body=given)) != _told(record):
+                storage.store(key=each.id, record=record, body=given, patch=patch)
+        storage.touch(body=given, patch=patch, value=None)
+        storage.flush()
+        return thaw_json(dict(patch))  # type: ignore[no-any-return]
+
+    def remove(self, body: Body) -> Json:
+        """The merge patch that removes the records, but not the last-handled object.
+
+        Kopf leaves that, too.
+        """
+        given, patch = KopfBody(thaw_json(body.data)), Patch()
+        for each in self._known:
+            self._persistence.progress_storage.purge(
+                key=each.id, body=given, patch=patch
+            )
+        return thaw_json(dict(patch))  # type: ignore[no-any-return]
+
+    def _essence_of(self, stored: Stored, body: KopfBody) -> Json:
+        """The essence that was handled; it is not known if no handler observes it."""
+        storage = self._persistence.diffbase_storage
+        assert stored.seen is not None, "its caller has asked"
+        values = _values_of(stored.seen.values)
+        if "" not in values:
+            return storage.build(body=body, extra_fields=self._fields)
+        essence: Json = thaw_json(values[""])
+        for scope, value in values.items():
+            path = path_at(scope)
+            if path and value is not None:
+                _put(essence, path, thaw_json(value))
+        for path in self._fields:
+            if scope_name(path) not in values and path[0] in ("metadata", "status"):
+                value = _at(body, path)
+                if value is not None and _at(essence, path) is None:
+                    _put(essence, path, thaw_json(value))
+        return essence
+
+
+def _values_of(values: FormerValues | None) -> Mapping[str, Any]:
+    return {} if values is None else values.parsed
+
+
+def _at(value: Any, path: Path) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _put(essence: Json, path: Path, value: Any) -> None:
+    place = essence
+    for key in path[:-1]:
+        place = place.setdefault(key, {})
+    place[path[-1]] = value
+
+
+def _told(record: Mapping[str, Any] | None) -> Json | None:
+    """A record without the fields that it does not have."""
+    if record is None:
+        return None
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def _record_of(progress: Progress) -> ProgressRecord:
+    """The progress of a handler as Kopf stores it."""
+    finished = progress.finished
+    started = _text(progress.started)
+    return ProgressRecord(
+        started=started,
+        stopped=started if finished else None,
+        delayed=_text(progress.until),
+        purpose=progress.aim.partition(":")[0],
+        retries=progress.retries,
+        success=finished == "success",
+        failure=finished == "failure",
+        message=progress.message,
+        subrefs=None,
+    )
+
+
+def _text(wall: float | None) -> str | None:
+    """
+    >>> _text(0.5)
+    '1970-01-01T00:00:00.500000+00:00'
+    """
+    return None if wall is None else wall_text(wall).replace("Z", "+00:00")
+
+
+def _progress_of(
+    record: Mapping[str, Any], known: _Known, body: Body, observation: Observation
+) -> Progress | None:
+    """The progress that a record of Kopf means for the object as it is now."""
+    purpose = record.get("purpose") or Reason.CREATE.value
+    if purpose == Reason.RESUME.value:
+        return None  # once per process
+    finished = None
+    if record.get("success"):
+        finished = "success"
+    elif record.get("failure"):
+        finished = "failure"
+    digest = digest_at(body, known.scope, observation)
+    return Progress(
+        f"{purpose}:{digest}",
+        int(record.get("retries") or 0),
+        _wall(record.get("started")),
+        None if finished else _wall(record.get("delayed")),
+        finished=finished,
+        message=record.get("message"),
+        acted=digest if finished and purpose != Reason.DELETE.value else "",
+    )
+
+
+def _wall(text: Any) -> float | None:
+    return parse_time(text) if isinstance(text, str) else None
+
+
+def _left_elsewhere(body: Body) -> Unreadable | None:
+    """The refusal for an object that a Kopf operator with other storages has handled.
+
+    Without a trace of any storage, the object is new: Kopf adds its finalizer before
+    its first record.
+    """
+    for name in body.mapping("annotations"):
+        if name.endswith(f"/{LAST_HANDLED}"):
+            return Unreadable(
+                f"the annotation {name} has its last-handled configuration, but "
+                "settings.persistence.diffbase_storage does not read it"
+            )
+    status = body.stanza("status")
+    for name, value in status.items():
+        if isinstance(value, Mapping) and LAST_HANDLED in value:
+            return Unreadable(
+                f"status.{name}.{LAST_HANDLED} has its last-handled configuration, but "
+                "settings.persistence.diffbase_storage does not read it"
+            )
+    return None
