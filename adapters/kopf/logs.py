@@ -101,14 +101,18 @@ class _JsonFormatter(_Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, UTC)
+        plain = copy.copy(record)
+        plain.exc_info = plain.exc_text = None
         found: dict[str, Any] = {
-            "message": super().format(record),
+            "message": super().format(plain),
             "timestamp": when.isoformat(),
             "severity": _SEVERITIES.get(record.levelno, record.levelname.lower()),
         }
         reference = getattr(record, "k8s_ref", None)
         if reference:
             found[self._refkey] = reference
+        if record.exc_info:
+            found["exc_info"] = self.formatException(record.exc_info)
         return json.dumps(found, default=str)
 
 

@@ -114,7 +114,7 @@ def handle(
         for each in change.selected
     }
     ready, due = _find_candidates(at, record, work, change, all_progress)
-    if ready and not at.stopping and _may_begin(at, record, work):
+    if ready and not at.stopping and _may_begin(at, record, work, change):
         for first in at.settings.lifecycle(ready):
             return _begin(at, record, work, change, first)
     if any(not each.waits for each in work.running):
@@ -237,13 +237,20 @@ def _candidate_of(
     return Candidate(handler, progress, order_of(at.seed, about, handler.id))
 
 
-def _may_begin(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
-    """Whether another handler may begin: some lifecycles run one per round."""
+def _may_begin(
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
+) -> bool:
+    """Whether another handler may begin: some lifecycles run one per round.
+
+    Each round ends with a write. A handler that no longer takes part, for example
+    because its own patch has made its filter fail, is in no write any more.
+    """
     if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
         return True
     is_unsaved = any(
         each.is_finished and name not in record.stored.progress
         for name, each in work.progress.items()
+        if name in change.aims
     )
     return not work.running and not is_unsaved
 
