@@ -83,14 +83,21 @@ async def on_loop(
     """
     CURRENT.set(call)
     try:
-        if is_async(fn):
-            return await fn(**kwargs)
-        context = copy_context()
-        work = functools.partial(context.run, _in_thread, fn, kwargs)
-        running = asyncio.get_running_loop().run_in_executor(executor, work)
-        value, problem = await _to_its_end(running)
+        value = await _called(fn, kwargs, executor)
     except (StopIteration, SystemExit) as found:
         raise untied(found) from found
+    if call.family is not None and call.children and not call.family.has_run:
+        await call.family.run()
+    return value
+
+
+async def _called(fn: Callable[..., Any], kwargs: Kwargs, executor: Any) -> Any:
+    if is_async(fn):
+        return await fn(**kwargs)
+    context = copy_context()
+    work = functools.partial(context.run, _in_thread, fn, kwargs)
+    running = asyncio.get_running_loop().run_in_executor(executor, work)
+    value, problem = await _to_its_end(running)
     if problem is not None:
         raise problem
     return value
@@ -142,14 +149,14 @@ class Attempt(NamedTuple):
             if temporary:
                 end = f"will time out after {self.timeout} seconds"
                 return f"{self.name} failed temporarily but {end}: {text}"
-            end = f"would time out in {self.timeout} seconds on the next attempt"
+            end = f"it would time out in {self.timeout} seconds on the next attempt"
             stops = f"failed with an exception and will stop now ({end})"
             return f"{self.name} {stops}: {text}"
         if self.retries is not None and self.retry + 1 >= self.retries:
             if temporary:
                 end = f"will exceed {self.retries} retries"
                 return f"{self.name} failed temporarily but {end}: {text}"
-            end = f"would exceed {self.retries} retries on the next attempt"
+            end = f"it would exceed {self.retries} retries on the next attempt"
             stops = f"failed with an exception and will stop now ({end})"
             return f"{self.name} {stops}: {text}"
         if temporary:
@@ -169,6 +176,11 @@ async def logged(
         logger.warning(f"{attempt.name} is cancelled. Will escalate.")
         raise
     except Exception as problem:
+        if getattr(problem, "is_of_children", False):
+            logger.debug(
+                f"{attempt.name} has unfinished sub-handlers. Will retry soon."
+            )
+            raise
         text = attempt.words_for(problem, CLOCK.now().wall)
         is_expected = isinstance(problem, (PermanentError, TemporaryError))
         logger.error(text, exc_info=None if is_expected else problem)

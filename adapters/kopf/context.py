@@ -33,6 +33,7 @@ class CurrentCall:
         self.owner = owner
         self.post = post
         self.posting = posting
+        self.family: Any = None
         # The sub-handlers that it declares, with their options.
         self.children: list[tuple[Callable[..., Any], Mapping[str, Any]]] = []
 

@@ -5,15 +5,18 @@ They return at once, from any handler, thread or task. The operator posts the Ev
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from logging import INFO, WARNING
 from typing import Any
 
 from fnop.adapters.kopf.context import CurrentCall, current_call
 from fnop.core.api.hierarchies import build_object_reference
 
-__all__ = ["event", "exception", "info", "warn"]
+Json = dict[str, Any]
+
+__all__ = ["LinePoster", "event", "exception", "info", "warn"]
 
 # The maximum length of an Event's message (Kubernetes: core/v1 validation).
 MESSAGE_LENGTH_MAX = 1024
@@ -83,23 +86,61 @@ def _is_wanted(call: CurrentCall, level: int) -> bool:
 
 def _post(call: CurrentCall, objs: Any, type: str, reason: str, message: str) -> None:
     assert call.post is not None, "its caller has asked"
-    posting = call.posting
-    component = "kopf" if posting is None else posting.reporting_component
-    instance = "dev" if posting is None else posting.reporting_instance
     for body in _bodies(objs):
-        manifest = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "action": "Action?",
-            "type": type,
-            "reason": reason,
-            "message": _shortened(str(message)),
-            "reportingComponent": component,
-            "reportingInstance": instance,
-            "source": {"component": component},
-            "involvedObject": build_object_reference(body),
-        }
+        reference = build_object_reference(body)
+        manifest = _manifest(call.posting, reference, type, reason, str(message))
         call.post(call.handler, manifest)
+
+
+def _manifest(
+    posting: Any, reference: Mapping[str, Any], type: str, reason: str, message: str
+) -> Json:
+    component = "kopf" if posting is None else posting.reporting_component
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "action": "Action?",
+        "type": type,
+        "reason": reason,
+        "message": _shortened(message),
+        "reportingComponent": component,
+        "reportingInstance": "dev" if posting is None else posting.reporting_instance,
+        "source": {"component": component},
+        "involvedObject": dict(reference),
+    }
+
+
+class LinePoster(logging.Handler):
+    """Posts the log lines of an operator's handlers as Events, if its settings say so.
+
+    `post` takes the id of a handler and a core/v1 Event.
+    """
+
+    def __init__(self, settings: Any, post: Callable[[str, Json], None]) -> None:
+        super().__init__()
+        self._settings, self._post = settings, post
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Post one line."""
+        reference = getattr(record, "k8s_ref", None)
+        posting = self._settings.posting
+        is_ours = getattr(record, "settings", None) is self._settings
+        wants = posting.enabled and posting.loggers and record.levelno >= posting.level
+        if not (is_ours and wants and reference) or getattr(record, "k8s_skip", False):
+            return
+        type = next(name for least, name in _TYPES if record.levelno >= least)
+        message = record.getMessage()
+        manifest = _manifest(posting, reference, type, "Logging", message)
+        self._post("", manifest)
+
+
+_TYPES = (
+    (logging.CRITICAL, "Fatal"),
+    (logging.ERROR, "Error"),
+    (logging.WARNING, "Warning"),
+    (logging.INFO, "Normal"),
+    (logging.NOTSET, "Debug"),
+)
 
 
 def _shortened(message: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from fnop.adapters.kopf.indices import kept
 from fnop.adapters.kopf.patches import Patch, changed_by
 from fnop.adapters.kopf.registry import Entry
 from fnop.adapters.kopf.stopping import DaemonStopped
+from fnop.adapters.kopf.subhandlers import ChildrenRetry, Family
 from fnop.core.handlers.declare.declaring import handler_outside
 from fnop.core.handlers.declare.filters import Combination, Presence
 from fnop.core.handlers.declare.handler import Handler
@@ -42,7 +43,7 @@ from fnop.core.handlers.declare.roles import (
     Role,
 )
 from fnop.core.values.merge import difference
-from fnop.effects import Return
+from fnop.effects import Again, Return
 from fnop.effects.values import thaw_json
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ __all__ = ["handlers_of", "run_activity"]
 Json = dict[str, Any]
 
 
-def handlers_of(operator: Operator) -> tuple[Handler, ...]:
-    """The handlers of an operator, but those of its startup."""
+def handlers_of(operator: Operator, more: Iterable[Entry] = ()) -> tuple[Handler, ...]:
+    """The handlers of an operator, and of more entries, but those of its startup."""
     made = _Maker(operator)
-    entries = operator.registry.entries
+    entries = [*operator.registry.entries, *more]
     return tuple(made.handler(e) for e in entries if e.role is not Role.STARTUP)
 
 
@@ -118,8 +119,8 @@ class _Maker:
             given["operations"] = [*given.get("operations", ()), operation]
         if role is Role.TIMER:
             given["finalizer"] = True
-        if role not in OUTSIDE and "backoff" not in given and role not in EVENTS:
-            given.pop("backoff", None)
+        if role in BACKGROUND:
+            given |= _cancellation(given)
         for name in ("labels", "annotations"):
             if name in given:
                 given[name] = {
@@ -184,6 +185,29 @@ class _Maker:
         return of_event if role in EVENTS else of_object
 
 
+# Kopf waits for ever for daemons that it must not cancel.
+_FOR_EVER_SECONDS = 10 * 365 * 86_400.0
+
+
+def _cancellation(given: Json) -> Json:
+    """The options for the end of a daemon or a timer, as Kopf means them.
+
+    Without `cancellation_timeout=` it is never cancelled. With it alone, it is
+    cancelled at once.
+
+    >>> _cancellation({"cancellation_timeout": 5})
+    {'cancellation_backoff': 0.0, 'cancellation_timeout': 5}
+    """
+    timeout = given.get("cancellation_timeout")
+    if timeout is None:
+        return {"cancellation_backoff": _FOR_EVER_SECONDS}
+    backoff = given.get("cancellation_backoff")
+    return {
+        "cancellation_backoff": 0.0 if backoff is None else backoff,
+        "cancellation_timeout": timeout,
+    }
+
+
 def _combined(combination: Combination, *values: Any, **kwargs: Any) -> bool:
     """Evaluate a combination of functions that take all arguments."""
     verdicts = (bool(fn(*values, **kwargs)) for fn in combination.fns)
@@ -207,7 +231,7 @@ def _object_kwargs(operator: Operator, cell: Cell, resource: Any) -> Json:
         "labels": meta.labels,
         "annotations": meta.annotations,
         "memo": operator.memos.of(meta.uid or ""),
-        "logger": operator.logger(body),
+        "logger": operator.logger(body, posts=False),
         **operator.indices(),
     }
 
@@ -343,6 +367,7 @@ class _Outside:
         operator, entry = self._operator, self._entry
         assert self.handler is not None, "it is called after it is made"
         kwargs = _object_kwargs(operator, cell, resource)
+        kwargs["logger"] = operator.logger(kwargs["body"], posts=self._posts)
         given: Patch = kwargs["patch"]
         begun = started.timestamp()
         more = {**found, "param": entry.options.get("param"), "retry": retry}
@@ -352,16 +377,26 @@ class _Outside:
         call = CurrentCall(
             self.handler.id, owner, operator.post, operator.settings.posting
         )
+        if entry.role in CHANGES:
+            reason = str(found["reason"])
+            call.family = Family(operator, call, kwargs, given, reason)
         attempt = self._attempt(retry, begun)
         work = functools.partial(
             on_loop, entry.fn, kwargs, call, operator.settings.execution.executor
         )
         try:
             value = await operator.on_loop(logged(attempt, kwargs["logger"], work))
+        except ChildrenRetry as retry:
+            return Again(retry.delay or 0.0)
         finally:
             _take_over(given, patch, cell)
         result = plain_result(value)
         return None if result is None else Return(result)
+
+    @property
+    def _posts(self) -> bool:
+        """Whether its log lines may become Events: not for each watch event."""
+        return self._entry.role in CHANGES | BACKGROUND
 
     def _attempt(self, retry: int, started: float) -> Attempt:
         handler, settings = self.handler, self._operator.settings

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from fnop.adapters.kopf.registry import Entry, OperatorRegistry
 from fnop.adapters.kubernetes.credentials import (
     login_with_kubeconfig,
     login_with_service_account,
 )
 from fnop.core.handlers.declare.connection import ConnectionInfo, LoginError
+from fnop.core.handlers.declare.roles import Role
+from fnop.core.values.errors import ErrorsMode
 
 __all__ = [
     "AiohttpSession",
-    "configure_clients",
     "connection_of",
+    "default_logins",
     "login_via_async_client",
     "login_via_client",
     "login_via_pykube",
@@ -81,17 +84,17 @@ def login_via_pykube(*, logger: Any = None, **_: Any) -> ConnectionInfo | None:
     return _via("pykube", lambda: None)
 
 
-def _via(library: str, configure: Any) -> ConnectionInfo | None:
+def _via(library: str, configure: Callable[[], None]) -> ConnectionInfo | None:
+    """Log in with the library's credentials, once it is configured."""
     if find_spec(library) is None:
         return None
     try:
         configure()
+        return _current()
+    except LoginError:  # credentials plugins, for example, which only fnop runs
+        return None
     except Exception as problem:
         raise LoginError(f"{library} cannot be configured: {problem}") from problem
-    found = _current()
-    if found is None:
-        raise LoginError("neither a kubeconfig nor a service account is there")
-    return found
 
 
 def _configure_official() -> None:
@@ -110,20 +113,20 @@ async def _configure_async() -> None:
         await config.load_kube_config()
 
 
-async def configure_clients() -> None:
-    """Configure the client libraries that are imported already, as Kopf's logins do.
+def default_logins(registry: OperatorRegistry) -> list[Entry]:
+    """The logins of an operator without any: by the libraries that are installed.
 
-    Operators use them without a login of their own. A library that finds no cluster is
-    left as it is: its own calls say so.
+    They configure these libraries, which handlers use. kubernetes_asyncio comes with
+    fnop, so it counts only if the operator has imported it.
     """
-    loaded: Mapping[str, Any] = sys.modules
-    if "kubernetes" in loaded:
-        try:
-            _configure_official()
-        except Exception:
-            return
-    if "kubernetes_asyncio" in loaded:
-        try:
-            await _configure_async()
-        except Exception:
-            return
+    if any(each.role is Role.LOGIN for each in registry.entries):
+        return []
+    found: list[Any] = []
+    if find_spec("pykube") is not None:
+        found.append(login_via_pykube)
+    if find_spec("kubernetes") is not None:
+        found.append(login_via_client)
+    elif "kubernetes_asyncio" in sys.modules:
+        found.append(login_via_async_client)
+    options = {"errors": ErrorsMode.IGNORED}
+    return [Entry(Role.LOGIN, (), options, fn) for fn in found]

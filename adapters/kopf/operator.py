@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,15 +17,18 @@ from fnop.adapters.kopf.bodies import Cell
 from fnop.adapters.kopf.handlers import handlers_of
 from fnop.adapters.kopf.indices import Index
 from fnop.adapters.kopf.logins import connection_of
-from fnop.adapters.kopf.logs import ObjectLogger, activity_logger
+from fnop.adapters.kopf.logs import LocalObjectLogger, ObjectLogger, activity_logger
 from fnop.adapters.kopf.memos import Memo, Memos
 from fnop.adapters.kopf.registry import Entry, OperatorRegistry
 from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.states import KopfStates
 from fnop.adapters.running.embedding import Running
 from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.lifecycles import asap
 from fnop.core.handlers.declare.roles import ROLES, Role
 from fnop.core.seam.commands import Command, Watch
 from fnop.core.seam.inputs import Input, ListItem, WatchEvent
+from fnop.core.values.diff import Path
 from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
 from fnop.effects.values import thaw_json
@@ -53,15 +56,17 @@ class Operator:
         self.loop = loop
         self.memos = Memos(Memo() if memo is None else memo)
         self.running: Running | None = None
+        self.lifecycle: Any = asap
+        self.states = KopfStates(settings.persistence, self._fields_of)
         self._serving: asyncio.AbstractEventLoop | None = None
         # The newest objects that daemons and timers look at, by their uids, with the
         # numbers of those that look. Only fnop's thread changes it.
         self._live: dict[str, tuple[int, Json]] = {}
         self._indices = {name: self._index(name) for name in registry.indices}
 
-    def handlers(self) -> tuple[Handler, ...]:
-        """The handlers of its registry, for a program."""
-        return handlers_of(self)
+    def handlers(self, more: Iterable[Entry] = ()) -> tuple[Handler, ...]:
+        """The handlers of its registry, and of more entries, for a program."""
+        return handlers_of(self, more)
 
     def serves(self, running: Running) -> None:
         """Note that it serves now, on the loop that calls this."""
@@ -94,13 +99,31 @@ class Operator:
 
         return Index(look)
 
-    def logger(self, body: Mapping[str, Any]) -> ObjectLogger:
-        """The logger of an object."""
-        return ObjectLogger(body=body, settings=self.settings)
+    def logger(self, body: Mapping[str, Any], *, posts: bool) -> ObjectLogger:
+        """The logger of an object; its lines may become Events if it `posts`."""
+        cls = ObjectLogger if posts else LocalObjectLogger
+        return cls(body=body, settings=self.settings)
 
     def activity_logger(self, role: Role) -> Any:
         """The logger of an activity."""
         return activity_logger(role.value)
+
+    def _fields_of(self, api_version: str, kind: str) -> tuple[Path, ...] | None:
+        """The fields that the handlers of a kind name; None if it is not served yet."""
+        kinds = {} if self.running is None else self.running.state.survey.kinds
+        for each in kinds.values():
+            resource = each.resource
+            if (resource.api_version, resource.kind) == (api_version, kind):
+                handlers = (
+                    *(*each.changes, *each.event_handlers),
+                    *(*each.background, *each.indexers),
+                )
+                return tuple(dict.fromkeys(e.field for e in handlers if e.field))
+        return None
+
+    def know_children(self, parent: str, children: list[str]) -> None:
+        """Note the sub-handlers that a handler has declared."""
+        self.states.know_children(parent, children)
 
     def errors_of(self, entry: Entry) -> ErrorsMode:
         """The meaning of arbitrary errors of a declared handler."""

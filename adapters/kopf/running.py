@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, TypedDict, Unpack
 
 from fnop.adapters.kopf.calls import CLOCK
+from fnop.adapters.kopf.events import LinePoster
 from fnop.adapters.kopf.handlers import run_activity
 from fnop.adapters.kopf.lifecycles import get_default_lifecycle
-from fnop.adapters.kopf.logins import configure_clients
+from fnop.adapters.kopf.logins import default_logins
 from fnop.adapters.kopf.logs import write
 from fnop.adapters.kopf.operator import Operator
 from fnop.adapters.kopf.registry import Entry, OperatorRegistry, get_default_registry
 from fnop.adapters.kopf.settings import OperatorSettings
-from fnop.adapters.kopf.states import KopfStates
 from fnop.adapters.kopf.translation import settings_of
-from fnop.adapters.running.embedding import OperatorFailed, Place, Running, serving
+from fnop.adapters.running.embedding import Place, Running, serving
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.program.program import Program
 from fnop.core.handlers.run.invocation import failure_of
@@ -34,6 +35,8 @@ from fnop.core.seam.commands import Say
 
 __all__ = ["Options", "operator", "run", "run_tasks", "spawn_tasks"]
 
+_LOG = logging.getLogger("kopf.running")
+_LOGIN = logging.getLogger("kopf.activities.authentication")
 # The polling interval for flags of threads, which cannot wake an event loop.
 _LOOK_SECONDS = 0.1
 
@@ -170,13 +173,17 @@ class _Serving:
         """Run the startup handlers, serve, and run the cleanup handlers."""
         loop = asyncio.get_running_loop()
         mine = Operator(self._registry, self._settings, self._options.get("memo"), loop)
+        poster = LinePoster(self._settings, mine.post)
+        objects = logging.getLogger("kopf.objects")
         undo = self._heed_signals(loop)
         watching = asyncio.create_task(self._watch_flag())
+        objects.addHandler(poster)
         try:
             await self._start(mine)
-            await configure_clients()
+            self._tell_ready()
             await self._serve(mine)
         finally:
+            objects.removeHandler(poster)
             watching.cancel()
             undo()
 
@@ -222,12 +229,14 @@ class _Serving:
     async def _serve(self, mine: Operator) -> None:
         """Serve in a thread, until the operator ends, or this task is cancelled."""
         lifecycle = self._options.get("lifecycle") or get_default_lifecycle()
-        handlers = mine.handlers()
+        handlers = mine.handlers(default_logins(self._registry))
+        mine.states.know(handlers)
+        mine.lifecycle = lifecycle
         settings = settings_of(
             self._settings,
             self._namespaces,
             lifecycle,
-            KopfStates(self._settings.persistence, handlers),
+            mine.states,
             str(self._options.get("identity") or ""),
         )
         program = Program(handlers, settings)
@@ -235,10 +244,11 @@ class _Serving:
         ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         thread = threading.Thread(
             target=_in_thread,
-            args=(_served(program, place, mine, self._stop, self._ready), ended),
+            args=(_served(program, place, mine, self._stop), ended),
             name="fnop",
             daemon=True,
         )
+        _LOGIN.info("Initial authentication has been initiated.")
         thread.start()
         waiting = asyncio.wrap_future(ended)
         while True:
@@ -253,19 +263,21 @@ class _Serving:
                     await asyncio.wait({waiting})
                 raise
 
-    def _ready(self) -> None:
+    def _tell_ready(self) -> None:
+        """Raise the flag of those who wait, as Kopf does: after the startup handlers."""
         flag = self._options.get("ready_flag")
         if flag is None:
             return
-        if isinstance(flag, asyncio.Event):
-            loop = getattr(flag, "_loop", None)
-            (loop.call_soon_threadsafe(flag.set) if loop else flag.set())
-        elif isinstance(flag, threading.Event):
+        if isinstance(flag, (asyncio.Event, threading.Event)):
             flag.set()
         elif isinstance(flag, asyncio.Future):
             flag.get_loop().call_soon_threadsafe(_fulfil, flag)
         else:
             _fulfil(flag)
+
+    def _stop_by_signal(self, number: signal.Signals) -> None:
+        _LOG.info(f"Signal {number.name} is received. Operator is stopping.")
+        self._stop.set()
 
     # -------------------------------------------------------------------- flags
 
@@ -283,16 +295,20 @@ class _Serving:
         else:
             while not flag.done():
                 await asyncio.sleep(_LOOK_SECONDS)
+        value = True if not hasattr(flag, "result") else flag.result()
+        is_raised = "raised" if value is None else f"set to {value!r}"
+        _LOG.info(f"Stop-flag is {is_raised}. Operator is stopping.")
         self._stop.set()
 
     def _heed_signals(self, loop: asyncio.AbstractEventLoop) -> Any:
         """Let SIGINT and SIGTERM end the operator, in the main thread alone."""
         if threading.current_thread() is not threading.main_thread():
+            _LOG.warning("OS signals are ignored: running not in the main thread.")
             return lambda: None
         heard = []
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError):
-                loop.add_signal_handler(number, self._stop.set)
+                loop.add_signal_handler(number, self._stop_by_signal, number)
                 heard.append(number)
 
         def undo() -> None:
@@ -318,7 +334,7 @@ def _in_thread(work: Any, ended: concurrent.futures.Future[None]) -> None:
 
 
 async def _served(
-    program: Program, place: Place, mine: Operator, stop: threading.Event, ready: Any
+    program: Program, place: Place, mine: Operator, stop: threading.Event
 ) -> None:
     """Serve on this loop, which is fnop's, until it is to stop."""
 
@@ -328,7 +344,8 @@ async def _served(
 
     async with serving(program, place, observers=(mine,), say=say) as running:
         mine.serves(running)
-        watching = asyncio.create_task(_watch(running, stop, ready))
+        _LOGIN.info("Initial authentication has finished.")
+        watching = asyncio.create_task(_watch(running, stop))
         try:
             await running.ended()
         finally:
@@ -340,18 +357,8 @@ def _is_told(line: Say) -> bool:
     return line.ended is not None and line.ended.result in ("success", "error")
 
 
-async def _watch(running: Running, stop: threading.Event, ready: Any) -> None:
-    """Tell when the operator is ready, and end it when it is to stop."""
-    getting_ready = asyncio.create_task(_tell_ready(running, ready))
-    try:
-        while not stop.is_set():
-            await asyncio.sleep(_LOOK_SECONDS)
-        running.stop("Stop-flag is raised. Operator is stopping.")
-    finally:
-        getting_ready.cancel()
-
-
-async def _tell_ready(running: Running, ready: Callable[[], None]) -> None:
-    with suppress(OperatorFailed):  # the operator itself says so
-        await running.ready()
-        ready()
+async def _watch(running: Running, stop: threading.Event) -> None:
+    """End the operator when it is to stop."""
+    while not stop.is_set():
+        await asyncio.sleep(_LOOK_SECONDS)
+    running.stop("it is told to stop")

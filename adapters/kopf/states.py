@@ -6,7 +6,7 @@ subclassed the storages: they decide about places, texts, and the essence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fnop.adapters.kopf.bodies import Body as KopfBody
@@ -19,7 +19,6 @@ from fnop.core.memory.observation import (
     FormerValues,
     Observation,
     digest_at,
-    scope_name,
     see,
 )
 from fnop.core.memory.progress import Progress
@@ -31,7 +30,7 @@ from fnop.core.values.diff import Path, path_at
 from fnop.core.values.now import parse_time, wall_text
 from fnop.effects.values import thaw_json
 
-__all__ = ["KopfStates"]
+__all__ = ["KopfStates", "record_of", "wall_of"]
 
 Json = dict[str, Any]
 
@@ -47,16 +46,27 @@ class KopfStates:
     """Reads and writes states by Kopf's storages (`StateFormat`).
 
     `persistence` is the part of the settings with the storages. A startup handler may
-    replace them before the first use.
+    replace them before the first use. `find_fields` returns the fields that handlers of
+    a kind name, by its apiVersion and kind; None if the kind is not known yet.
     """
 
     def __init__(
-        self, persistence: PersistenceSettings, handlers: Iterable[Handler] = ()
+        self,
+        persistence: PersistenceSettings,
+        find_fields: Callable[[str, str], tuple[Path, ...] | None] = lambda *_: None,
+        handlers: Iterable[Handler] = (),
     ) -> None:
         self._persistence = persistence
         self._known: tuple[_Known, ...] = ()
-        self._fields: tuple[Path, ...] = ()
+        self._children: dict[str, dict[str, None]] = {}
+        self._fields: dict[tuple[str, str], tuple[Path, ...]] = {}
+        self._find_fields = find_fields
         self.know(handlers)
+
+    def know_children(self, parent: str, children: Iterable[str]) -> None:
+        """Note sub-handlers: their records stay as long as their parent's."""
+        known = self._children.setdefault(parent, {})
+        known.update(dict.fromkeys(children))
 
     def know(self, handlers: Iterable[Handler]) -> None:
         """Note the handlers whose progress it keeps, and the fields of all handlers."""
@@ -64,13 +74,24 @@ class KopfStates:
         self._known = tuple(
             dict.fromkeys(_Known(e.id, e.scope) for e in found if e.role in CHANGES)
         )
-        fields = (e.field for e in found if e.rule.is_about_objects and e.field)
-        self._fields = tuple(dict.fromkeys(fields))
+
+    def _fields_of(self, body: Mapping[str, Any]) -> tuple[Path, ...]:
+        """The fields that handlers of an object's kind name: parts of its essence.
+
+        So with Kopf a handler of a field of the status makes its changes updates.
+        """
+        kind = str(body.get("apiVersion")), str(body.get("kind"))
+        if kind not in self._fields:
+            found = self._find_fields(*kind)
+            if found is None:
+                return ()
+            self._fields[kind] = found
+        return self._fields[kind]
 
     def essence(self, body: Mapping[str, Any]) -> Json:
         """The essence by the author's storage, which may ignore fields."""
         found = self._persistence.diffbase_storage.build(
-            body=KopfBody(thaw_json(body)), extra_fields=()
+            body=KopfBody(thaw_json(body)), extra_fields=self._fields_of(body)
         )
         return dict(self._persistence.progress_storage.clear(essence=found))
 
@@ -112,9 +133,14 @@ class KopfStates:
             if progress is None or not progress.aim:
                 storage.purge(key=each.id, body=given, patch=patch)
                 continue
-            record = _record_of(progress)
+            record = record_of(progress)
             if _told(storage.fetch(key=each.id, body=given)) != _told(record):
                 storage.store(key=each.id, record=record, body=given, patch=patch)
+        for parent, children in self._children.items():
+            # A child may be a parent, too.
+            above = parent if parent in stored.progress else parent.partition("/")[0]
+            for child in () if above in stored.progress else children:
+                storage.purge(key=child, body=given, patch=patch)
         storage.touch(body=given, patch=patch, value=None)
         storage.flush()
         return thaw_json(dict(patch))  # type: ignore[no-any-return]
@@ -137,28 +163,17 @@ class KopfStates:
         assert stored.seen is not None, "its caller has asked"
         values = _values_of(stored.seen.values)
         if "" not in values:
-            return storage.build(body=body, extra_fields=self._fields)
+            return storage.build(body=body, extra_fields=self._fields_of(body))
         essence: Json = thaw_json(values[""])
         for scope, value in values.items():
             path = path_at(scope)
             if path and value is not None:
                 _put(essence, path, thaw_json(value))
-        for path in self._fields:
-            if scope_name(path) not in values and path[0] in ("metadata", "status"):
-                value = _at(body, path)
-                if value is not None and _at(essence, path) is None:
-                    _put(essence, path, thaw_json(value))
         return essence
 
 
 def _values_of(values: FormerValues | None) -> Mapping[str, Any]:
     return {} if values is None else values.parsed
-
-
-def _at(value: Any, path: Path) -> Any:
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 def _put(essence: Json, path: Path, value: Any) -> None:
@@ -175,7 +190,7 @@ def _told(record: Mapping[str, Any] | None) -> Json | None:
     return {key: value for key, value in record.items() if value is not None}
 
 
-def _record_of(progress: Progress) -> ProgressRecord:
+def record_of(progress: Progress) -> ProgressRecord:
     """The progress of a handler as Kopf stores it."""
     finished = progress.finished
     started = _text(progress.started)
@@ -216,15 +231,16 @@ def _progress_of(
     return Progress(
         f"{purpose}:{digest}",
         int(record.get("retries") or 0),
-        _wall(record.get("started")),
-        None if finished else _wall(record.get("delayed")),
+        wall_of(record.get("started")),
+        None if finished else wall_of(record.get("delayed")),
         finished=finished,
         message=record.get("message"),
         acted=digest if finished and purpose != Reason.DELETE.value else "",
     )
 
 
-def _wall(text: Any) -> float | None:
+def wall_of(text: Any) -> float | None:
+    """The Unix time of a stored time; None without one."""
     return parse_time(text) if isinstance(text, str) else None
 
 

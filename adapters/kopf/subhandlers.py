@@ -1,12 +1,252 @@
-"""Sub-handlers: `kopf.execute` calls those that the running handler has declared."""
+"""Sub-handlers: they run within the call of the handler that declares them.
+
+As in Kopf, the parent is called again for each round, and declares them again. The
+lifecycle selects those that a round calls. Their progress is in the storage of the
+operator, under `parent/child`; the parent ends when all of them have ended.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-__all__ = ["execute"]
+from fnop.adapters.kopf.bodies import Body
+from fnop.adapters.kopf.calls import (
+    CLOCK,
+    Attempt,
+    logged,
+    on_loop,
+    plain_result,
+    times as times_of,
+)
+from fnop.adapters.kopf.context import CurrentCall, current_call
+from fnop.adapters.kopf.patches import Patch
+from fnop.adapters.kopf.registry import OperatorRegistry, id_of
+from fnop.adapters.kopf.states import record_of, wall_of
+from fnop.core.handlers.declare.filters import Presence
+from fnop.core.handlers.declare.lifecycles import Candidate, order_of
+from fnop.core.handlers.run.invocation import failure_of
+from fnop.core.memory.progress import Progress, judge_failure, succeeded
+from fnop.core.values.diff import parse_field, reduce
+from fnop.core.values.errors import ErrorsMode, TemporaryError
+
+if TYPE_CHECKING:
+    from fnop.adapters.kopf.operator import Operator
+
+__all__ = ["ChildrenRetry", "Family", "execute"]
+
+Json = dict[str, Any]
 
 
-async def execute(**_given: Any) -> None:
-    """Call the declared sub-handlers now."""
-    raise NotImplementedError("kopf.execute is not there yet: declare by subhandler()")
+class ChildrenRetry(TemporaryError):
+    """Raised in a parent whose sub-handlers have not ended: it is called again."""
+
+    is_of_children = True
+
+
+class _Child(NamedTuple):
+    """A declared sub-handler."""
+
+    id: str
+    fn: Callable[..., Any]
+    options: Mapping[str, Any]
+
+
+class Family:
+    """The sub-handlers of one call of a handler.
+
+    `kwargs` are the arguments of the parent, and `patch` is the one of its call.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        call: CurrentCall,
+        kwargs: Json,
+        patch: Patch,
+        reason: str,
+    ) -> None:
+        self._operator, self._call = operator, call
+        self._kwargs, self._patch = kwargs, patch
+        self._reason = reason
+        # An explicit `kopf.execute` replaces the round after the parent.
+        self.has_run = False
+
+    async def run(self, lifecycle: Any = None) -> None:
+        """Call the sub-handlers that are due; raise `ChildrenRetry` if any is left."""
+        self.has_run = True
+        children = [*self._selected()]
+        self._operator.know_children(self._call.handler, [e.id for e in children])
+        all_progress = {each.id: self._progress_of(each) for each in children}
+        now = CLOCK.now()
+        due = [
+            Candidate(each, all_progress[each.id], order_of("", "", each.id))
+            for each in children
+            if not all_progress[each.id].is_finished
+            and all_progress[each.id].due_at(now) <= now.mono
+        ]
+        select = lifecycle or self._operator.lifecycle
+        for candidate in select(due):
+            child: Any = candidate.handler
+            all_progress[child.id] = await self._call_child(child, candidate.progress)
+        left = [each for each in all_progress.values() if not each.is_finished]
+        if left:
+            now = CLOCK.now()
+            delay = min(max(0.0, each.due_at(now) - now.mono) for each in left)
+            raise ChildrenRetry("sub-handlers are under way", delay=delay)
+
+    def _selected(self) -> Iterable[_Child]:
+        for fn, options in self._call.children:
+            field = parse_field(options.get("field"))
+            own = id_of(fn, options.get("id")).rpartition(".")[2]
+            child = _Child(f"{self._call.handler}/{own}", fn, options)
+            if _is_wanted(options, field, self._kwargs):
+                yield child
+
+    def _progress_of(self, child: _Child) -> Progress:
+        storage = self._operator.settings.persistence.progress_storage
+        record = storage.fetch(key=child.id, body=self._kwargs["body"])
+        aim = f"{self._reason}:"
+        if record is None or record.get("purpose") not in (None, self._reason):
+            return Progress(aim, started=CLOCK.now().wall)
+        finished = None
+        if record.get("success"):
+            finished = "success"
+        elif record.get("failure"):
+            finished = "failure"
+        return Progress(
+            aim,
+            int(record.get("retries") or 0),
+            wall_of(record.get("started")) or CLOCK.now().wall,
+            wall_of(record.get("delayed")),
+            finished=finished,
+            message=record.get("message"),
+        )
+
+    async def _call_child(self, child: _Child, progress: Progress) -> Progress:
+        """Call one sub-handler, and store its progress by the patch."""
+        options, settings = child.options, self._operator.settings
+        started = progress.started or CLOCK.now().wall
+        errors = options.get("errors") or ErrorsMode.TEMPORARY
+        backoff = options.get("backoff", settings.execution.default_backoff)
+        timeout, retries = options.get("timeout"), options.get("retries")
+        attempt = Attempt(
+            *(f"Handler {child.id!r}", errors, backoff, timeout, retries),
+            *(progress.retries, started),
+        )
+        call = CurrentCall(
+            child.id, self._call.owner, self._call.post, self._call.posting
+        )
+        kwargs = {**self._kwargs, "param": options.get("param")}
+        kwargs |= {"retry": progress.retries, **times_of(started)}
+        kwargs |= _of_field(parse_field(options.get("field")), self._kwargs)
+        call.family = Family(self._operator, call, kwargs, self._patch, self._reason)
+        work = functools.partial(
+            on_loop, child.fn, kwargs, call, settings.execution.executor
+        )
+        try:
+            value = await logged(attempt, kwargs["logger"], work)
+        except ChildrenRetry as retry:
+            now = CLOCK.now()
+            after = progress._replace(
+                until=now.wall + (retry.delay or 0), due=now.mono + (retry.delay or 0)
+            )
+        except Exception as problem:
+            after = judge_failure(
+                progress,
+                failure_of(problem),
+                CLOCK.now(),
+                errors=errors,
+                timeout=timeout,
+                retries=retries,
+                backoff=backoff,
+            ).progress
+        else:
+            after = succeeded(progress)
+            if value is not None:
+                self._patch.status[child.id] = plain_result(value)
+        storage = settings.persistence.progress_storage
+        body: Body = self._kwargs["body"]
+        record = record_of(after)
+        storage.store(key=child.id, record=record, body=body, patch=self._patch)
+        return after
+
+
+def _of_field(field: tuple[str, ...], kwargs: Json) -> Json:
+    """The arguments of a sub-handler about its own field."""
+    if not field or "diff" not in kwargs:
+        return {}
+    return {
+        "old": _at(kwargs["old"], field),
+        "new": _at(kwargs["new"], field),
+        "diff": reduce(kwargs["diff"], field),
+    }
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_wanted(
+    options: Mapping[str, Any], field: tuple[str, ...], kwargs: Json
+) -> bool:
+    """Whether the filters of a sub-handler select the object."""
+    for name in ("labels", "annotations"):
+        for key, wanted in (options.get(name) or {}).items():
+            if not _fits(kwargs[name].get(key), wanted, kwargs):
+                return False
+    if field:
+        value = _at(kwargs["body"], field)
+        if not _fits(value, options.get("value", Presence.PRESENT), kwargs):
+            return False
+    when = options.get("when")
+    return when is None or bool(when(**kwargs))
+
+
+def _fits(value: Any, wanted: Any, kwargs: Json) -> bool:
+    match wanted:
+        case Presence.PRESENT:
+            return value is not None
+        case Presence.ABSENT:
+            return value is None
+        case _ if callable(wanted):
+            return bool(wanted(value, **kwargs))
+        case _:
+            return bool(value == wanted)
+
+
+async def execute(
+    *,
+    fns: Any = None,
+    handlers: Any = None,
+    registry: OperatorRegistry | None = None,
+    lifecycle: Any = None,
+    cause: Any = None,
+) -> None:
+    """Call the sub-handlers of the running handler now.
+
+    These are `fns`, a mapping of ids to functions or an iterable of functions; those of
+    a `registry`; or those that were declared before. Code after it runs when all of
+    them have ended. Raises `TypeError` for several of these at once, and `LookupError`
+    outside of handlers of changes.
+    """
+    if sum(each is not None for each in (fns, handlers, registry)) > 1:
+        raise TypeError("execute() takes only one of fns=, handlers= and registry=")
+    if handlers is not None or cause is not None:
+        raise TypeError(
+            "execute() takes fns= or registry= here: handlers= and cause= are parts of "
+            "Kopf itself"
+        )
+    call = current_call()
+    if call.family is None:
+        raise LookupError("only handlers of changes have sub-handlers")
+    if isinstance(fns, Mapping):
+        call.children.extend((fn, {"id": id}) for id, fn in fns.items())
+    elif fns is not None:
+        call.children.extend((fn, {}) for fn in fns)
+    elif registry is not None:
+        call.children.extend((each.fn, each.options) for each in registry.entries)
+    await call.family.run(lifecycle)

@@ -405,21 +405,21 @@ class Places:
         self,
         stored: Any,
         body: Body,
+        made: Body,
         to: Place,
         text: Callable[[], str],
-        *,
         split: bool,
     ) -> Iterator[dict[str, Any]]:
         """Yield merge patches that write a state: in its format, or as its `text`.
 
-        Raises `StorageFailed`.
+        `made` is the object as the rest of the write makes it. Raises `StorageFailed`.
         """
         if self.format is None:
             yield from self.written(text(), body, to, split=split)
             return
         try:
             found: dict[str, Any] = freeze_json(
-                dict(self.format.write(stored, body)), "the merge patch"
+                dict(self.format.write(stored, made)), "the merge patch"
             )
         except Exception as problem:
             raise StorageFailed(described(problem)) from problem

@@ -86,7 +86,8 @@ def next_write(
         if contents.patches:
             after = restated(after, Body(target))
         text = partial(write_stored, after, body.uid, settings.ignored)
-        for patch in settings.places.patches(after, body, place, text, split=split):
+        places = settings.places
+        for patch in places.patches(after, body, Body(target), place, text, split):
             target = applied(patch, target)
     if conditions and contents.condition is not None:
         target = _with_condition(target, settings.marker, contents.condition)
