@@ -264,7 +264,7 @@ class _Serving:
                 raise
 
     def _tell_ready(self) -> None:
-        """Raise the flag of those who wait, as Kopf does: after the startup handlers."""
+        """Raise the flag of those who wait: as in Kopf, after the startup handlers."""
         flag = self._options.get("ready_flag")
         if flag is None:
             return

@@ -110,7 +110,10 @@ class KopfStates:
                     progress[each.id] = found
         essence = self._persistence.diffbase_storage.fetch(body=given)
         if essence is not None:
-            return Stored(see(Body(dict(essence)), observation), progress=progress)
+            # With its kind, whose handlers name fields of the essence.
+            kind = {key: body.data.get(key) for key in ("apiVersion", "kind")}
+            was = Body({**essence, **kind})
+            return Stored(see(was, observation), progress=progress)
         if progress:
             return Stored(see(body, observation), creating=True, progress=progress)
         if self._persistence.finalizer in body.finalizers:
