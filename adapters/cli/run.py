@@ -84,6 +84,24 @@ def duration(text: str) -> float:
 class SpreadingCommand(click.Command):
     """A command whose `--simulate` takes all the files that follow it."""
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """The context of the command; with --kopf, of Kopf's own command."""
+        given = args[: args.index("--")] if "--" in args else args
+        if "--kopf" not in given:
+            return super().make_context(info_name, args, parent, **extra)
+        from fnop.adapters.kopf.cli import run as kopf_run
+
+        rest = [*args]
+        rest.remove("--kopf")
+        extra["auto_envvar_prefix"] = "KOPF_RUN"
+        return kopf_run.make_context(f"{info_name} --kopf", rest, parent, **extra)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         spread: list[str] = []
         spreading = False
@@ -253,6 +271,12 @@ class RunOptions:
 
     paths: tuple[str, ...] = declared(files)
     module: tuple[str, ...] = declared(shared("module"))
+    kopf: bool = option(
+        "--kopf",
+        is_flag=True,
+        help="Run an operator that is written with Kopf, unchanged. Its other options "
+        "are those of `kopf run`: see fnop run --kopf --help.",
+    )
     simulate: tuple[str, ...] = option(
         "--simulate",
         multiple=True,

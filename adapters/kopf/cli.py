@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from fnop.adapters.common.endings import EXIT_USAGE, fail
-from fnop.adapters.common.loading import LoadProblem, load
+from fnop.adapters.common.loading import SCRIPT, LoadProblem, load
 from fnop.adapters.kopf.logs import LogFormat, configure
 from fnop.adapters.kopf.registry import OperatorRegistry, get_default_registry
 from fnop.adapters.kopf.running import ActivityError, operator
@@ -134,6 +136,17 @@ def main() -> None:
     envvar="KOPF_RUN_MODULES",
     help="Import this module.",
 )
+@click.option(
+    "--record",
+    type=click.Path(),
+    metavar="PATH",
+    help="Write a recording to this file.",
+)
+@click.option(
+    "--metrics", metavar="URL", help="Serve metrics for Prometheus here: http://:9090."
+)
+@click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to connect by.")
+@click.option("--context", "kube_context", help="The context in the kubeconfig.")
 @click.argument("paths", nargs=-1)
 @click.pass_context
 def run(
@@ -144,6 +157,7 @@ def run(
     namespaces: Sequence[str],
     dev: bool,
     priority: int | None,
+    kube_context: str | None,
     **options: Any,
 ) -> None:
     """Run an operator that is written with Kopf, without Kopf.
@@ -160,6 +174,7 @@ def run(
     controls = context.find_object(CliControls) or CliControls()
     try:
         install()
+        _forget(paths)
         load(paths, modules)
     except LoadProblem as problem:
         fail(str(problem))
@@ -176,6 +191,7 @@ def run(
         settings=controls.settings,
         namespaces=given,
         priority=_DEV_PRIORITY if dev else priority,
+        context=kube_context,
         ready_flag=controls.ready_flag,
         stop_flag=controls.stop_flag,
         **{**options, "clusterwide": options["clusterwide"] or not given},
@@ -187,3 +203,11 @@ def run(
             controls.loop.run_until_complete(work)
     except (ConfigurationProblem, OperatorFailed, ActivityError) as problem:
         fail(str(problem))
+
+
+def _forget(paths: Sequence[str]) -> None:
+    """Forget files that were loaded before: each run executes them, as in Kopf."""
+    files = {str(Path(path).resolve()) for path in paths}
+    for name, module in list(sys.modules.items()):
+        if name.startswith(SCRIPT) and getattr(module, "__file__", None) in files:
+            del sys.modules[name]

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import secrets
 import signal
 import threading
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from fnop.adapters.common.endings import warn
 from fnop.adapters.kopf.calls import CLOCK
 from fnop.adapters.kopf.events import LinePoster
 from fnop.adapters.kopf.handlers import run_activity
@@ -32,6 +35,7 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.handlers.run.invocation import failure_of
 from fnop.core.memory.progress import Progress, judge_failure
 from fnop.core.seam.commands import Say
+from fnop.interpreters.runtime.machine import Observer
 
 __all__ = ["Options", "operator", "run", "run_tasks", "spawn_tasks"]
 
@@ -63,6 +67,11 @@ class Options(TypedDict, total=False):
     vault: Any
     memo: Any
     _command: Any
+    # What fnop has in addition.
+    record: str | None
+    metrics: str | None
+    kubeconfig: str | None
+    context: str | None
 
 
 # Parts of Kopf's own machinery, which fnop does not have.
@@ -239,12 +248,28 @@ class _Serving:
             mine.states,
             str(self._options.get("identity") or ""),
         )
-        program = Program(handlers, settings)
-        place = Place(liveness=self._options.get("liveness_endpoint"))
+        record = self._options.get("record")
+        program = Program(handlers, settings.replace(traces=record is not None))
+        recorder = None if record is None else _recorder(record, program)
+        observers = (mine,) if recorder is None else (mine, recorder)
+        place = Place(
+            liveness=self._options.get("liveness_endpoint"),
+            metrics=self._options.get("metrics"),
+            kubeconfig=self._options.get("kubeconfig"),
+            context=self._options.get("context"),
+        )
+        work = _served(program, place, mine, observers, self._stop)
+        try:
+            await self._serve_in_thread(work)
+        finally:
+            if recorder is not None:
+                recorder.close()
+
+    async def _serve_in_thread(self, work: Coroutine[Any, Any, None]) -> None:
         ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         thread = threading.Thread(
             target=_in_thread,
-            args=(_served(program, place, mine, self._stop), ended),
+            args=(work, ended),
             name="fnop",
             daemon=True,
         )
@@ -318,6 +343,15 @@ class _Serving:
         return undo
 
 
+def _recorder(path: str, program: Program) -> Any:
+    """The writer of a recording. Raises `OSError`."""
+    from fnop.adapters.recordings.recording_files import Background, recorder_to
+    from fnop.interpreters.recording.redaction import Redaction
+
+    redaction = Redaction(secrets.token_bytes(16), program, ())
+    return Background(recorder_to(Path(path), program, redaction, warn), warn)
+
+
 def _fulfil(flag: Any) -> None:
     if not flag.done():
         flag.set_result(None)
@@ -334,7 +368,11 @@ def _in_thread(work: Any, ended: concurrent.futures.Future[None]) -> None:
 
 
 async def _served(
-    program: Program, place: Place, mine: Operator, stop: threading.Event
+    program: Program,
+    place: Place,
+    mine: Operator,
+    observers: Iterable[Observer],
+    stop: threading.Event,
 ) -> None:
     """Serve on this loop, which is fnop's, until it is to stop."""
 
@@ -342,7 +380,7 @@ async def _served(
         if not _is_told(line):
             write(line)
 
-    async with serving(program, place, observers=(mine,), say=say) as running:
+    async with serving(program, place, observers=observers, say=say) as running:
         mine.serves(running)
         _LOGIN.info("Initial authentication has finished.")
         watching = asyncio.create_task(_watch(running, stop))
