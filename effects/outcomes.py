@@ -7,6 +7,7 @@ function.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
@@ -48,11 +49,15 @@ class Applied:
 class Answer:
     """A value that is not an object: from a call, a listing, or fresh randomness.
 
-    An impure handler that failed returns the `exception`, too.
+    An impure handler that failed returns the `exception`, too. `fns` are the functions
+    in its `patch.fns`; a recording has only the change that they made of the object.
     """
 
     value: Any = None
     exception: BaseException | None = field(default=None, compare=False, repr=False)
+    fns: tuple[Callable[[dict[str, Any]], object], ...] = field(
+        default=(), compare=False, repr=False
+    )
 
 
 @frozen

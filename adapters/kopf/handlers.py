@@ -25,7 +25,7 @@ from fnop.adapters.kopf.calls import (
 )
 from fnop.adapters.kopf.context import CURRENT, CurrentCall
 from fnop.adapters.kopf.indices import kept
-from fnop.adapters.kopf.patches import Patch, changed_by
+from fnop.adapters.kopf.patches import Patch
 from fnop.adapters.kopf.registry import Entry
 from fnop.adapters.kopf.stopping import DaemonStopped
 from fnop.adapters.kopf.subhandlers import ChildrenRetry, Family
@@ -42,7 +42,6 @@ from fnop.core.handlers.declare.roles import (
     OUTSIDE,
     Role,
 )
-from fnop.core.values.merge import difference
 from fnop.effects import Again, Return
 from fnop.effects.values import thaw_json
 
@@ -389,7 +388,7 @@ class _Outside:
         except ChildrenRetry as retry:
             return Again(retry.delay or 0.0)
         finally:
-            _take_over(given, patch, cell)
+            _take_over(given, patch)
         result = plain_result(value)
         return None if result is None else Return(result)
 
@@ -418,13 +417,11 @@ def copy_of(cell: Cell) -> Json:
     return dict(cell.data)
 
 
-def _take_over(given: Patch, patch: Any, cell: Cell) -> None:
-    """Hand the author's changes to the core: as a merge patch of the object."""
-    changes = plain_result(dict(given)) or {}
-    if given.fns:
-        changes = difference(cell.data, changed_by(given, cell.data))
-    for key, value in changes.items():
+def _take_over(given: Patch, patch: Any) -> None:
+    """Hand the author's changes to the core: fields, and functions of the object."""
+    for key, value in (plain_result(dict(given)) or {}).items():
         patch[key] = value
+    patch.fns.extend(given.fns)
 
 
 async def _pass_on(stopped: Any, flag: DaemonStopped) -> None:

@@ -215,10 +215,14 @@ class _Run:
     def returned(self, value: Any) -> Outcome:
         """The outcome of a call that has returned; a rejected answer is final."""
         try:
-            return Answer(self._answer(value))
+            return Answer(self._answer(value), fns=self._fns)
         except Exception as problem:
             text = f"{self.call.function} has run, and is not tried again"
             return self.failed(PermanentError(f"{text}: {text_of(problem)}"))
+
+    @property
+    def _fns(self) -> tuple[Callable[[dict[str, Any]], object], ...]:
+        return () if self.outside is None else self.outside.fns
 
     def _answer(self, value: Any) -> Any:
         if self.outside is not None:
@@ -236,7 +240,7 @@ class _Run:
             text = "an impure handler cannot await effects; let it return them"
             problem = PermanentError(f"{text} ({problem})")
         failure = freeze_json(self.outside.failed(problem), "the failure")
-        return Answer(failure, problem)
+        return Answer(failure, problem, self._fns)
 
 
 def _drop_line(line: Log) -> None:

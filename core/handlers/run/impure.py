@@ -8,14 +8,19 @@ decodes these.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from fnop.core.api.cluster_changes import change_from_json, change_to_json
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.plans import plan_of, refuse_lost
 from fnop.core.handlers.declare.settings import Settings
-from fnop.core.handlers.declare.writers import LogWriter, PatchWriter, texts
+from fnop.core.handlers.declare.writers import (
+    LogWriter,
+    PatchWriter,
+    Transform,
+    texts,
+)
 from fnop.core.handlers.run.arguments import (
     PROVIDERS,
     Situation,
@@ -32,10 +37,11 @@ from fnop.core.values.errors import (
     parts_of,
     text_of,
 )
+from fnop.core.values.merge import applied, difference
 from fnop.core.values.models import Unfit
 from fnop.core.values.now import Now
 from fnop.effects import Call, Log, Patch, Return, Target, Witness
-from fnop.effects.values import canonical, freeze_json, read_only
+from fnop.effects.values import canonical, freeze_json, read_only, thaw_json
 from fnop.effects.wire import from_wire, to_wire
 
 __all__ = ["Outside", "answerable", "call_of", "ended"]
@@ -180,14 +186,29 @@ class Outside:
             self._say(Log("warning", f"what it has patched is lost: {refusal}"))
             return {"failure": failure}
 
+    @property
+    def fns(self) -> tuple[Callable[[dict[str, Any]], object], ...]:
+        """The functions in its `patch.fns`, for the core in the same process."""
+        return tuple(self._patch.__dict__.get("fns", ()))
+
+    def _changed(self, merge: Any) -> Any:
+        """The change by `patch.fns` of the handler's object, as a merge patch.
+
+        Another process, such as a replay, has no functions.
+        """
+        assert self._situation.body is not None, "only an object has a patch"
+        before = applied(merge or {}, self._situation.body.data)
+        after = thaw_json(before)
+        for change in self.fns:
+            change(after)
+        return freeze_json(difference(before, after), "the change by patch.fns")
+
     def _fields_of_patch(self) -> dict[str, Any]:
-        if self._patch.__dict__.get("fns"):
-            raise TypeError(
-                "patch.fns are functions, which an impure handler cannot hand over; "
-                "let it write fields, or return what a pure handler then patches"
-            )
+        changes = self._patch.changes()
         patch = self._patch.effect()
         found: dict[str, Any] = {} if patch is None else {"patch": to_wire(patch)}
+        if len(changes) > (patch is not None):
+            found["changed"] = self._changed(None if patch is None else patch.merge)
         if self._warnings:
             found["warnings"] = texts(self._warnings)
         return found
@@ -263,16 +284,33 @@ def _key_from_json(key: Any) -> Any:
     return tuple(map(_key_from_json, key)) if isinstance(key, list) else key
 
 
+class Ended(NamedTuple):
+    """The end of an impure handler: its result or failure, its changes and warnings."""
+
+    result: Any
+    changes: tuple[Patch | Transform, ...]
+    failure: Failure | None
+    warnings: tuple[str, ...]
+
+
 def ended(
-    value: Mapping[str, Any],
-) -> tuple[Any, Patch | None, Failure | None, tuple[str, ...]]:
-    """Decode the result, patch, failure and warnings of an impure handler."""
-    warnings = tuple(value.get("warnings", ()))
-    patch = from_wire(value["patch"]) if "patch" in value else None
+    value: Mapping[str, Any], fns: tuple[Callable[[dict[str, Any]], object], ...]
+) -> Ended:
+    """Decode the end of an impure handler; `fns` are the functions in its `patch.fns`.
+
+    Without them, as in a replay, their change is the one that they made at that time.
+    """
+    changes: list[Patch | Transform] = []
+    if "patch" in value:
+        changes.append(from_wire(value["patch"]))
+    changes += map(Transform, fns)
+    if "changed" in value and not fns:
+        changes.append(Patch(merge=value["changed"]))
     failure = _failure_from_json(value["failure"]) if "failure" in value else None
+    result = value.get("value")
     if "plan" in value:
-        return [from_wire(item) for item in value["plan"]], patch, failure, warnings
-    return value.get("value"), patch, failure, warnings
+        result = [from_wire(item) for item in value["plan"]]
+    return Ended(result, tuple(changes), failure, tuple(value.get("warnings", ())))
 
 
 def _failure_from_json(found: Mapping[str, Any]) -> Failure:

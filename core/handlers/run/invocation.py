@@ -411,23 +411,23 @@ def advance(
 
 def _outside(situation: Situation, journal: Journal) -> Advance:
     """Drive an impure handler: it makes one call, and ends with its answer (R9)."""
-    patch: Patch | None = None
+    changes: tuple[Patch | Transform, ...] = ()
     warnings: tuple[str, ...] = ()
     try:
         call = call_of(situation)
         if not journal:
             return Advance((), call)
-        found = _answer_of(call, journal[-1])
+        found, outcome = _answer_of(call, journal[-1]), journal[-1].outcome
         if isinstance(found, Exception):
             raise found
-        value, patch, failure, warnings = ended(found)
-        if failure is not None and isinstance(journal[-1].outcome, Answer):
-            failure = replace(failure, exception=journal[-1].outcome.exception)
+        fns = outcome.fns if isinstance(outcome, Answer) else ()
+        value, changes, failure, warnings = ended(found, fns)
+        if failure is not None and isinstance(outcome, Answer):
+            failure = replace(failure, exception=outcome.exception)
         plan = () if failure is not None else plan_of(value)
     except Exception as problem:
         plan, failure = (), failure_of(problem)
-    patches = () if patch is None else (patch,)
-    return Advance((), end=Ending(plan, patches, failure, warnings=warnings))
+    return Advance((), end=Ending(plan, changes, failure, warnings=warnings))
 
 
 def _redrive(drive: _Drive, journal: Journal) -> Any:

@@ -31,7 +31,7 @@ from fnop.core.seam.wire import command_to_wire, input_to_wire
 from fnop.core.values import errors
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
-from fnop.effects import Call, Raised, builders
+from fnop.effects import Call, Raised, Witness, builders
 from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters.recording.format.recorder import Recorder, header_of
 from fnop.interpreters.recording.redaction import Redaction
@@ -196,14 +196,33 @@ def test_what_it_raises_is_shown_where_it_was_raised(
 
 
 def transforming(patch: Any, **_: Any) -> None:
-    patch.fns.append(lambda body: body.clear())
+    patch.spec["field"] = "patched"
+    patch.fns.append(lambda body: body["spec"].update(also=body["spec"]["field"]))
 
 
-def test_k_5_3_functions_cannot_be_handed_over(registry: Registry) -> None:
+def test_k_5_3_functions_are_applied_to_the_object_as_it_is_written(
+    registry: Registry,
+) -> None:
     fnop.on.create(KIND, registry=registry, impure=True)(transforming)
     run = running(registry, transforming=transforming)
     assert run.settle()
-    assert any("an impure handler cannot hand over" in line for line in run.lines)
+    found = run.get(KIND)
+    assert found is not None
+    spec = found["spec"]
+    assert (spec["field"], spec["also"]) == ("patched", "patched")
+
+
+def test_k_5_3_without_the_functions_their_change_is_known() -> None:
+    body = {"metadata": {"name": "a", "uid": "u"}, "spec": {"field": "value"}}
+    facts = {"body": body, "moments": [0.0, 0.0]}
+    arguments = {"wants": ["patch"], "indices": [], "facts": facts}
+    outside = impure.Outside(arguments, lambda line: None, None)
+    transforming(**outside.arguments)
+    answer = outside.returned(None, Witness())
+    (patch, change) = impure.ended(answer, ()).changes
+    assert patch.merge == {"spec": {"field": "patched"}}
+    assert change.merge == {"spec": {"also": "patched"}}
+    assert len(outside.fns) == 1
 
 
 def test_r9_what_is_not_simulated_says_so(registry: Registry) -> None:
