@@ -122,9 +122,11 @@ WINGS = {
         "testing",
         "check",
         "generate",
+        "kopf",
         "cli",
         "pyinstaller",
     ),
+    "adapters/kopf": ("arguments", "declaring", "running", "commands"),
 }
 
 

@@ -95,7 +95,7 @@ class SpreadingCommand(click.Command):
         given = args[: args.index("--")] if "--" in args else args
         if "--kopf" not in given:
             return super().make_context(info_name, args, parent, **extra)
-        from fnop.adapters.kopf.cli import run as kopf_run
+        from fnop.adapters.kopf.commands.cli import run as kopf_run
 
         rest = [*args]
         rest.remove("--kopf")

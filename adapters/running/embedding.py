@@ -145,7 +145,8 @@ class Running:
     def post(self, handler: str, manifest: Mapping[str, Any]) -> None:
         """Create a Kubernetes Event for the code of a handler that runs outside.
 
-        `manifest` is a core/v1 Event without a name and without times.
+        `handler` is its id. `manifest` is a core/v1 Event without a name and without
+        times.
         """
         self._runner.post(handler, manifest)
 

@@ -1,5 +1,5 @@
 """`python -m fnop.kopf`: programs that call Kopf themselves, and `kopf run`."""
 
-from fnop.adapters.kopf.program import main
+from fnop.adapters.kopf.commands.program import main
 
 main()

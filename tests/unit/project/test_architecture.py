@@ -42,6 +42,7 @@ ALLOWED = {
         "fnop.effects",
         "fnop.interpreters",
         "httptools",
+        "jsonpatch",
         "hypothesis",  # strategies, for authors' tests
         "multidict",
         "opentelemetry",

@@ -105,7 +105,10 @@ def in_checkout() -> set[str]:
         if file.is_file()
     }
     files |= {
-        file.relative_to(ROOT) for file in (ROOT / "fnop").glob("*") if file.is_file()
+        file.relative_to(ROOT)
+        for place in ("*", "kopf/*")
+        for file in (ROOT / "fnop").glob(place)
+        if file.is_file()
     }
     return {
         each.as_posix()

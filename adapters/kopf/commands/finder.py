@@ -20,21 +20,21 @@ __all__ = ["install"]
 # by public operators for their types alone.
 _MODULES = {
     "kopf": "fnop.kopf",
-    "kopf.on": "fnop.adapters.kopf.on",
-    "kopf.cli": "fnop.adapters.kopf.cli",
-    "kopf.testing": "fnop.adapters.kopf.testing",
+    "kopf.on": "fnop.adapters.kopf.declaring.on",
+    "kopf.cli": "fnop.adapters.kopf.commands.cli",
+    "kopf.testing": "fnop.adapters.kopf.commands.testing",
 }
 _PRIVATE = {
-    "kopf._cogs.structs.bodies": "fnop.adapters.kopf.bodies",
-    "kopf._cogs.structs.patches": "fnop.adapters.kopf.patches",
-    "kopf._cogs.structs.ephemera": "fnop.adapters.kopf.memos",
+    "kopf._cogs.structs.bodies": "fnop.adapters.kopf.arguments.bodies",
+    "kopf._cogs.structs.patches": "fnop.adapters.kopf.arguments.patches",
+    "kopf._cogs.structs.ephemera": "fnop.adapters.kopf.arguments.memos",
     "kopf._cogs.structs.diffs": "fnop.core.values.diff",
     "kopf._cogs.structs.references": "fnop.core.api.resources",
-    "kopf._cogs.configs.configuration": "fnop.adapters.kopf.settings",
-    "kopf._cogs.configs.diffbase": "fnop.adapters.kopf.storages",
-    "kopf._cogs.configs.progress": "fnop.adapters.kopf.storages",
+    "kopf._cogs.configs.configuration": "fnop.adapters.kopf.declaring.settings",
+    "kopf._cogs.configs.diffbase": "fnop.adapters.kopf.declaring.storages",
+    "kopf._cogs.configs.progress": "fnop.adapters.kopf.declaring.storages",
     "kopf._core.actions.execution": "fnop.core.values.errors",
-    "kopf._core.intents.registries": "fnop.adapters.kopf.registry",
+    "kopf._core.intents.registries": "fnop.adapters.kopf.declaring.registry",
     "kopf._core.intents.causes": "fnop.core.values.cause",
 }
 _PACKAGES = frozenset(

@@ -6,60 +6,12 @@ raises an error with the remedy when it is used.
 
 from __future__ import annotations
 
-from fnop.adapters.kopf import lifecycles, on
-from fnop.adapters.kopf.bodies import Body, Meta, Spec, Status
-from fnop.adapters.kopf.events import event, exception, info, warn
-from fnop.adapters.kopf.hierarchies import (
-    adjust_namespace,
-    adopt,
-    append_owner_reference,
-    build_object_reference,
-    build_owner_reference,
-    harmonize_naming,
-    label,
-    remove_owner_reference,
-)
-from fnop.adapters.kopf.indices import Index, Store
-from fnop.adapters.kopf.lifecycles import get_default_lifecycle, set_default_lifecycle
-from fnop.adapters.kopf.logins import (
-    AiohttpSession,
-    login_via_async_client,
-    login_via_client,
-    login_via_pykube,
-    login_with_kubeconfig,
-    login_with_service_account,
-)
-from fnop.adapters.kopf.logs import (
-    LocalObjectLogger,
-    LogFormat,
-    ObjectLogger,
-    configure,
-)
-from fnop.adapters.kopf.memos import Memo
-from fnop.adapters.kopf.on import daemon, index, register, subhandler, timer
-from fnop.adapters.kopf.patches import Patch, PatchFn
-from fnop.adapters.kopf.registry import (
-    OperatorRegistry,
-    get_default_registry,
-    set_default_registry,
-)
-from fnop.adapters.kopf.running import operator, run, run_tasks, spawn_tasks
-from fnop.adapters.kopf.settings import OperatorSettings
-from fnop.adapters.kopf.stopping import DaemonStopped
-from fnop.adapters.kopf.storages import (
-    AnnotationsDiffBaseStorage,
-    AnnotationsProgressStorage,
-    DiffBaseStorage,
-    MultiDiffBaseStorage,
-    MultiProgressStorage,
-    ProgressRecord,
-    ProgressStorage,
-    SmartProgressStorage,
-    StatusDiffBaseStorage,
-    StatusProgressStorage,
-)
-from fnop.adapters.kopf.subhandlers import execute
-from fnop.adapters.kopf.types import (
+from fnop.adapters.kopf.arguments.bodies import Body, Meta, Spec, Status
+from fnop.adapters.kopf.arguments.indices import Index, Store
+from fnop.adapters.kopf.arguments.memos import Memo
+from fnop.adapters.kopf.arguments.patches import Patch, PatchFn
+from fnop.adapters.kopf.arguments.stopping import DaemonStopped
+from fnop.adapters.kopf.arguments.types import (
     Annotations,
     BodyEssence,
     Diff,
@@ -78,7 +30,7 @@ from fnop.adapters.kopf.types import (
     SSLPeer,
     UserInfo,
 )
-from fnop.adapters.kopf.webhooks import (
+from fnop.adapters.kopf.commands.webhooks import (
     WebhookAutoServer,
     WebhookAutoTunnel,
     WebhookDockerDesktopServer,
@@ -87,6 +39,57 @@ from fnop.adapters.kopf.webhooks import (
     WebhookNgrokTunnel,
     WebhookServer,
 )
+from fnop.adapters.kopf.declaring import lifecycles, on
+from fnop.adapters.kopf.declaring.lifecycles import (
+    get_default_lifecycle,
+    set_default_lifecycle,
+)
+from fnop.adapters.kopf.declaring.on import daemon, index, register, subhandler, timer
+from fnop.adapters.kopf.declaring.registry import (
+    OperatorRegistry,
+    get_default_registry,
+    set_default_registry,
+)
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.declaring.storages import (
+    AnnotationsDiffBaseStorage,
+    AnnotationsProgressStorage,
+    DiffBaseStorage,
+    MultiDiffBaseStorage,
+    MultiProgressStorage,
+    ProgressRecord,
+    ProgressStorage,
+    SmartProgressStorage,
+    StatusDiffBaseStorage,
+    StatusProgressStorage,
+)
+from fnop.adapters.kopf.running.embedding import operator, run, run_tasks, spawn_tasks
+from fnop.adapters.kopf.running.events import event, exception, info, warn
+from fnop.adapters.kopf.running.hierarchies import (
+    adjust_namespace,
+    adopt,
+    append_owner_reference,
+    build_object_reference,
+    build_owner_reference,
+    harmonize_naming,
+    label,
+    remove_owner_reference,
+)
+from fnop.adapters.kopf.running.logins import (
+    AiohttpSession,
+    login_via_async_client,
+    login_via_client,
+    login_via_pykube,
+    login_with_kubeconfig,
+    login_with_service_account,
+)
+from fnop.adapters.kopf.running.logs import (
+    LocalObjectLogger,
+    LogFormat,
+    ObjectLogger,
+    configure,
+)
+from fnop.adapters.kopf.running.subhandlers import execute
 from fnop.adapters.webhooks.protocol import (
     WebhookClientConfig,
     WebhookClientConfigService,

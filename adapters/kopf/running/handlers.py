@@ -11,10 +11,15 @@ import asyncio
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fnop.adapters.kopf.bodies import Body, Cell
-from fnop.adapters.kopf.calls import (
+from fnop.adapters.kopf.arguments.bodies import Body, Cell
+from fnop.adapters.kopf.arguments.indices import kept
+from fnop.adapters.kopf.arguments.patches import Patch
+from fnop.adapters.kopf.arguments.stopping import DaemonStopped
+from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
+from fnop.adapters.kopf.declaring.registry import Entry
+from fnop.adapters.kopf.running.calls import (
     CLOCK,
     Attempt,
     is_async,
@@ -23,12 +28,8 @@ from fnop.adapters.kopf.calls import (
     plain_result,
     times as times_of,
 )
-from fnop.adapters.kopf.context import CURRENT, CurrentCall
-from fnop.adapters.kopf.indices import kept
-from fnop.adapters.kopf.patches import Patch
-from fnop.adapters.kopf.registry import Entry
-from fnop.adapters.kopf.stopping import DaemonStopped
-from fnop.adapters.kopf.subhandlers import ChildrenRetry, Family
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.running.subhandlers import ChildrenRetry, Family
 from fnop.core.handlers.declare.declaring import handler_outside
 from fnop.core.handlers.declare.filters import Combination, Presence
 from fnop.core.handlers.declare.handler import Handler
@@ -44,9 +45,6 @@ from fnop.core.handlers.declare.roles import (
 )
 from fnop.effects import Again, Return
 from fnop.effects.values import thaw_json
-
-if TYPE_CHECKING:
-    from fnop.adapters.kopf.operator import Operator
 
 __all__ = ["handlers_of", "run_activity"]
 
@@ -425,7 +423,7 @@ def _take_over(given: Patch, patch: Any) -> None:
 
 
 async def _pass_on(stopped: Any, flag: DaemonStopped) -> None:
-    """Tell the author's daemon that it is to stop."""
+    """Ask the author's daemon to stop when fnop does."""
     await stopped.wait()
     flag.set(stopped.reason)
 

@@ -15,7 +15,7 @@ from contextvars import copy_context
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from fnop.adapters.kopf.context import CURRENT, CurrentCall
+from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
 from fnop.interpreters.runtime.clock import SystemClock
 

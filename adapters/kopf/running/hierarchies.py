@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from enum import Enum
 from typing import Any
 
-from fnop.adapters.kopf.context import current_owner
+from fnop.adapters.kopf.declaring.context import current_owner
 from fnop.core.api import hierarchies
 from fnop.core.values.diff import parse_field
 

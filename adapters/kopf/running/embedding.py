@@ -19,16 +19,20 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from fnop.adapters.common.endings import warn
-from fnop.adapters.kopf.calls import CLOCK
-from fnop.adapters.kopf.events import LinePoster
-from fnop.adapters.kopf.handlers import run_activity
-from fnop.adapters.kopf.lifecycles import get_default_lifecycle
-from fnop.adapters.kopf.logins import default_logins
-from fnop.adapters.kopf.logs import write
-from fnop.adapters.kopf.operator import Operator
-from fnop.adapters.kopf.registry import Entry, OperatorRegistry, get_default_registry
-from fnop.adapters.kopf.settings import OperatorSettings
-from fnop.adapters.kopf.translation import settings_of
+from fnop.adapters.kopf.declaring.lifecycles import get_default_lifecycle
+from fnop.adapters.kopf.declaring.registry import (
+    Entry,
+    OperatorRegistry,
+    get_default_registry,
+)
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.calls import CLOCK
+from fnop.adapters.kopf.running.events import LinePoster
+from fnop.adapters.kopf.running.handlers import handlers_of, run_activity
+from fnop.adapters.kopf.running.logins import default_logins
+from fnop.adapters.kopf.running.logs import write
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.running.translation import settings_of
 from fnop.adapters.running.embedding import Place, Running, serving
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.program.program import Program
@@ -67,7 +71,7 @@ class Options(TypedDict, total=False):
     vault: Any
     memo: Any
     _command: Any
-    # What fnop has in addition.
+    # More than Kopf has.
     record: str | None
     metrics: str | None
     kubeconfig: str | None
@@ -166,6 +170,8 @@ class _Serving:
         self._settings = options.get("settings") or OperatorSettings()
         self._set_peering(clusterwide or not namespaces)
         self._stop = threading.Event()
+        # A second signal: the operator ends at once.
+        self._hurry = threading.Event()
 
     def _set_peering(self, clusterwide: bool) -> None:
         peering, options = self._settings.peering, self._options
@@ -238,7 +244,7 @@ class _Serving:
     async def _serve(self, mine: Operator) -> None:
         """Serve in a thread, until the operator ends, or this task is cancelled."""
         lifecycle = self._options.get("lifecycle") or get_default_lifecycle()
-        handlers = mine.handlers(default_logins(self._registry))
+        handlers = handlers_of(mine, default_logins(self._registry))
         mine.states.know(handlers)
         mine.lifecycle = lifecycle
         settings = settings_of(
@@ -258,7 +264,8 @@ class _Serving:
             kubeconfig=self._options.get("kubeconfig"),
             context=self._options.get("context"),
         )
-        work = _served(program, place, mine, observers, self._stop)
+        flags = (self._stop, self._hurry)
+        work = _served(program, place, mine, observers, flags)
         try:
             await self._serve_in_thread(work)
         finally:
@@ -301,6 +308,8 @@ class _Serving:
             _fulfil(flag)
 
     def _stop_by_signal(self, number: signal.Signals) -> None:
+        if self._stop.is_set():
+            self._hurry.set()
         _LOG.info(f"Signal {number.name} is received. Operator is stopping.")
         self._stop.set()
 
@@ -372,7 +381,7 @@ async def _served(
     place: Place,
     mine: Operator,
     observers: Iterable[Observer],
-    stop: threading.Event,
+    flags: tuple[threading.Event, threading.Event],
 ) -> None:
     """Serve on this loop, which is fnop's, until it is to stop."""
 
@@ -383,7 +392,7 @@ async def _served(
     async with serving(program, place, observers=observers, say=say) as running:
         mine.serves(running)
         _LOGIN.info("Initial authentication has finished.")
-        watching = asyncio.create_task(_watch(running, stop))
+        watching = asyncio.create_task(_watch(running, flags))
         try:
             await running.ended()
         finally:
@@ -395,8 +404,11 @@ def _is_told(line: Say) -> bool:
     return line.ended is not None and line.ended.result in ("success", "error")
 
 
-async def _watch(running: Running, stop: threading.Event) -> None:
-    """End the operator when it is to stop."""
-    while not stop.is_set():
-        await asyncio.sleep(_LOOK_SECONDS)
-    running.stop("it is told to stop")
+async def _watch(
+    running: Running, flags: tuple[threading.Event, threading.Event]
+) -> None:
+    """End the operator in order after the first flag, and at once after the second."""
+    for flag in flags:
+        while not flag.is_set():
+            await asyncio.sleep(_LOOK_SECONDS)
+        running.stop("it is told to stop")

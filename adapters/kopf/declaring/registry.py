@@ -1,7 +1,8 @@
 """Kopf's registry: the handlers that the decorators of `kopf.on` have declared.
 
 An entry is what its author has written. Each operator makes its own handlers of the
-entries (`fnop.adapters.kopf.handlers`), so that several operators can share a registry.
+entries (`fnop.adapters.kopf.running.handlers`). So several operators can share a
+registry.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ import click
 
 from fnop.adapters.common.endings import EXIT_USAGE, fail
 from fnop.adapters.common.loading import SCRIPT, LoadProblem, load
-from fnop.adapters.kopf.logs import LogFormat, configure
-from fnop.adapters.kopf.registry import OperatorRegistry, get_default_registry
-from fnop.adapters.kopf.running import ActivityError, operator
-from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.embedding import ActivityError, operator
+from fnop.adapters.kopf.running.logs import LogFormat, configure
 from fnop.adapters.running.embedding import ConfigurationProblem, OperatorFailed
 
 __all__ = ["CliControls", "main", "run"]
@@ -166,7 +166,7 @@ def run(
 
     Exit status: 0 when stopped; 1 when the operator cannot run; 2 for a wrong call.
     """
-    from fnop.adapters.kopf.finder import install
+    from fnop.adapters.kopf.commands.finder import install
 
     given = [each for each in namespaces if each]
     if options["clusterwide"] and given:

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from fnop.adapters.kopf.registry import Entry, OperatorRegistry
+from fnop.adapters.kopf.declaring.registry import Entry, OperatorRegistry
 from fnop.adapters.kubernetes.credentials import (
     login_with_kubeconfig,
     login_with_service_account,

@@ -11,8 +11,8 @@ import runpy
 import sys
 from pathlib import Path
 
-from fnop.adapters.kopf.cli import main as commands
-from fnop.adapters.kopf.finder import install
+from fnop.adapters.kopf.commands.cli import main as commands
+from fnop.adapters.kopf.commands.finder import install
 
 __all__ = ["main"]
 

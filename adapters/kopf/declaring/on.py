@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from fnop.adapters.kopf.registry import Entry, get_default_registry
+from fnop.adapters.kopf.declaring.registry import Entry, get_default_registry
 from fnop.core.handlers.declare.roles import Role
 
 __all__ = [
@@ -187,7 +187,7 @@ def subhandler(**options: Any) -> Decorator[Any]:
 
 def register(fn: Fn, **options: Any) -> Any:
     """Declare a function as a sub-handler of the running handler."""
-    from fnop.adapters.kopf.context import current_call
+    from fnop.adapters.kopf.declaring.context import current_call
 
     current_call().declare(fn, options)
     return subhandler(**options)

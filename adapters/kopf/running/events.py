@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from logging import INFO, WARNING
 from typing import Any
 
-from fnop.adapters.kopf.context import CurrentCall, current_call
+from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
 from fnop.core.api.hierarchies import build_object_reference
 
 Json = dict[str, Any]

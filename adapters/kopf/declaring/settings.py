@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fnop.adapters.kopf.storages import (
+from fnop.adapters.kopf.declaring.storages import (
     AnnotationsDiffBaseStorage,
     DiffBaseStorage,
     ProgressStorage,

@@ -10,9 +10,9 @@ from typing import Any
 
 import click.testing
 
-from fnop.adapters.kopf.cli import CliControls, main
-from fnop.adapters.kopf.registry import OperatorRegistry
-from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.commands.cli import CliControls, main
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
 
 __all__ = ["KopfRunner"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from fnop.adapters.kopf.bodies import Body as KopfBody
-from fnop.adapters.kopf.patches import Patch
-from fnop.adapters.kopf.settings import PersistenceSettings
-from fnop.adapters.kopf.storages import ProgressRecord
+from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
+from fnop.adapters.kopf.arguments.patches import Patch
+from fnop.adapters.kopf.declaring.settings import PersistenceSettings
+from fnop.adapters.kopf.declaring.storages import ProgressRecord
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import CHANGES
 from fnop.core.memory.observation import (
@@ -98,7 +98,7 @@ class KopfStates:
     # --------------------------------------------------------------------- reading
 
     def read(self, body: Body, observation: Observation) -> Stored | Unreadable | None:
-        """The state on an object, whoever wrote it: this operator or Kopf."""
+        """The state on an object, which this operator or Kopf has written."""
         given = KopfBody(thaw_json(body.data))
         storage = self._persistence.progress_storage
         progress = {}

@@ -7,10 +7,17 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from fnop.adapters.kopf.calls import CLOCK
-from fnop.adapters.kopf.settings import OperatorSettings
-from fnop.adapters.kopf.states import KopfStates
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.calls import CLOCK
+from fnop.adapters.kopf.running.states import KopfStates
 from fnop.adapters.kubernetes.identity import member_of
+from fnop.core.handlers.declare.lifecycles import (
+    all_at_once,
+    asap,
+    one_by_one,
+    randomized,
+    shuffled,
+)
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.storage import FormattedStorage
 from fnop.core.values.backoff import Backoff
@@ -20,6 +27,7 @@ __all__ = ["settings_of"]
 
 # Kopf serves without a limit of requests under way; this one is never reached by it.
 _REQUESTS = 100
+_LIFECYCLES = (all_at_once, asap, one_by_one, randomized, shuffled)
 _LEVELS = (
     (logging.ERROR, "error"),
     (logging.WARNING, "warning"),
@@ -37,8 +45,8 @@ def settings_of(
 ) -> Settings:
     """The settings of fnop for an operator with these settings of Kopf.
 
-    Raises `ValueError` for a namespace that is a regular expression: patterns are
-    globs.
+    Raises `ValueError` for a namespace that is a regular expression, as patterns are
+    globs, and for a lifecycle that is not one of Kopf's.
     """
     for each in namespaces:
         if isinstance(each, re.Pattern):
@@ -46,6 +54,10 @@ def settings_of(
                 f"the namespace pattern {each.pattern!r} is a regular expression; "
                 "write a glob, such as 'team-*'"
             )
+    if lifecycle not in _LIFECYCLES:
+        raise ValueError(
+            f"{lifecycle!r} is a lifecycle of its own; use one of kopf.lifecycles"
+        )
     persistence, watching = kopf.persistence, kopf.watching
     peering = kopf.peering
     member = member_of(

@@ -41,7 +41,7 @@ class DaemonStopped:
         return self._awaited(None).__await__()
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Wait at most so many seconds until the daemon is to stop."""
+        """Wait until the daemon is to stop, for `timeout` seconds at most."""
         if self._event is not None:
             return self._awaited(timeout)
         self._flag.wait(timeout)

@@ -1,6 +1,6 @@
 """One operator with Kopf's API: everything that it keeps in its process.
 
-The author's functions run on the event loop of whoever started it. fnop runs on a loop
+The author's functions run on the event loop of the program. fnop runs on a loop
 of its own, in a thread: a function that blocks the author's loop stops no watch and no
 renewal of a lease.
 """
@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from fnop.adapters.kopf.bodies import Cell
-from fnop.adapters.kopf.handlers import handlers_of
-from fnop.adapters.kopf.indices import Index
-from fnop.adapters.kopf.logins import connection_of
-from fnop.adapters.kopf.logs import LocalObjectLogger, ObjectLogger, activity_logger
-from fnop.adapters.kopf.memos import Memo, Memos
-from fnop.adapters.kopf.registry import Entry, OperatorRegistry
-from fnop.adapters.kopf.settings import OperatorSettings
-from fnop.adapters.kopf.states import KopfStates
+from fnop.adapters.kopf.arguments.bodies import Cell
+from fnop.adapters.kopf.arguments.indices import Index
+from fnop.adapters.kopf.arguments.memos import Memo, Memos
+from fnop.adapters.kopf.declaring.registry import Entry, OperatorRegistry
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.logins import connection_of
+from fnop.adapters.kopf.running.logs import (
+    LocalObjectLogger,
+    ObjectLogger,
+    activity_logger,
+)
+from fnop.adapters.kopf.running.states import KopfStates
 from fnop.adapters.running.embedding import Running
-from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.lifecycles import asap
 from fnop.core.handlers.declare.roles import ROLES, Role
 from fnop.core.seam.commands import Command, Watch
@@ -63,10 +65,6 @@ class Operator:
         # numbers of those that look. Only fnop's thread changes it.
         self._live: dict[str, tuple[int, Json]] = {}
         self._indices = {name: self._index(name) for name in registry.indices}
-
-    def handlers(self, more: Iterable[Entry] = ()) -> tuple[Handler, ...]:
-        """The handlers of its registry, and of more entries, for a program."""
-        return handlers_of(self, more)
 
     def serves(self, running: Running) -> None:
         """Note that it serves now, on the loop that calls this."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from fnop.adapters.kopf.bodies import Body
-from fnop.adapters.kopf.calls import (
+from fnop.adapters.kopf.arguments.bodies import Body
+from fnop.adapters.kopf.arguments.patches import Patch
+from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry, id_of
+from fnop.adapters.kopf.running.calls import (
     CLOCK,
     Attempt,
     logged,
@@ -20,19 +23,14 @@ from fnop.adapters.kopf.calls import (
     plain_result,
     times as times_of,
 )
-from fnop.adapters.kopf.context import CurrentCall, current_call
-from fnop.adapters.kopf.patches import Patch
-from fnop.adapters.kopf.registry import OperatorRegistry, id_of
-from fnop.adapters.kopf.states import record_of, wall_of
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.running.states import record_of, wall_of
 from fnop.core.handlers.declare.filters import Presence
 from fnop.core.handlers.declare.lifecycles import Candidate, order_of
 from fnop.core.handlers.run.invocation import failure_of
 from fnop.core.memory.progress import Progress, judge_failure, succeeded
 from fnop.core.values.diff import parse_field, reduce
 from fnop.core.values.errors import ErrorsMode, TemporaryError
-
-if TYPE_CHECKING:
-    from fnop.adapters.kopf.operator import Operator
 
 __all__ = ["ChildrenRetry", "Family", "execute"]
 

@@ -1,0 +1,1 @@
+"""The values that handlers of Kopf get: objects, patches, memos, indices, flags."""

@@ -1,0 +1,1 @@
+"""All names of Kopf, its commands, and the finder for `import kopf`."""

@@ -1,0 +1,1 @@
+"""Declarations of Kopf: decorators, registries, settings and storages."""

@@ -1,0 +1,1 @@
+"""Running operators of Kopf: their calls, their state, their own event loop."""
