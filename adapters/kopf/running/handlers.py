@@ -29,18 +29,19 @@ from fnop.adapters.kopf.running.calls import (
     times as times_of,
 )
 from fnop.adapters.kopf.running.operator import Operator
-from fnop.adapters.kopf.running.subhandlers import ChildrenRetry, Family
+from fnop.adapters.kopf.running.subhandlers import ChildrenRetry, SubHandlers
 from fnop.core.handlers.declare.declaring import handler_outside
 from fnop.core.handlers.declare.filters import Combination, Presence
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import (
-    ACTIVITIES,
     ADMISSION,
     BACKGROUND,
     CHANGES,
     EVENTS,
     INDICES,
     OUTSIDE,
+    ROLES,
+    Family,
     Role,
 )
 from fnop.effects import Again, Return
@@ -58,13 +59,11 @@ def handlers_of(operator: Operator, more: Iterable[Entry] = ()) -> tuple[Handler
     return tuple(made.handler(e) for e in entries if e.role is not Role.STARTUP)
 
 
-_LABELS: Mapping[Role, str] = {
-    Role.DAEMON: "Daemon",
-    Role.TIMER: "Timer",
-    Role.INDEX: "Indexer",
-    Role.VALIDATE: "Webhook",
-    Role.MUTATE: "Webhook",
-    **dict.fromkeys(ACTIVITIES | OUTSIDE, "Activity"),
+_LABELS: Mapping[Family, str] = {
+    Family.ACTIVITY: "Activity",
+    Family.OUTSIDE: "Activity",
+    Family.INDEX: "Indexer",
+    Family.ADMISSION: "Webhook",
 }
 
 
@@ -74,7 +73,11 @@ def label_of(role: Role, id: str) -> str:
     >>> label_of(Role.CREATE, "create_fn"), label_of(Role.TIMER, "tick")
     ("Handler 'create_fn'", "Timer 'tick'")
     """
-    return f"{_LABELS.get(role, 'Handler')} {id!r}"
+    rule = ROLES[role]
+    label = _LABELS.get(rule.family, "Handler")
+    if rule.family is Family.BACKGROUND:
+        label = "Daemon" if rule.lasts else "Timer"
+    return f"{label} {id!r}"
 
 
 class _Maker:
@@ -114,10 +117,9 @@ class _Maker:
         operation = given.pop("operation", None)
         if operation is not None:
             given["operations"] = [*given.get("operations", ()), operation]
-        if role is Role.TIMER:
-            given["finalizer"] = True
         if role in BACKGROUND:
-            given |= _cancellation(given)
+            # In Kopf timers hold their objects, too.
+            given |= {"finalizer": True, **_cancellation(given)}
         for name in ("labels", "annotations"):
             if name in given:
                 given[name] = {
@@ -376,7 +378,7 @@ class _Outside:
         )
         if entry.role in CHANGES:
             reason = str(found["reason"])
-            call.family = Family(operator, call, kwargs, given, reason)
+            call.family = SubHandlers(operator, call, kwargs, given, reason)
         attempt = self._attempt(retry, begun)
         work = functools.partial(
             on_loop, entry.fn, kwargs, call, operator.settings.execution.executor

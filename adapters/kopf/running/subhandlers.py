@@ -32,7 +32,7 @@ from fnop.core.memory.progress import Progress, judge_failure, succeeded
 from fnop.core.values.diff import parse_field, reduce
 from fnop.core.values.errors import ErrorsMode, TemporaryError
 
-__all__ = ["ChildrenRetry", "Family", "execute"]
+__all__ = ["ChildrenRetry", "SubHandlers", "execute"]
 
 Json = dict[str, Any]
 
@@ -51,7 +51,7 @@ class _Child(NamedTuple):
     options: Mapping[str, Any]
 
 
-class Family:
+class SubHandlers:
     """The sub-handlers of one call of a handler.
 
     `kwargs` are the arguments of the parent, and `patch` is the one of its call.
@@ -139,7 +139,7 @@ class Family:
         kwargs = {**self._kwargs, "param": options.get("param")}
         kwargs |= {"retry": progress.retries, **times_of(started)}
         kwargs |= _of_field(parse_field(options.get("field")), self._kwargs)
-        call.family = Family(self._operator, call, kwargs, self._patch, self._reason)
+        call.family = SubHandlers(self._operator, call, kwargs, self._patch, self._reason)
         work = functools.partial(
             on_loop, child.fn, kwargs, call, settings.execution.executor
         )
