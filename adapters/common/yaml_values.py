@@ -18,7 +18,7 @@ from fnop.core.objects.store.indexing import Index
 from fnop.core.values.diff import DiffItem
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList
 
-__all__ = ["teach_yaml"]
+__all__ = ["show_in_yaml", "teach_yaml"]
 
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     ReadOnlyDict: dict,
@@ -39,6 +39,12 @@ def teach_yaml() -> None:
         for representer in _representers(library.representer.SafeRepresenter):
             for kind, plain in _PLAIN.items():
                 representer.add_multi_representer(kind, _represent_as(plain))
+
+
+def show_in_yaml(kind: type, plain: Callable[[Any], Any]) -> None:
+    """Let YAML libraries write the values of one more class as plain values."""
+    _PLAIN[kind] = plain
+    teach_yaml()
 
 
 def _representers(safe: Any) -> Iterator[Any]:

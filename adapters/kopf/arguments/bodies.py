@@ -10,6 +10,8 @@ import copy
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, NoReturn
 
+from fnop.adapters.common.yaml_values import show_in_yaml
+
 __all__ = ["Body", "Cell", "MappingView", "Meta", "Spec", "Status", "view_at"]
 
 Json = dict[str, Any]
@@ -129,6 +131,9 @@ class MappingView(dict[str, Any]):
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
+
+
+show_in_yaml(MappingView, dict)
 
 
 def view_at(cell: Cell, *path: str) -> MappingView:

@@ -80,7 +80,8 @@ class Patch(dict[str, Any]):
         fns: Iterable[PatchFn] = (),
     ) -> None:
         super().__init__(src or {})
-        self.fns: list[PatchFn] = list(fns)
+        given = src.fns if isinstance(src, Patch) else ()
+        self.fns: list[PatchFn] = [*given, *fns]
         self._body = body
 
     @property

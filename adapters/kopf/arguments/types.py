@@ -35,7 +35,7 @@ FieldSpec: TypeAlias = str | tuple[str, ...] | list[str] | None
 HandlerId = NewType("HandlerId", str)
 Headers: TypeAlias = dict[str, str]
 SSLPeer: TypeAlias = dict[str, Any]
-Logger: TypeAlias = "logging.Logger | logging.LoggerAdapter[Any]"
+Logger: TypeAlias = logging.Logger | logging.LoggerAdapter[Any]
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 RawEventType: TypeAlias = Literal[None, "ADDED", "MODIFIED", "DELETED"]
 
@@ -113,12 +113,12 @@ class UserInfo(TypedDict, total=False):
 class Diff(tuple[DiffItem, ...], Sequence[DiffItem]):
     """All differences of an object, in the order of their fields.
 
-    >>> Diff([DiffItem("add", ("spec", "size"), None, 1)])[0].op
+    >>> Diff([("add", ("spec", "size"), None, 1)])[0].op
     'add'
     """
 
     __slots__ = ()
 
-    def __new__(cls, items: Iterable[DiffItem] = ()) -> Diff:
-        """Make a difference of items; raises `ValueError` for an unknown operation."""
+    def __new__(cls, items: Iterable[Iterable[Any]] = ()) -> Diff:
+        """Make a difference of its items, or of tuples with their fields."""
         return super().__new__(cls, (DiffItem(*each) for each in items))
