@@ -1,0 +1,42 @@
+"""Fixtures of the tests of Kopf's API on fnop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from fnop.adapters.kopf import lifecycles, registry
+from fnop.adapters.kopf.registry import OperatorRegistry
+
+
+@pytest.fixture(autouse=True)
+def default_registry(monkeypatch: pytest.MonkeyPatch) -> OperatorRegistry:
+    """An empty registry, and the default lifecycle, for one test."""
+    found = OperatorRegistry()
+    monkeypatch.setattr(registry.OperatorRegistry, "default", found)
+    monkeypatch.setattr(lifecycles, "_default", [lifecycles.asap])
+    return found
+
+
+@pytest.fixture
+def without_kopf() -> Iterator[None]:
+    """Let this process seem to have never imported Kopf, for one test."""
+    finders = [*sys.meta_path]
+    kopf = _kopf_modules()
+    for name in kopf:
+        del sys.modules[name]
+    yield
+    sys.meta_path[:] = finders
+    for name in _kopf_modules():
+        del sys.modules[name]
+    sys.modules.update(kopf)
+
+
+def _kopf_modules() -> dict[str, object]:
+    return {
+        name: module
+        for name, module in sys.modules.items()
+        if name == "kopf" or name.startswith("kopf.")
+    }
