@@ -10,7 +10,7 @@ import abc
 import copy
 import json
 import warnings
-from collections.abc import Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias, TypedDict
 
 from fnop.core.memory.takeover import LAST_HANDLED, annotation_names
@@ -70,14 +70,30 @@ def _put(patch: MutableMapping[str, Any], path: tuple[str, ...], value: Any) -> 
     patch[path[-1]] = value
 
 
-def _remove(essence: Essence, path: tuple[str, ...]) -> None:
-    """Remove a field, and the mappings that are empty without it."""
-    place = _value_at(essence, path[:-1])
-    if not isinstance(place, dict) or path[-1] not in place:
+def _remove(place: Any, path: tuple[str, ...]) -> None:
+    """Remove a field, and the mappings above it that are empty then."""
+    if not isinstance(place, dict) or not path:
         return
-    del place[path[-1]]
-    if len(path) > 1 and not place:
-        _remove(essence, path[:-1])
+    first, *rest = path
+    if not rest:
+        place.pop(first, None)
+    elif first in place:
+        _remove(place[first], tuple(rest))
+        if place[first] == {}:
+            del place[first]
+
+
+def _purge(body: Mapping[str, Any], patch: Any, path: tuple[str, ...]) -> None:
+    """Remove a field by the patch, and from it if the object does not have it."""
+    if _has(body, path):
+        _put(patch, path, None)
+    else:
+        _remove(patch, path)
+
+
+def _has(body: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    above = _value_at(body, path[:-1])
+    return isinstance(above, Mapping) and path[-1] in above
 
 
 def _annotations(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -164,7 +180,8 @@ class ProgressStorage(abc.ABC):
 
     @abc.abstractmethod
     def clear(self, *, essence: Essence) -> Essence:
-        """The essence without the fields of this storage."""
+        """A copy of the essence without the fields of this storage."""
+        return copy.deepcopy(essence)
 
     def flush(self) -> None:  # noqa: B027 (subclasses may have something to do)
         """Forget what is cached."""
@@ -203,21 +220,36 @@ class AnnotationsProgressStorage(_Annotated, ProgressStorage):
         self._mark(patch, body)
 
     def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
-        written = _annotations(patch)
         for name in self.make_keys(key, body):
-            if name in _annotations(body) or name in written:
-                _put(patch, ("metadata", "annotations", name), None)
+            _purge(body, patch, ("metadata", "annotations", name))
 
     def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
         for name in self.make_keys(self.touch_key, body):
             if _annotations(body).get(name) != value:
                 _put(patch, ("metadata", "annotations", name), value)
+                self._mark(patch, body)
 
     def clear(self, *, essence: Essence) -> Essence:
-        return _without_prefixes(essence, {self.prefix})
+        cleared = super().clear(essence=essence)
+        _remove_annotations(cleared, lambda name: _prefix_of(name) == self.prefix)
+        return cleared
 
 
-class StatusProgressStorage(ProgressStorage):
+class _InStatus:
+    """A storage in a field, whose path may have the placeholder `{name}`."""
+
+    name: str
+
+    @property
+    def field(self) -> tuple[str, ...]:
+        return self._field
+
+    @field.setter
+    def field(self, field: FieldSpec) -> None:
+        self._field = _named_field(field, self.name)
+
+
+class StatusProgressStorage(_InStatus, ProgressStorage):
     """Keeps records in a field of the status, by the ids of the handlers."""
 
     def __init__(
@@ -228,8 +260,16 @@ class StatusProgressStorage(ProgressStorage):
         touch_field: FieldSpec = "status.{name}.dummy",
     ) -> None:
         self.name = name
-        self.field = _named_field(field, name)
-        self.touch_field = _named_field(touch_field, name)
+        self.field = field
+        self.touch_field = touch_field
+
+    @property
+    def touch_field(self) -> tuple[str, ...]:
+        return self._touch_field
+
+    @touch_field.setter
+    def touch_field(self, field: FieldSpec) -> None:
+        self._touch_field = _named_field(field, self.name)
 
     def fetch(self, *, key: str, body: Mapping[str, Any]) -> ProgressRecord | None:
         found: ProgressRecord | None = _value_at(body, (*self.field, key))
@@ -241,18 +281,16 @@ class StatusProgressStorage(ProgressStorage):
         _put(patch, (*self.field, key), dict(record))
 
     def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
-        path = (*self.field, key)
-        if _value_at(body, path) is not None or _value_at(patch, path) is not None:
-            _put(patch, path, None)
+        _purge(body, patch, (*self.field, key))
 
     def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
         if _value_at(body, self.touch_field) != value:
             _put(patch, self.touch_field, value)
 
     def clear(self, *, essence: Essence) -> Essence:
-        cleared = copy.deepcopy(essence)
-        for path in (self.field, self.touch_field):
-            _remove(cleared, path)
+        cleared = super().clear(essence=essence)
+        _remove(cleared, self.field)
+        _remove_empty(cleared)
         return cleared
 
 
@@ -349,17 +387,13 @@ class DiffBaseStorage(abc.ABC):
         found: Essence = copy.deepcopy(
             {k: v for k, v in body.items() if k not in _NO_ESSENCE}
         )
-        for name in ("labels", "annotations"):
-            value = _value_at(body, ("metadata", name))
-            if value:
-                _put(found, ("metadata", name), copy.deepcopy(dict(value)))
-        for field in extra_fields or ():
-            path = parse_field(field)
-            value = _value_at(body, path)
-            if path and value is not None:
-                _put(found, path, copy.deepcopy(value))
-        _remove(found, ("metadata", "annotations", _APPLIED))
-        found = _without_prefixes(found, _prefixes(_annotations(body)))
+        _pick(body, found, (("metadata", "labels"), ("metadata", "annotations")))
+        prefixes = _prefixes(_annotations(body))
+        _remove_annotations(
+            found, lambda name: name == _APPLIED or _prefix_of(name) in prefixes
+        )
+        _pick(body, found, map(parse_field, extra_fields or ()))
+        _remove_empty(found)
         for field in self.ignored_fields:
             _remove(found, parse_field(field))
         return found
@@ -376,14 +410,40 @@ class DiffBaseStorage(abc.ABC):
 _NO_ESSENCE = frozenset(("apiVersion", "kind", "metadata", "status"))
 
 
-def _without_prefixes(essence: Essence, prefixes: Collection[str]) -> Essence:
-    """The essence without the annotations under these prefixes."""
-    own = [k for k in _annotations(essence) if k.partition("/")[0] in prefixes]
-    if own:
-        essence = copy.deepcopy(essence)
-        for name in own:
-            _remove(essence, ("metadata", "annotations", name))
-    return essence
+# The stanzas that an essence lacks if they are empty.
+_LEFT_OUT = (
+    *(("metadata", "annotations"), ("metadata", "labels")),
+    *(("metadata",), ("status",)),
+)
+
+
+def _pick(
+    body: Mapping[str, Any], essence: Essence, paths: Iterable[tuple[str, ...]]
+) -> None:
+    """Copy fields of an object into its essence, if it has them."""
+    for path in paths:
+        if path and _has(body, path):
+            _put(essence, path, copy.deepcopy(_value_at(body, path)))
+
+
+def _remove_empty(essence: Essence) -> None:
+    for path in _LEFT_OUT:
+        if _has(essence, path) and not _value_at(essence, path):
+            del _value_at(essence, path[:-1])[path[-1]]
+
+
+def _remove_annotations(essence: Essence, is_own: Callable[[str], bool]) -> None:
+    """Remove annotations of operators from an essence."""
+    known = _annotations(essence)
+    if any(map(is_own, known)):
+        left = {name: text for name, text in known.items() if not is_own(name)}
+        _put(essence, ("metadata", "annotations"), left)
+    _remove_empty(essence)
+
+
+def _prefix_of(name: str) -> str:
+    prefix, slash, _ = name.partition("/")
+    return prefix if slash else ""
 
 
 class AnnotationsDiffBaseStorage(_Annotated, DiffBaseStorage):
@@ -408,7 +468,9 @@ class AnnotationsDiffBaseStorage(_Annotated, DiffBaseStorage):
         extra_fields: Iterable[FieldSpec] | None = None,
     ) -> Essence:
         essence = super().build(body=body, extra_fields=extra_fields)
-        return _without_prefixes(essence, {self.prefix})
+        own = self.make_keys(self.key, body)
+        _remove_annotations(essence, lambda name: name in own)
+        return essence
 
     def fetch(self, *, body: Mapping[str, Any]) -> Essence | None:
         for name in self.make_keys(self.key, body):
@@ -425,7 +487,7 @@ class AnnotationsDiffBaseStorage(_Annotated, DiffBaseStorage):
         self._mark(patch, body)
 
 
-class StatusDiffBaseStorage(DiffBaseStorage):
+class StatusDiffBaseStorage(_InStatus, DiffBaseStorage):
     """Keeps the essence as a JSON text in a field of the status."""
 
     def __init__(
@@ -437,7 +499,7 @@ class StatusDiffBaseStorage(DiffBaseStorage):
     ) -> None:
         super().__init__(ignored_fields)
         self.name = name
-        self.field = _named_field(field, name)
+        self.field = field
 
     def build(
         self,
@@ -497,5 +559,4 @@ def _named_field(field: FieldSpec, name: str) -> tuple[str, ...]:
     >>> _named_field("status.{name}.progress", "kopf")
     ('status', 'kopf', 'progress')
     """
-    path = parse_field(field.format(name=name) if isinstance(field, str) else field)
-    return tuple(each.format(name=name) for each in path)
+    return parse_field(field.format(name=name) if isinstance(field, str) else field)
