@@ -139,7 +139,9 @@ class SubHandlers:
         kwargs = {**self._kwargs, "param": options.get("param")}
         kwargs |= {"retry": progress.retries, **times_of(started)}
         kwargs |= _of_field(parse_field(options.get("field")), self._kwargs)
-        call.family = SubHandlers(self._operator, call, kwargs, self._patch, self._reason)
+        call.family = SubHandlers(
+            self._operator, call, kwargs, self._patch, self._reason
+        )
         work = functools.partial(
             on_loop, child.fn, kwargs, call, settings.execution.executor
         )

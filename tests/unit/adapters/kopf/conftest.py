@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
-from fnop.adapters.kopf import lifecycles, registry
-from fnop.adapters.kopf.registry import OperatorRegistry
+from fnop.adapters.kopf.declaring import lifecycles, registry
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,7 @@ def without_kopf() -> Iterator[None]:
     sys.modules.update(kopf)
 
 
-def _kopf_modules() -> dict[str, object]:
+def _kopf_modules() -> dict[str, ModuleType]:
     return {
         name: module
         for name, module in sys.modules.items()

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.kopf import bodies
-from fnop.adapters.kopf.bodies import (
+from fnop.adapters.kopf.arguments import bodies
+from fnop.adapters.kopf.arguments.bodies import (
     Body,
     Cell,
     MappingView,

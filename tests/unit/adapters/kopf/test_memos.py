@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf import memos
-from fnop.adapters.kopf.memos import Memo, Memos
+from fnop.adapters.kopf.arguments import memos
+from fnop.adapters.kopf.arguments.memos import Memo, Memos
 
 theirs = pytest.importorskip("kopf")
 

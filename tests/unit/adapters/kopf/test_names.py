@@ -8,9 +8,10 @@ from typing import Any, get_type_hints
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf import names, on
-from fnop.adapters.kopf.registry import OperatorRegistry
-from fnop.adapters.kopf.running import Options
+from fnop.adapters.kopf.commands import names
+from fnop.adapters.kopf.declaring import on
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.running.embedding import Options
 
 theirs = pytest.importorskip("kopf")
 

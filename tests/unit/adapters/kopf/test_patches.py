@@ -11,8 +11,8 @@ import jsonpatch
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.kopf import patches
-from fnop.adapters.kopf.patches import Patch, changed_by
+from fnop.adapters.kopf.arguments import patches
+from fnop.adapters.kopf.arguments.patches import Patch, changed_by
 
 theirs = pytest.importorskip("kopf")
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.kopf import storages
-from fnop.adapters.kopf.bodies import Body
-from fnop.adapters.kopf.patches import Patch
+from fnop.adapters.kopf.arguments.bodies import Body
+from fnop.adapters.kopf.arguments.patches import Patch
+from fnop.adapters.kopf.declaring import storages
 from fnop.core.values.merge import applied
 
 theirs = pytest.importorskip("kopf")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import doctest
+from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf import types
-from fnop.adapters.kopf.types import Diff
+from fnop.adapters.kopf.arguments import types
+from fnop.adapters.kopf.arguments.types import Diff
 from fnop.core.values.diff import DiffItem, DiffOperation
 
 theirs = pytest.importorskip("kopf")
 
-ITEMS = [("add", ("spec", "size"), None, 1), ("change", ("spec",), {}, {"size": 1})]
+ITEMS: list[Any] = [
+    ("add", ("spec", "size"), None, 1),
+    ("change", ("spec",), {}, {"size": 1}),
+]
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
