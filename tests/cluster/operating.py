@@ -139,7 +139,8 @@ class Program(NamedTuple):
 
 FNOP = Program("fnop", "serving ")
 KOPF = Program("kopf", "Initial authentication has finished")
-PROGRAMS = {each.module: each for each in (FNOP, KOPF)}
+KOPF_ON_FNOP = Program("fnop.kopf", "Initial authentication has finished")
+PROGRAMS = {each.module: each for each in (FNOP, KOPF, KOPF_ON_FNOP)}
 
 
 class Operator:
