@@ -1,4 +1,4 @@
-"""An operator that is written with Kopf: by Kopf, then by fnop, and back, on one server.
+"""A Kopf operator: run by Kopf, then by fnop, and back by Kopf, on one API server.
 
 Each framework is killed with work under way, and the other goes on. No handler that
 has succeeded runs again, and no finalizer stays.
