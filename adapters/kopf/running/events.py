@@ -6,6 +6,7 @@ They return at once, from any handler, thread or task. The operator posts the Ev
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from logging import INFO, WARNING
@@ -128,18 +129,18 @@ class LinePoster(logging.Handler):
         wants = posting.enabled and posting.loggers and record.levelno >= posting.level
         if not (is_ours and wants and reference) or getattr(record, "k8s_skip", False):
             return
-        type = next(name for least, name in _TYPES if record.levelno >= least)
+        type = next(name for most, name in _TYPES if record.levelno <= most)
         message = record.getMessage()
         manifest = _manifest(posting, reference, type, "Logging", message)
         self._post("", manifest)
 
 
 _TYPES = (
-    (logging.CRITICAL, "Fatal"),
-    (logging.ERROR, "Error"),
-    (logging.WARNING, "Warning"),
+    (logging.DEBUG, "Debug"),
     (logging.INFO, "Normal"),
-    (logging.NOTSET, "Debug"),
+    (logging.WARNING, "Warning"),
+    (logging.ERROR, "Error"),
+    (math.inf, "Fatal"),
 )
 
 
@@ -150,13 +151,15 @@ def _shortened(message: str) -> str:
     """
     if len(message) <= MESSAGE_LENGTH_MAX:
         return message
-    head = (MESSAGE_LENGTH_MAX - len(_CUT)) // 2
+    head = MESSAGE_LENGTH_MAX // 2 - len(_CUT) // 2
     tail = MESSAGE_LENGTH_MAX - len(_CUT) - head
     return f"{message[:head]}{_CUT}{message[-tail:]}"
 
 
 def _bodies(objs: Any) -> Iterator[Mapping[str, Any]]:
     """The bodies in nested iterables; models of clients are unwrapped."""
+    if objs is None:
+        return
     if isinstance(objs, Mapping):
         yield objs
     elif isinstance(getattr(objs, "obj", None), Mapping):  # pykube

@@ -35,7 +35,21 @@ class _Unset(Enum):
 UNSET = _Unset.TOKEN
 
 build_object_reference = hierarchies.build_object_reference
-build_owner_reference = hierarchies.build_owner_reference
+
+
+def build_owner_reference(
+    body: Any,
+    *,
+    controller: bool | None = True,
+    block_owner_deletion: bool | None = True,
+) -> Json:
+    """The entry of a child's `ownerReferences` for an owner; None omits a field."""
+    found = hierarchies.build_owner_reference(
+        body,
+        controller=controller,  # type: ignore[arg-type]
+        block_owner_deletion=block_owner_deletion,  # type: ignore[arg-type]
+    )
+    return {key: value for key, value in found.items() if value is not None}
 
 
 # --------------------------------------------------------------- models, in place
@@ -112,6 +126,8 @@ def _kind_of(cls: Any, attribute: str) -> str:
 
 def _each(objs: Any) -> Iterator[Any]:
     """Every manifest in nested iterables, as a mapping that can be changed."""
+    if objs is None:
+        return
     if isinstance(objs, MutableMapping):
         yield objs
     elif isinstance(getattr(objs, "obj", None), MutableMapping):  # pykube
@@ -161,14 +177,12 @@ def append_owner_reference(
 ) -> None:
     """Add a reference to the owner, unless one with its uid exists."""
     reference = build_owner_reference(
-        _owner(owner),
-        controller=bool(controller),
-        block_owner_deletion=bool(block_owner_deletion),
+        _owner(owner), controller=controller, block_owner_deletion=block_owner_deletion
     )
     meta = _meta(obj)
     known = meta.get("ownerReferences") or []
     if all(each.get("uid") != reference.get("uid") for each in known):
-        meta["ownerReferences"] = [*known, reference]
+        _set_references(meta, [*known, reference])
 
 
 @_in_place
@@ -177,7 +191,16 @@ def remove_owner_reference(obj: Any, owner: Any = None) -> None:
     uid = (_owner(owner).get("metadata") or {}).get("uid")
     meta = _meta(obj)
     known = meta.get("ownerReferences") or []
-    meta["ownerReferences"] = [each for each in known if each.get("uid") != uid]
+    _set_references(meta, [each for each in known if each.get("uid") != uid])
+
+
+def _set_references(meta: Any, found: list[Any]) -> None:
+    """Replace the references, in the same list if the manifest has one."""
+    known = meta.get("ownerReferences")
+    if known is None or isinstance(meta, _Model):
+        meta["ownerReferences"] = found
+    else:
+        known[:] = found
 
 
 @_in_place
@@ -205,10 +228,10 @@ def label(
             places.append(place)
     for place in places:
         meta = _meta(place)
-        own = dict(meta.get("labels") or {})
-        found = {**own, **labels} if forced else {**labels, **own}
-        if found or "labels" in meta:
-            meta["labels"] = found
+        if meta.get("labels") is None:
+            meta["labels"] = {}
+        own = meta["labels"]
+        own.update({k: v for k, v in labels.items() if forced or k not in own})
 
 
 def _paths(nested: Any) -> list[tuple[str, ...]]:
