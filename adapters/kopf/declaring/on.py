@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, NamedTuple, TypeVar
 
 from fnop.adapters.kopf.declaring.registry import Entry, get_default_registry
+from fnop.core.api.resources import EVERYTHING, Resource, Selector
 from fnop.core.handlers.declare.roles import Role
 
 __all__ = [
@@ -73,6 +75,26 @@ def _declare(
             raise TypeError(f"{label}() got an unexpected keyword argument {name!r}")
     if len(words) > 3:
         raise TypeError(f"{label}() takes at most three words for a kind")
+    _check_values(options, label)
+    registry = options.pop("registry", None) or get_default_registry()
+    given = {name: value for name, value in options.items() if value is not None}
+    if "kind" in OPTIONS[role]:
+        try:
+            words = _kinds_of(words, given)
+        except ValueError as problem:
+            raise TypeError(f"{label}(): {problem}") from None
+
+    def decorate(fn: Fn) -> Fn:
+        entry = Entry(role, words, given, fn)
+        _ = entry.id  # raises ValueError for a function without a name
+        registry.add(entry)
+        return fn
+
+    return decorate
+
+
+def _check_values(options: Mapping[str, Any], label: str) -> None:
+    """Refuse values that Kopf refuses, with its kinds of errors."""
     values = [name for name in ("value", "old", "new") if options.get(name) is not None]
     if values and options.get("field") is None:
         raise TypeError(f"{label}(): {values[0]}= needs field=")
@@ -84,16 +106,45 @@ def _declare(
                 f"{label}(): None in {name}= is ambiguous; use kopf.PRESENT or "
                 "kopf.ABSENT"
             )
-    registry = options.pop("registry", None) or get_default_registry()
-    given = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(options.get("field"), (str, list, tuple, NoneType)):
+        raise ValueError(f"{label}(): field= is a dotted path, or a list of its keys")
+    if options.get("operations") is not None and not options["operations"]:
+        raise ValueError(f"{label}(): operations= is empty; omit it for all of them")
 
-    def decorate(fn: Fn) -> Fn:
-        entry = Entry(role, words, given, fn)
-        _ = entry.id  # raises ValueError for a function without a name
-        registry.add(entry)
-        return fn
 
-    return decorate
+def _kinds_of(words: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+    """The words for kinds in fnop's form; the group and version may be options.
+
+    Raises `ValueError` for words and options that do not name a kind.
+    """
+    words = tuple(each for each in words if each is not None)
+    if len(words) > 1 and words[-1] is EVERYTHING:
+        scope = Selector.of(*words[:-1], "any")
+        found = {"group": scope.group, "version": scope.version}
+        options |= {key: value for key, value in found.items() if value is not None}
+        words = (EVERYTHING,)
+    if words and callable(words[0]):
+        scoped = _Predicate(
+            words[0], options.pop("group", None), options.pop("version", None)
+        )
+        words = (scoped, *words[1:])
+    Selector.of(*words, **{key: options[key] for key in _KINDS if key in options})
+    return words
+
+
+class _Predicate(NamedTuple):
+    """A function that selects kinds, of one group and version if they are given."""
+
+    fn: Callable[[Resource], bool]
+    group: str | None
+    version: str | None
+
+    def __call__(self, resource: Resource) -> bool:
+        return (
+            self.group in (None, resource.group)
+            and self.version in (None, resource.version)
+            and bool(self.fn(resource))
+        )
 
 
 def _activity(role: Role, options: dict[str, Any]) -> Decorator[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf.context import (
+from fnop.adapters.kopf.declaring.context import (
     CURRENT,
     CurrentCall,
     current_call,

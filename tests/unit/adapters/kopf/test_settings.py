@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf import settings, storages
-from fnop.adapters.kopf.settings import ExecutionSettings, OperatorSettings
+from fnop.adapters.kopf.declaring import settings, storages
+from fnop.adapters.kopf.declaring.settings import ExecutionSettings, OperatorSettings
 
 theirs = pytest.importorskip("kopf")
 
