@@ -37,12 +37,12 @@ def test_a_handler_of_an_activity_has_no_owner() -> None:
 
 
 async def test_each_task_has_its_own() -> None:
-    async def handle(name: str) -> Any:
+    async def handle(name: str) -> list[Any]:
         CURRENT.set(CurrentCall(name, {**BODY, "name": name}, None))
         await asyncio.sleep(0)
-        return current_call().handler, current_owner()["name"]
+        return [current_call().handler, current_owner()["name"]]
 
-    assert await asyncio.gather(handle("a"), handle("b")) == [("a", "a"), ("b", "b")]
+    assert await asyncio.gather(handle("a"), handle("b")) == [["a", "a"], ["b", "b"]]
     assert CURRENT.get(None) is None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf.running import events
+from fnop.adapters.kopf.running.embedding import events
 from fnop.adapters.kopf.arguments.bodies import Body
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.adapters.kopf.running.events import LinePoster

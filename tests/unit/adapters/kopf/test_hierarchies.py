@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.kopf.running import hierarchies
+from fnop.adapters.kopf.running.embedding import hierarchies
 from fnop.adapters.kopf.arguments.bodies import Body
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 
@@ -195,11 +195,11 @@ class OfPykube:
 
 
 def test_objects_of_pykube_change_their_manifests() -> None:
-    found, plain = OfPykube({"kind": "Pod"}), {"kind": "Pod"}
+    found, plain = OfPykube({"kind": "Pod"}), cast(Any, {"kind": "Pod"})
     hierarchies.adopt([found], OWNER)
     hierarchies.adopt(plain, OWNER)
     assert found.obj == plain
-    assert plain["metadata"]["ownerReferences"] == [REFERENCE]  # type: ignore[index]
+    assert plain["metadata"]["ownerReferences"] == [REFERENCE]
 
 
 def test_labels_and_references_are_changed_in_place() -> None:
