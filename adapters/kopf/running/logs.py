@@ -9,6 +9,7 @@ import copy
 import enum
 import json
 import logging
+import math
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
@@ -65,12 +66,18 @@ def activity_logger(activity: str) -> logging.Logger:
     return logging.getLogger(f"kopf.activities.{activity}")
 
 
-_SEVERITIES = {
-    logging.DEBUG: "debug",
-    logging.INFO: "info",
-    logging.WARNING: "warn",
-    logging.ERROR: "error",
-    logging.CRITICAL: "fatal",
+# The severities up to a level.
+_SEVERITIES = (
+    (logging.DEBUG, "debug"),
+    (logging.INFO, "info"),
+    (logging.WARNING, "warn"),
+    (logging.ERROR, "error"),
+    (math.inf, "fatal"),
+)
+# The attributes of a record that do not come from `extra=` of its line.
+_OWN = {
+    *vars(logging.makeLogRecord({})),
+    *("asctime", "message", "taskName", "k8s_skip", "k8s_ref", "settings"),
 }
 
 
@@ -106,7 +113,10 @@ class _JsonFormatter(_Formatter):
         found: dict[str, Any] = {
             "message": super().format(plain),
             "timestamp": when.isoformat(),
-            "severity": _SEVERITIES.get(record.levelno, record.levelname.lower()),
+            **{name: each for name, each in vars(record).items() if name not in _OWN},
+            "severity": next(
+                name for most, name in _SEVERITIES if record.levelno <= most
+            ),
         }
         reference = getattr(record, "k8s_ref", None)
         if reference:
