@@ -42,7 +42,8 @@ async def test_each_task_has_its_own() -> None:
         await asyncio.sleep(0)
         return [current_call().handler, current_owner()["name"]]
 
-    assert await asyncio.gather(handle("a"), handle("b")) == [["a", "a"], ["b", "b"]]
+    first, second = await asyncio.gather(handle("a"), handle("b"))
+    assert (first, second) == (["a", "a"], ["b", "b"])
     assert CURRENT.get(None) is None
 
 

@@ -182,7 +182,7 @@ def test_words_select_the_kinds_that_they_select_in_kopf(
     ours = Selector.of(*entry.words, **entry.options)
     names = ("group", "version", "plural", "kind", "singular")
     for row in RESOURCES:
-        given = dict(zip(names, row, strict=False))
+        given: dict[str, Any] = dict(zip(names, row, strict=False))
         short, categories, preferred = row[5:]
         kind = theirs.Resource(
             **given,

@@ -13,7 +13,10 @@ from fnop.core.values.diff import DiffItem, DiffOperation
 
 theirs = pytest.importorskip("kopf")
 
-ITEMS: list[tuple[Any, ...]] = [("add", ("spec", "size"), None, 1), ("change", ("spec",), {}, {"size": 1})]
+ITEMS: list[tuple[Any, ...]] = [
+    ("add", ("spec", "size"), None, 1),
+    ("change", ("spec",), {}, {"size": 1}),
+]
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:

@@ -1,0 +1,64 @@
+"""The argument `stopped`: true or false, and something to wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from fnop.adapters.kopf.stopping import DaemonStopped
+
+
+def test_a_thread_is_told_while_it_waits() -> None:
+    stopped = DaemonStopped(None)
+    found = []
+
+    def daemon() -> None:
+        found.append(bool(stopped))
+        found.append(bool(stopped.wait()))
+
+    thread = threading.Thread(target=daemon)
+    thread.start()
+    stopped.set("OPERATOR_EXITING")
+    thread.join()
+    assert found[-1] is True
+    assert (stopped.is_set(), stopped.reason) == (True, "OPERATOR_EXITING")
+
+
+def test_a_wait_of_a_thread_may_end_before() -> None:
+    stopped = DaemonStopped(None)
+    assert not stopped.wait(0)
+    assert not stopped.is_set()
+    assert repr(stopped) == "<DaemonStopped: no>"
+    stopped.set("FILTERS_MISMATCH")
+    assert stopped.wait(0)
+    assert repr(stopped) == "<DaemonStopped: FILTERS_MISMATCH>"
+
+
+async def test_a_coroutine_awaits_it() -> None:
+    stopped = DaemonStopped(asyncio.get_running_loop())
+
+    async def daemon() -> bool:
+        return bool(await stopped)
+
+    running = asyncio.create_task(daemon())
+    await asyncio.sleep(0)
+    assert not running.done()
+    stopped.set("RESOURCE_DELETED")
+    assert await running
+    assert await stopped.wait()
+    assert await stopped.wait(0)
+
+
+async def test_a_wait_of_a_coroutine_may_end_before() -> None:
+    stopped = DaemonStopped(asyncio.get_running_loop())
+    assert not await stopped.wait(0)
+    assert not stopped
+
+
+async def test_another_thread_stops_a_coroutine() -> None:
+    stopped = DaemonStopped(asyncio.get_running_loop())
+    waiting = asyncio.create_task(stopped.wait())
+    await asyncio.sleep(0)
+    await asyncio.to_thread(stopped.set, "OPERATOR_EXITING")
+    assert await waiting
+    assert bool(stopped)
