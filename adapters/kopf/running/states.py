@@ -16,6 +16,7 @@ from fnop.adapters.kopf.declaring.storages import ProgressRecord
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import CHANGES
 from fnop.core.memory.observation import (
+    Essence,
     FormerValues,
     Observation,
     digest_at,
@@ -27,6 +28,7 @@ from fnop.core.memory.takeover import LAST_HANDLED
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import Path, path_at
+from fnop.core.values.evolve import replace
 from fnop.core.values.now import parse_time, wall_text
 from fnop.effects.values import thaw_json
 
@@ -113,7 +115,10 @@ class KopfStates:
             # With its kind, whose handlers name fields of the essence.
             kind = {key: body.data.get(key) for key in ("apiVersion", "kind")}
             was = Body({**essence, **kind})
-            return Stored(see(was, observation), progress=progress)
+            stored = dict(essence)
+            # It is an essence already: an author's storage may not build it of itself.
+            as_it_is = replace(observation, hidden=Essence(lambda _: stored))
+            return Stored(see(was, as_it_is), progress=progress)
         if progress:
             return Stored(see(body, observation), creating=True, progress=progress)
         if self._persistence.finalizer in body.finalizers:
