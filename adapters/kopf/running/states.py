@@ -6,6 +6,7 @@ subclassed the storages: they decide about places, texts, and the essence.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from fnop.core.memory.stored_state import Stored, Unreadable
 from fnop.core.memory.takeover import LAST_HANDLED
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
-from fnop.core.values.diff import Path, path_at
+from fnop.core.values.diff import Path, resolve
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import parse_time, wall_text
 from fnop.effects.values import thaw_json
@@ -112,10 +113,8 @@ class KopfStates:
                     progress[each.id] = found
         essence = self._persistence.diffbase_storage.fetch(body=given)
         if essence is not None:
-            # With its kind, whose handlers name fields of the essence.
-            kind = {key: body.data.get(key) for key in ("apiVersion", "kind")}
-            was = Body({**essence, **kind})
             stored = dict(essence)
+            was = self._as_it_was(stored, body)
             # It is an essence already: an author's storage may not build it of itself.
             as_it_is = replace(observation, hidden=Essence(lambda _: stored))
             return Stored(see(was, as_it_is), progress=progress)
@@ -124,6 +123,22 @@ class KopfStates:
         if self._persistence.finalizer in body.finalizers:
             return _left_elsewhere(body)
         return None
+
+    def _as_it_was(self, essence: Json, body: Body) -> Body:
+        """The object as it was handled, for the fields that handlers name.
+
+        The author's storage may exclude a field, or a part of it. With Kopf its changes
+        call no handler, so its value is the present one.
+        """
+        was = copy.deepcopy(essence)
+        was |= {key: body.data.get(key) for key in ("apiVersion", "kind")}
+        fields = self._fields_of(body.data)
+        built = self.essence(body.data) if fields else {}
+        for path in fields:
+            value, observed = resolve(built, path), body.at(path)
+            if value != observed and value == resolve(essence, path):
+                _put(was, path, thaw_json(observed))
+        return Body(was)
 
     # --------------------------------------------------------------------- writing
 
@@ -173,10 +188,6 @@ class KopfStates:
         if "" not in values:
             return storage.build(body=body, extra_fields=self._fields_of(body))
         essence: Json = thaw_json(values[""])
-        for scope, value in values.items():
-            path = path_at(scope)
-            if path and value is not None:
-                _put(essence, path, thaw_json(value))
         return essence
 
 
