@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -233,12 +233,16 @@ def facts(progress: Progress) -> tuple[Any, ...]:
 FEW = settings(max_examples=30)
 
 
+def about(states: KopfStates, progress: Mapping[str, Progress]) -> Stored:
+    return handled(states)._replace(progress=progress)
+
+
 @FEW
 @given(progresses())
 def test_progress_that_is_written_is_read(case: tuple[str, Progress]) -> None:
     id, progress = case
     states = states_of()
-    after = written(states, handled(states, **{id: progress}))
+    after = written(states, about(states, {id: progress}))
     (found,) = read(states, after).progress.items()
     assert found[0] == id
     assert facts(found[1]) == facts(progress)
@@ -253,7 +257,7 @@ def test_kopf_reads_the_progress_that_fnop_has_written(
 ) -> None:
     id, progress = case
     states = states_of()
-    after = written(states, handled(states, **{id: progress}))
+    after = written(states, about(states, {id: progress}))
     record = theirs.SmartProgressStorage().fetch(key=id, body=theirs.Body(after))
     assert record["purpose"] == PURPOSES[id]
     assert record["retries"] == progress.retries
@@ -375,6 +379,28 @@ def test_the_author_selects_the_storages() -> None:
     found = read(states, changed(POD, patch))
     assert found.progress["made"].retries == 1
     assert found.seen.values.parsed[""] == {"labels": {"app": "db"}}
+
+
+@pytest.mark.parametrize("field", ["spec.size", "spec"])
+def test_changes_that_the_storage_ignores_are_none_of_a_field(field: str) -> None:
+    ignoring = AnnotationsDiffBaseStorage(ignored_fields=["spec.size"])
+    path = tuple(field.split("."))
+    states = states_of(PersistenceSettings(diffbase_storage=ignoring), (path,))
+    look = Observation(((), path), ((), path), hidden=Essence(states.essence))
+    first = changed(POD, {"spec": {"kept": 1}})
+    after = written(states, Stored(see(Body(first), look)), first)
+    storage = theirs.AnnotationsDiffBaseStorage(ignored_fields=["spec.size"])
+    stored = storage.fetch(body=theirs.Body(after))
+    assert stored == storage.build(body=theirs.Body(first))
+
+    def is_change(later: dict[str, Any]) -> bool:
+        found: Any = states.read(Body(later), look)
+        digests: bool = found.seen.digests != see(Body(later), look).digests
+        return digests
+
+    for size in (1, 2, None):
+        assert not is_change(changed(after, {"spec": {"size": size}}))
+    assert is_change(changed(after, {"spec": {"size": 2, "kept": 2}}))
 
 
 def test_storages_may_be_replaced_before_the_first_use() -> None:
