@@ -80,6 +80,9 @@ def label_of(role: Role, id: str) -> str:
     return f"{label} {id!r}"
 
 
+_NOT_IN_NAMES = str.maketrans({":": ".", "<": "_", ">": "_"})
+
+
 class _Maker:
     """Makes handlers for one operator; their calls have names of their own."""
 
@@ -105,7 +108,8 @@ class _Maker:
 
     def _name(self, id: str) -> str:
         """A name that no other call of the operator has; it cannot be imported."""
-        base = f"kopf:{id.replace(':', '.')}"
+        # The name of a function within another one has `<locals>`, which calls refuse.
+        base = f"kopf:{id.translate(_NOT_IN_NAMES)}"
         count = self._names[base] = self._names.get(base, 0) + 1
         return base if count == 1 else f"{base}#{count}"
 
