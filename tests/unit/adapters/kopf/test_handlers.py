@@ -1,0 +1,532 @@
+"""Handlers of Kopf operators, called by fnop in the simulated cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import math
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from fnop import kopf
+from fnop.adapters.kopf import handlers as module
+from fnop.adapters.kopf.handlers import label_of
+from fnop.adapters.kopf.operator import Operator
+from fnop.adapters.kopf.registry import OperatorRegistry
+from fnop.core.handlers.declare.roles import Role
+from fnop.core.values.body import Body as CoreBody
+from fnop.effects import Return
+from tests.unit.adapters.kopf.simulated import KIND, author_loop, example, simulated
+
+Diary = list[Any]
+# The arguments that handlers of Kopf get, by its documentation.
+ABOUT_OBJECTS = {
+    *("retry", "started", "runtime", "memo", "param", "logger", "patch", "resource"),
+    *("body", "spec", "meta", "status", "uid", "name", "namespace"),
+    *("labels", "annotations"),
+}
+OF_CHANGES = ABOUT_OBJECTS | {"reason", "diff", "old", "new"}
+
+
+@pytest.fixture
+def registry() -> OperatorRegistry:
+    return OperatorRegistry()
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return []
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert found.failed == 0
+
+
+def test_each_kind_of_handler_has_its_name_in_the_log() -> None:
+    names = {role: label_of(role, "a").partition(" ")[0] for role in Role}
+    assert names[Role.UPDATE] == names[Role.EVENT] == "Handler"
+    assert (names[Role.DAEMON], names[Role.TIMER]) == ("Daemon", "Timer")
+    assert (names[Role.INDEX], names[Role.MUTATE]) == ("Indexer", "Webhook")
+    assert names[Role.STARTUP] == names[Role.LOGIN] == names[Role.PROBE] == "Activity"
+
+
+# ------------------------------------------------------------------- the life of one
+
+
+def test_an_object_is_created_updated_and_deleted(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="created", registry=registry)
+    def created(spec: kopf.Spec, reason: Any, old: Any, **_: Any) -> None:
+        diary.append((str(reason), dict(spec), old))
+
+    @kopf.on.update(KIND, id="updated", registry=registry)
+    async def updated(reason: Any, diff: kopf.Diff, **_: Any) -> None:
+        diary.append((str(reason), [tuple(each) for each in diff]))
+
+    @kopf.on.delete(KIND, id="deleted", registry=registry)
+    def deleted(reason: Any, name: str, **_: Any) -> None:
+        diary.append((str(reason), name))
+
+    @kopf.on.field(KIND, id="sized", field="spec.size", registry=registry)
+    def sized(old: Any, new: Any, diff: Any, **_: Any) -> None:
+        diary.append(("size", old, new, [tuple(each) for each in diff]))
+
+    with simulated(registry, example(size=1)) as run:
+        held = run.get()["metadata"]
+        assert held["finalizers"] == [run.operator.settings.persistence.finalizer]
+        assert diary == [
+            ("create", {"size": 1}, None),
+            ("size", None, 1, [("add", (), None, 1)]),
+        ]
+        diary.clear()
+        run.edit(spec={"size": 2})
+        assert diary == [
+            ("update", [("change", ("spec", "size"), 1, 2)]),
+            ("size", 1, 2, [("change", (), 1, 2)]),
+        ]
+        diary.clear()
+        run.edit(status={"own": 1}).edit(metadata={"finalizers": held["finalizers"]})
+        assert diary == [], "nothing essential has changed"
+        run.delete()
+        assert diary == [("delete", "example-1")]
+        assert run.get() is None
+        assert run.errors() == []
+
+
+def test_an_object_that_was_there_is_resumed_once(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="seen", registry=registry)
+    @kopf.on.resume(KIND, registry=registry)
+    def seen(reason: Any, **_: Any) -> None:
+        diary.append(str(reason))
+
+    with simulated(registry, example(size=1)) as first:
+        assert diary == ["create"]
+        cluster = first.sim.cluster
+    with simulated(registry, cluster=cluster) as second:
+        assert diary == ["create", "resume"]
+        second.edit(spec={"size": 2})
+        assert diary == ["create", "resume"]
+
+
+def test_an_object_whose_handlers_are_optional_is_not_held(
+    registry: OperatorRegistry,
+) -> None:
+    @kopf.on.delete(KIND, id="fn", optional=True, registry=registry)
+    @kopf.on.create(KIND, registry=registry)
+    def fn(**_: Any) -> None: ...
+
+    with simulated(registry, example()) as run:
+        assert "finalizers" not in run.get()["metadata"]
+
+
+def test_watch_events_are_handled_as_they_come(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.event(KIND, id="seen", registry=registry)
+    def seen(event: Any, type: Any, patch: kopf.Patch, name: str, **_: Any) -> Any:
+        assert event["type"] == type
+        assert event["object"]["metadata"]["name"] == name
+        diary.append(type)
+        if type == "ADDED":
+            patch.status["seen"] = True
+
+    with simulated(registry, example()) as run:
+        assert diary[0] in (None, "ADDED")
+        run.edit(spec={"size": 1})
+        assert diary[-1] == "MODIFIED"
+        run.delete()
+        assert diary[-1] == "DELETED"
+
+
+# ------------------------------------------------------------------------ arguments
+
+
+def test_a_handler_gets_the_arguments_of_kopf(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def note(**kwargs: Any) -> None:
+        diary.append(kwargs)
+
+    kopf.on.create(KIND, id="a", param=7, registry=registry)(note)
+    kopf.index(KIND, id="names", registry=registry)(lambda name, **_: name)
+    thing = example(size=1)
+    thing["metadata"] |= {"labels": {"app": "db"}, "annotations": {"note": "x"}}
+    with simulated(registry, thing) as run:
+        (found,) = diary
+        assert found.keys() == OF_CHANGES | {"names"}
+        body = found["body"]
+        assert body == {**body, "spec": {"size": 1}, "kind": "FnopExample"}
+        assert (found["spec"], found["status"]) == ({"size": 1}, {})
+        assert (found["labels"], found["meta"].labels) == ({"app": "db"},) * 2
+        assert found["annotations"]["note"] == "x"
+        assert (found["name"], found["namespace"]) == ("example-1", "default")
+        assert found["uid"] == run.get()["metadata"]["uid"]
+        assert (found["param"], found["retry"]) == (7, 0)
+        assert found["resource"].plural == KIND
+        assert found["started"].tzinfo is not None
+        assert found["runtime"].total_seconds() == 0
+        assert isinstance(found["patch"], kopf.Patch)
+        assert isinstance(found["memo"], kopf.Memo)
+        assert isinstance(found["logger"], kopf.ObjectLogger)
+
+
+def test_a_handler_of_watch_events_gets_its_own(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.event(KIND, id="a", registry=registry)
+    def note(**kwargs: Any) -> None:
+        diary.append(kwargs)
+
+    with simulated(registry) as run:
+        run.apply(example()).settle()
+    assert diary[0].keys() == ABOUT_OBJECTS | {"type", "event"}
+
+
+class Stopped:
+    """Stands for the argument of fnop's daemons."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+        self.reason = "RESOURCE_DELETED"
+
+    async def wait(self) -> None:
+        await self.event.wait()
+
+
+BODY = {"metadata": {"name": "a", "uid": "u"}, "spec": {"size": 1}}
+
+
+async def in_background(
+    registry: OperatorRegistry, stopped: Stopped, patch: dict[str, Any]
+) -> Any:
+    """Call a daemon or a timer as fnop does."""
+    operator = Operator(
+        registry, kopf.OperatorSettings(), None, asyncio.get_running_loop()
+    )
+    (handler,) = operator.handlers()
+    found = handler.fn(
+        body=CoreBody(BODY).data,
+        resource="resource",
+        retry=2,
+        started=datetime.fromtimestamp(0, UTC),
+        patch=patch,
+        stopped=stopped,
+    )
+    try:
+        return await found
+    finally:
+        operator.settings.execution.executor.shutdown()
+
+
+@pytest.mark.parametrize("name", ["timer", "daemon"])
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_daemons_and_timers_get_theirs(
+    registry: OperatorRegistry, diary: Diary, name: str, kind: str
+) -> None:
+    def sync(**kwargs: Any) -> Any:
+        diary.append(kwargs)
+        kwargs["patch"].status["seen"] = kwargs["retry"]
+        return "done"
+
+    async def coroutine(**kwargs: Any) -> Any:
+        return sync(**kwargs)
+
+    options = {"interval": 60} if name == "timer" else {}
+    fn = sync if kind == "sync" else coroutine
+    getattr(kopf.on, name)(KIND, id="a", param=3, registry=registry, **options)(fn)
+    patch: dict[str, Any] = {}
+    result = await in_background(registry, Stopped(), patch)
+    assert result == Return("done")
+    assert patch == {"status": {"seen": 2}}
+    assert diary[0].keys() == ABOUT_OBJECTS | {"stopped"}
+    assert (diary[0]["param"], diary[0]["spec"]) == (3, {"size": 1})
+    assert not diary[0]["stopped"]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_a_daemon_is_asked_to_stop(registry: OperatorRegistry, kind: str) -> None:
+    stopped, loop = Stopped(), asyncio.get_running_loop()
+
+    @kopf.daemon(KIND, id="a", registry=registry)
+    def sync(stopped: Any, **_: Any) -> Any:
+        loop.call_soon_threadsafe(flag.set)
+        return bool(stopped.wait()) and stopped.reason
+
+    async def coroutine(stopped: Any, **_: Any) -> Any:
+        flag.set()
+        return bool(await stopped.wait()) and stopped.reason
+
+    flag = asyncio.Event()
+    if kind == "async":
+        registry.entries.clear()
+        kopf.daemon(KIND, id="a", registry=registry)(coroutine)
+    running = asyncio.create_task(in_background(registry, stopped, {}))
+    await flag.wait()
+    assert not running.done()
+    stopped.event.set()
+    assert await running == Return("RESOURCE_DELETED")
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, (math.inf, None)),
+        ({"cancellation_timeout": 5}, (0.0, 5)),
+        ({"cancellation_timeout": 5, "cancellation_backoff": 3}, (3, 5)),
+        ({"cancellation_polling": 5}, (math.inf, None)),
+    ],
+    ids=range(4),
+)
+def test_a_daemon_without_a_timeout_is_never_cancelled(
+    registry: OperatorRegistry, given: dict[str, Any], wanted: tuple[Any, ...]
+) -> None:
+    kopf.daemon(KIND, id="a", registry=registry, **given)(lambda **_: None)
+    with author_loop() as loop:
+        operator = Operator(registry, kopf.OperatorSettings(), None, loop)
+        (handler,) = operator.handlers()
+    backoff, timeout = wanted
+    if backoff == math.inf:
+        assert handler.cancellation_backoff > 365 * 86_400
+    else:
+        assert handler.cancellation_backoff == backoff
+        assert handler.cancellation_timeout == timeout
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_handlers_run_outside_of_the_steps(
+    registry: OperatorRegistry, diary: Diary, kind: str
+) -> None:
+    def sync(**_: Any) -> None:
+        diary.append(threading.current_thread().name)
+
+    async def coroutine(**_: Any) -> None:
+        diary.append(threading.current_thread().name)
+
+    kopf.on.create(KIND, registry=registry)(sync if kind == "sync" else coroutine)
+    with simulated(registry, example()):
+        (name,) = diary
+        assert name != threading.current_thread().name
+        assert (name == "author") is (kind == "async")
+
+
+def test_a_function_within_another_one_is_a_handler(registry: OperatorRegistry) -> None:
+    @kopf.on.create(KIND, registry=registry)
+    def made(**_: Any) -> str:
+        return "x"
+
+    kopf.on.create(KIND, registry=registry)(lambda **_: "y")
+    with simulated(registry, example()) as run:
+        assert run.errors() == []
+        name = (
+            f"{test_a_function_within_another_one_is_a_handler.__name__}.<locals>.made"
+        )
+        assert run.status()[name] == "x"
+        assert "y" in run.status().values()
+
+
+# -------------------------------------------------------------------------- outcomes
+
+
+def test_results_and_patches_are_written(registry: OperatorRegistry) -> None:
+    @kopf.on.create(KIND, id="mapping", registry=registry)
+    def mapping(patch: kopf.Patch, **_: Any) -> Any:
+        patch.status["phase"] = "Ready"
+        patch.spec["size"] = 3
+        patch.meta.labels["app"] = "db"
+        return {"a": [1]}
+
+    @kopf.on.create(KIND, id="text", registry=registry)
+    def number(**_: Any) -> Any:
+        return 5
+
+    @kopf.on.create(KIND, id="nothing", registry=registry)
+    def nothing(**_: Any) -> None: ...
+
+    with simulated(registry, example(size=1)) as run:
+        assert run.status() == {"phase": "Ready", "mapping": {"a": [1]}, "text": 5}
+        assert run.get()["spec"] == {"size": 3}
+        assert run.get()["metadata"]["labels"] == {"app": "db"}
+
+
+def test_functions_of_a_patch_change_the_object(registry: OperatorRegistry) -> None:
+    @kopf.on.create(KIND, id="made", registry=registry)
+    def made(patch: kopf.Patch, **_: Any) -> None:
+        patch.status["count"] = 1
+        patch.fns.append(
+            lambda body: body["status"].update(seen=body["status"]["count"])
+        )
+        patch.fns.append(lambda body: body["spec"].pop("old"))
+
+    with simulated(registry, example(size=1, old=2)) as run:
+        assert run.status() == {"count": 1, "seen": 1}
+        assert run.get()["spec"] == {"size": 1}
+
+
+def test_a_result_without_a_form_in_json_is_an_error(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="made", retries=1, registry=registry)
+    def made(**_: Any) -> Any:
+        diary.append(1)
+        return object()
+
+    with simulated(registry, example()) as run:
+        assert "made" not in run.status()
+        assert diary == [1]
+
+
+def test_a_temporary_error_is_retried(registry: OperatorRegistry, diary: Diary) -> None:
+    @kopf.on.create(KIND, id="made", registry=registry)
+    def made(retry: int, runtime: Any, patch: kopf.Patch, **_: Any) -> Any:
+        diary.append((retry, runtime.total_seconds()))
+        if retry < 2:
+            patch.status["tried"] = retry
+            raise kopf.TemporaryError("not yet", delay=10)
+        return "done"
+
+    with simulated(registry, example()) as run:
+        assert [retry for retry, _ in diary] == [0, 1, 2]
+        assert [round(runtime) for _, runtime in diary] == [0, 10, 20]
+        assert run.status() == {"tried": 1, "made": "done"}, "patches of failures count"
+        names = [*run.get()["metadata"]["annotations"]]
+        assert names == ["kopf.zalando.org/last-handled-configuration"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "tries"),
+    [
+        ({}, kopf.PermanentError("no"), 1),
+        ({"retries": 3, "backoff": 1}, ValueError("x"), 3),
+        ({"errors": kopf.ErrorsMode.PERMANENT}, ValueError("x"), 1),
+        ({"errors": kopf.ErrorsMode.IGNORED}, ValueError("x"), 1),
+        ({"timeout": 25, "backoff": 10}, ValueError("x"), 3),
+        ({"retries": 2}, kopf.TemporaryError("x", delay=1), 2),
+    ],
+    ids=range(6),
+)
+def test_a_handler_gives_up(
+    registry: OperatorRegistry,
+    diary: Diary,
+    options: dict[str, Any],
+    problem: Exception,
+    tries: int,
+) -> None:
+    @kopf.on.create(KIND, id="made", registry=registry, **options)
+    def made(**_: Any) -> None:
+        diary.append(1)
+        raise problem
+
+    @kopf.on.update(KIND, id="updated", registry=registry)
+    def updated(**_: Any) -> None:
+        diary.append("updated")
+
+    with simulated(registry, example(size=1)) as run:
+        assert diary == [1] * tries
+        run.edit(spec={"size": 2})
+        assert diary[-1] == "updated", "the creation has ended"
+
+
+def test_the_settings_have_the_default_backoff(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="made", registry=registry)
+    def made(retry: int, runtime: Any, **_: Any) -> None:
+        diary.append(round(runtime.total_seconds()))
+        if retry < 1:
+            raise ValueError("x")
+
+    settings = kopf.OperatorSettings()
+    settings.execution.default_backoff = 7
+    with simulated(registry, example(), settings=settings):
+        assert diary == [0, 7]
+
+
+# --------------------------------------------------------------------------- filters
+
+
+def test_filters_are_those_of_kopf(registry: OperatorRegistry, diary: Diary) -> None:
+    def declare(id: str, **filters: Any) -> None:
+        kopf.on.create(KIND, id=id, registry=registry, **filters)(
+            lambda **_: diary.append(id)
+        )
+
+    is_db = lambda value, name, **_: value == "db" and name == "example-1"  # noqa: E731
+    declare("label", labels={"app": "db"})
+    declare("label of another value", labels={"app": "web"})
+    declare("present", labels={"app": kopf.PRESENT}, annotations={"x": kopf.ABSENT})
+    declare("absent", labels={"app": kopf.ABSENT})
+    declare("function", labels={"app": is_db})
+    declare("when", when=lambda spec, reason, **_: spec["size"] > 0 and bool(reason))
+    declare("when not", when=lambda body, **_: body.spec["size"] > 1)
+    declare("all", when=kopf.all_([lambda **_: True, lambda memo, **_: memo == {}]))
+    declare("none", when=kopf.none_([lambda **_: True]))
+    declare("not", labels={"app": kopf.not_(is_db)})
+    declare("value", field="spec.size", value=lambda value, **_: value == 1)
+    declare("another value", field="spec.size", value=2)
+    thing = example(size=1)
+    thing["metadata"]["labels"] = {"app": "db"}
+    with simulated(registry, thing) as run:
+        assert diary == ["label", "present", "function", "when", "all", "value"]
+        assert run.errors() == []
+
+
+def test_old_and_new_values_are_filters(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def declare(id: str, **filters: Any) -> None:
+        kopf.on.update(KIND, id=id, registry=registry, field="spec.size", **filters)(
+            lambda **_: diary.append(id)
+        )
+
+    declare("from 1", old=1)
+    declare("from 2", old=2)
+    declare("to 2", new=lambda value, **_: value == 2)
+    declare("to none", new=kopf.ABSENT)
+    with simulated(registry, example(size=1)) as run:
+        run.edit(spec={"size": 2})
+        assert diary == ["from 1", "to 2"]
+        diary.clear()
+        run.edit(spec={"size": None})
+        assert diary == ["from 2", "to none"]
+
+
+# ------------------------------------------------------------------ Events by call
+
+
+def test_handlers_post_events(registry: OperatorRegistry) -> None:
+    @kopf.on.create(KIND, id="made", registry=registry)
+    def made(body: kopf.Body, **_: Any) -> None:
+        kopf.info(body, reason="Made", message="by a thread")
+
+    @kopf.on.create(KIND, id="awaited", registry=registry)
+    async def awaited(body: kopf.Body, **_: Any) -> None:
+        kopf.warn(body, reason="Awaited", message="by a task")
+
+    with simulated(registry, example()) as run:
+        found = {each["reason"]: each for each in run.events()}
+        assert found.keys() == {"Made", "Awaited"}
+        assert found["Awaited"]["type"] == "Warning"
+        assert found["Made"]["involvedObject"]["uid"] == run.get()["metadata"]["uid"]
+
+
+def test_children_are_adopted_without_naming_the_owner(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="made", registry=registry)
+    def made(**_: Any) -> None:
+        child: dict[str, Any] = {"kind": "Pod"}
+        kopf.adopt(child)
+        diary.append(child["metadata"])
+
+    with simulated(registry, example()) as run:
+        (meta,) = diary
+        assert meta["namespace"] == "default"
+        assert meta["ownerReferences"][0]["uid"] == run.get()["metadata"]["uid"]

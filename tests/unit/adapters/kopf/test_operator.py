@@ -1,0 +1,236 @@
+"""Operators in one process: each has memos, indices and views of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fnop import kopf
+from fnop.adapters.kopf.bodies import Body, Cell
+from fnop.adapters.kopf.operator import Operator
+from fnop.adapters.kopf.registry import OperatorRegistry
+from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.core.handlers.declare.roles import Role
+from fnop.core.seam.inputs import WatchEvent
+from fnop.core.values.body import Body as CoreBody
+from fnop.core.values.errors import ErrorsMode
+from tests.unit.adapters.kopf.simulated import (
+    KIND,
+    Simulated,
+    author_loop,
+    example,
+    simulated,
+)
+
+Diary = list[Any]
+
+
+@pytest.fixture
+def registry() -> OperatorRegistry:
+    return OperatorRegistry()
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return []
+
+
+def test_a_memo_is_of_one_object_until_it_is_deleted(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="made", registry=registry)
+    def made(memo: kopf.Memo, name: str, **_: Any) -> None:
+        assert memo.lock == "operator"
+        memo.size = name
+
+    @kopf.on.update(KIND, id="updated", registry=registry)
+    def updated(memo: kopf.Memo, **_: Any) -> None:
+        diary.append(memo.get("size"))
+
+    memo = kopf.Memo(lock="operator")
+    with simulated(registry, example("a"), example("b"), memo=memo) as run:
+        run.edit("a", spec={"size": 1}).edit("b", spec={"size": 1})
+        assert diary == ["a", "b"]
+        uid = run.get("a")["metadata"]["uid"]
+        run.delete("a")
+        assert run.operator.memos.of(uid) == {"lock": "operator"}
+        assert memo == {"lock": "operator"}
+
+
+def test_a_memo_may_be_of_the_authors_class(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    class Till:
+        def __init__(self) -> None:
+            self.sold: list[str] = []
+
+    @kopf.on.create(KIND, id="made", registry=registry)
+    def made(memo: Till, name: str, **_: Any) -> None:
+        memo.sold.append(name)
+        diary.append(memo)
+
+    till = Till()
+    with simulated(registry, example("a"), example("b"), memo=till):
+        assert till.sold == ["a", "b"]
+        assert all(isinstance(each, Till) and each is not till for each in diary)
+
+
+def test_indices_are_arguments_of_all_handlers(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.index(KIND, id="by_colour", registry=registry)
+    def by_colour(spec: kopf.Spec, name: str, **_: Any) -> Any:
+        return {spec.get("colour"): name}
+
+    @kopf.index(KIND, id="names", registry=registry)
+    async def all_names(name: str, memo: kopf.Memo, **_: Any) -> Any:
+        memo.indexed = True
+        return name
+
+    @kopf.on.update(KIND, id="updated", registry=registry)
+    def updated(by_colour: kopf.Index, names: kopf.Index, memo: Any, **_: Any) -> None:
+        assert memo.indexed
+        diary.append({key: sorted(store) for key, store in by_colour.items()})
+        diary.append(sorted(names[None]))
+
+    with simulated(registry, example("a", colour="red"), example("b")) as run:
+        run.edit("b", spec={"colour": "red"})
+        assert diary == [{"red": ["a", "b"]}, ["a", "b"]]
+        run.delete("a")
+        assert [*run.operator.indices()["by_colour"]["red"]] == ["b"]
+        assert "blue" not in run.operator.indices()["by_colour"]
+
+
+def test_an_index_fails_for_its_object_alone(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.index(KIND, id="sizes", registry=registry)
+    def sizes(spec: kopf.Spec, **_: Any) -> Any:
+        return {"size": spec["size"]}
+
+    @kopf.on.create(KIND, id="made", registry=registry)
+    def made(sizes: kopf.Index, name: str, **_: Any) -> None:
+        diary.append((name, sorted(sizes.get("size", ()))))
+
+    with simulated(registry, example("a", size=1), example("b")):
+        assert diary[-1] == ("b", [1])
+
+
+def test_filters_and_callbacks_see_indices_and_memos(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    kopf.index(KIND, id="names", registry=registry)(lambda name, **_: {name: 1})
+
+    def is_known(name: str, names: kopf.Index, memo: kopf.Memo, **_: Any) -> bool:
+        memo.asked = name
+        return "a" in names
+
+    @kopf.on.create(KIND, id="made", when=is_known, registry=registry)
+    def made(memo: kopf.Memo, **_: Any) -> None:
+        diary.append(memo.asked)
+
+    with simulated(registry, example("a")) as run:
+        run.apply(example("b")).settle()
+        assert diary == ["b"]
+
+
+def test_two_operators_in_one_process_do_not_see_each_other(diary: Diary) -> None:
+    registries = {name: OperatorRegistry() for name in "ab"}
+    for name, registry in registries.items():
+
+        @kopf.index(KIND, id="sizes", registry=registry)
+        def sizes(spec: kopf.Spec, own: str = name, **_: Any) -> Any:
+            return {own: spec["size"]}
+
+        @kopf.on.create(KIND, id="made", registry=registry)
+        def made(memo: kopf.Memo, sizes: kopf.Index, own: str = name, **_: Any) -> Any:
+            diary.append((own, memo.of, {k: [*v] for k, v in sizes.items()}))
+            return own
+
+    with author_loop() as loop:
+        runs = {
+            name: Simulated(registry, loop, memo=kopf.Memo(of=name))
+            for name, registry in registries.items()
+        }
+        for size, run in enumerate(runs.values()):
+            run.settle().apply(example(size=size)).settle()
+        for run in runs.values():
+            run.operator.settings.execution.executor.shutdown()
+    assert diary == [("a", "a", {"a": [0]}), ("b", "b", {"b": [1]})]
+    assert [run.status() for run in runs.values()] == [{"made": "a"}, {"made": "b"}]
+
+
+def test_its_finalizer_is_that_of_its_settings(registry: OperatorRegistry) -> None:
+    kopf.on.delete(KIND, registry=registry)(lambda **_: None)
+    settings = OperatorSettings()
+    settings.persistence.finalizer = "example.com/held"
+    with simulated(registry, example(), settings=settings) as run:
+        assert run.get()["metadata"]["finalizers"] == ["example.com/held"]
+        assert run.delete().get() is None
+
+
+def test_its_storages_are_those_of_its_settings(registry: OperatorRegistry) -> None:
+    kopf.on.create(KIND, registry=registry)(lambda **_: None)
+    settings = OperatorSettings()
+    settings.persistence.diffbase_storage = kopf.StatusDiffBaseStorage(name="own")
+    with simulated(registry, example(size=1), settings=settings) as run:
+        assert "annotations" not in run.get()["metadata"]
+        stored = run.status()["own"]["last-handled-configuration"]
+        assert stored == '{"spec":{"size":1}}'
+
+
+# ------------------------------------------------------------------- views of daemons
+
+
+def test_views_of_a_daemon_show_the_newest_object(registry: OperatorRegistry) -> None:
+    with author_loop() as loop:
+        operator = Operator(registry, OperatorSettings(), None, loop)
+        old = {"metadata": {"name": "a", "uid": "u"}, "spec": {"size": 1}}
+        new = {"metadata": {"name": "a", "uid": "u"}, "spec": {"size": 2}}
+        cell, still = Cell(old), Cell(old)
+        other = {"metadata": {"name": "b", "uid": "v"}, "spec": {"size": 9}}
+        spec = Body(cell).spec
+        with operator.live(cell):
+            for each in (other, new):
+                observe(operator, "MODIFIED", each)
+            assert spec["size"] == 2
+            assert Body(still).spec["size"] == 1
+        observe(operator, "MODIFIED", old)
+        assert spec["size"] == 2, "its daemon has ended"
+
+
+def observe(operator: Operator, type: Any, data: dict[str, Any]) -> None:
+    body = CoreBody(data)
+    watched: Any = WatchEvent.__new__(WatchEvent)
+    object.__setattr__(watched, "type", type)
+    object.__setattr__(watched, "body", body)
+    operator.observe(None, watched, ())  # type: ignore[arg-type]
+
+
+def test_several_daemons_may_look_at_one_object(registry: OperatorRegistry) -> None:
+    with author_loop() as loop:
+        operator = Operator(registry, OperatorSettings(), None, loop)
+        data = {"metadata": {"name": "a", "uid": "u"}, "spec": {"size": 1}}
+        first, second = Cell(data), Cell(data)
+        with operator.live(first):
+            with operator.live(second):
+                pass
+            observe(operator, "MODIFIED", {**data, "spec": {"size": 2}})
+            assert Body(first).spec["size"] == 2
+
+
+def test_a_declaration_has_the_errors_of_its_kind_of_handler(
+    registry: OperatorRegistry,
+) -> None:
+    kopf.on.event(KIND, registry=registry)(print)
+    kopf.on.startup(registry=registry)(print)
+    kopf.on.startup(errors=ErrorsMode.IGNORED, registry=registry)(print)
+    with author_loop() as loop:
+        operator = Operator(registry, OperatorSettings(), None, loop)
+        assert [operator.errors_of(each) for each in registry.entries] == [
+            ErrorsMode.IGNORED,
+            ErrorsMode.TEMPORARY,
+            ErrorsMode.IGNORED,
+        ]
+        assert operator.activity_logger(Role.STARTUP).name == "kopf.activities.startup"
