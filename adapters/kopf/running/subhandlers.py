@@ -28,7 +28,13 @@ from fnop.adapters.kopf.running.states import record_of, wall_of
 from fnop.core.handlers.declare.filters import Presence
 from fnop.core.handlers.declare.lifecycles import Candidate, order_of
 from fnop.core.handlers.run.invocation import failure_of
-from fnop.core.memory.progress import Progress, judge_failure, succeeded
+from fnop.core.memory.progress import (
+    Progress,
+    judge_failure,
+    seconds_left,
+    succeeded,
+    time_out,
+)
 from fnop.core.values.diff import parse_field, reduce
 from fnop.core.values.errors import ErrorsMode, TemporaryError
 
@@ -129,6 +135,12 @@ class SubHandlers:
         errors = options.get("errors") or ErrorsMode.TEMPORARY
         backoff = options.get("backoff", settings.execution.default_backoff)
         timeout, retries = options.get("timeout"), options.get("retries")
+        if timeout is not None and seconds_left(progress, timeout, CLOCK.now()) <= 0:
+            runtime = times_of(started)["runtime"]
+            line = f"Handler {child.id!r} has timed out after {runtime}."
+            self._kwargs["logger"].error(line)
+            ended = time_out(progress, timeout, progress.message or "")
+            return self._stored(child, ended.progress)
         attempt = Attempt(
             *(f"Handler {child.id!r}", errors, backoff, timeout, retries),
             *(progress.retries, started),
@@ -166,7 +178,11 @@ class SubHandlers:
             after = succeeded(progress)
             if value is not None:
                 self._patch.status[child.id] = plain_result(value)
-        storage = settings.persistence.progress_storage
+        return self._stored(child, after)
+
+    def _stored(self, child: _Child, after: Progress) -> Progress:
+        """Store the progress of a sub-handler by the patch."""
+        storage = self._operator.settings.persistence.progress_storage
         body: Body = self._kwargs["body"]
         record = record_of(after)
         storage.store(key=child.id, record=record, body=body, patch=self._patch)
