@@ -37,11 +37,19 @@ _PRIVATE = {
     "kopf._core.intents.registries": "fnop.adapters.kopf.declaring.registry",
     "kopf._core.intents.causes": "fnop.core.values.cause",
 }
+# The packages of the private modules; they have nothing else.
 _PACKAGES = frozenset(
-    name.rpartition(".")[0].split(".", depth)[0]
+    name.rsplit(".", count)[0]
     for name in _PRIVATE
-    for depth in (1, 2, 3)
+    for count in range(1, name.count("."))
 )
+
+
+class _Empty(Loader):
+    """Makes a package without content."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run nothing."""
 
 
 class _Alias(Loader):
@@ -78,6 +86,8 @@ class _Kopf(MetaPathFinder):
         if found is not None:
             is_package = fullname == "kopf"
             return spec_from_loader(fullname, _Alias(found), is_package=is_package)
+        if fullname in _PACKAGES:
+            return spec_from_loader(fullname, _Empty(), is_package=True)
         raise ModuleNotFoundError(
             f"{fullname} is a private module of Kopf, which fnop does not have; import "
             "the name from kopf",
