@@ -1,0 +1,75 @@
+"""`import kopf` finds fnop, if it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+import fnop.kopf
+from fnop.adapters.kopf import cli, finder, on, settings, testing
+from fnop.adapters.kopf.bodies import Body
+from fnop.adapters.kopf.finder import install
+from fnop.core.values import diff
+
+pytestmark = pytest.mark.usefixtures("without_kopf")
+
+
+def test_kopf_and_its_public_modules_are_those_of_fnop() -> None:
+    install()
+    kopf = importlib.import_module("kopf")
+    assert kopf is fnop.kopf
+    assert kopf.on is importlib.import_module("kopf.on") is on
+    assert importlib.import_module("kopf.testing") is testing
+    assert importlib.import_module("kopf.cli") is cli
+
+
+def test_private_modules_that_operators_import_are_those_of_fnop() -> None:
+    install()
+    find = importlib.import_module
+    assert find("kopf._cogs.structs.bodies").Body is Body
+    assert find("kopf._cogs.structs.diffs") is diff
+    assert find("kopf._cogs.structs").bodies.Body is Body
+    assert find("kopf._cogs.configs.configuration") is settings
+
+
+def test_another_private_module_is_an_error_with_the_remedy() -> None:
+    install()
+    text = r"kopf\._core\.reactor is a private module of Kopf.*import the name from"
+    with pytest.raises(ModuleNotFoundError, match=text) as found:
+        importlib.import_module("kopf._core.reactor.queueing")
+    assert found.value.name == "kopf._core.reactor"
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("kopf.unknown")
+
+
+def test_modules_keep_their_own_names() -> None:
+    install()
+    module = importlib.import_module("kopf.on")
+    assert module.__name__ == "fnop.adapters.kopf.on"
+    assert module.__spec__ is not None
+    assert module.__spec__.name == "fnop.adapters.kopf.on"
+    assert importlib.reload(module) is module
+
+
+def test_other_modules_are_found_as_before() -> None:
+    install()
+    assert finder._KOPF.find_spec("json") is None
+    assert finder._KOPF.find_spec("kopfkino") is None
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("kopfkino")
+
+
+def test_it_is_installed_once() -> None:
+    before = len(sys.meta_path)
+    install()
+    importlib.import_module("kopf")
+    install()
+    assert len(sys.meta_path) == before + 1
+
+
+def test_it_is_too_late_after_kopf_itself() -> None:
+    pytest.importorskip("kopf")
+    with pytest.raises(RuntimeError, match=r"imported already.*python -m fnop\.kopf"):
+        install()
