@@ -79,3 +79,32 @@ def test_every_handler_succeeds_once_whatever_the_lifecycle() -> None:
         assert sorted(calls) == ["a", "b", "b", "b", "c", "d"]
         found: Any = run.get(KIND)
         assert "progress" not in str(found.get("status"))
+
+
+@pytest.mark.parametrize("lifecycle", [lifecycles.asap, lifecycles.one_by_one])
+def test_a_handler_that_its_own_write_excludes_does_not_hold_up_the_others(
+    lifecycle: Lifecycle,
+) -> None:
+    registry, calls = Registry(), []
+
+    def is_open(body: Any, **_: Any) -> bool:
+        return (body.get("status") or {}).get("phase") != "Closed"
+
+    @fnop.on.update(KIND, id="closes", when=is_open, registry=registry)
+    def closes(patch: fnop.Patch, **_: Any) -> None:
+        calls.append("closes")
+        patch.status["phase"] = "Closed"
+
+    for name in ("b", "c"):
+
+        @fnop.on.update(KIND, id=name, registry=registry)
+        def update(key: str = name, **_: Any) -> None:
+            calls.append(key)
+
+    run = Scenario(registry, [example(size=1)], settings=Settings(lifecycle=lifecycle))
+    run.settle()
+    run.edit(KIND, spec={"size": 2}).settle()
+    assert calls == ["closes", "b", "c"]
+    run.edit(KIND, spec={"size": 3}).settle()
+    assert calls == ["closes", "b", "c", "b", "c"]
+    assert "progress" not in str(run.get(KIND))

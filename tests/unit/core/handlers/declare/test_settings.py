@@ -438,3 +438,42 @@ def test_settings_are_named_as_they_are() -> None:
     assert "such as ('default',)" in said(lambda: made(namespaces="default"))
     replaced: Any = fnop.Settings().replace
     assert "did you mean 'operator'?" in said(lambda: replaced(oprator="a"))
+
+
+# ---------------------------------------------------------------------- finalizers
+
+
+def test_the_finalizer_is_that_of_the_operator_or_of_the_settings() -> None:
+    assert fnop.Settings(operator="billing").own_finalizer == "fnop.dev/billing"
+    own = fnop.Settings(operator="billing", finalizer="example.com/held")
+    assert own.own_finalizer == "example.com/held"
+    assert own.finalizers == ("example.com/held",)
+
+
+def test_objects_are_held_by_the_finalizer_of_the_settings(registry: Registry) -> None:
+    calls = []
+    fnop.on.delete(KIND, id="gone", registry=registry)(lambda **_: calls.append(1))
+    settings = fnop.Settings(finalizer="example.com/held")
+    run = Scenario(registry, [example()], settings=settings)
+    run.settle()
+    found: Any = run.get(KIND)
+    assert found["metadata"]["finalizers"] == ["example.com/held"]
+    run.delete(KIND).settle()
+    assert run.get(KIND) is None
+    assert calls == [1]
+
+
+def test_a_finalizer_that_is_taken_over_is_replaced_by_it(registry: Registry) -> None:
+    fnop.on.delete(KIND, id="gone", registry=registry)(lambda **_: None)
+    settings = fnop.Settings(
+        finalizer="example.com/held",
+        takes_over="kopf.zalando.org",
+        takes_over_finalizer="old.example.com/held",
+    )
+    assert settings.finalizers == ("example.com/held", "old.example.com/held")
+    thing = example()
+    thing["metadata"]["finalizers"] = ["old.example.com/held"]
+    run = Scenario(registry, [thing], settings=settings)
+    run.settle()
+    found: Any = run.get(KIND)
+    assert found["metadata"]["finalizers"] == ["example.com/held"]
