@@ -108,7 +108,7 @@ LIBRARIES = ["kubernetes", "kubernetes_asyncio", "pykube"]
 
 @pytest.mark.parametrize("name", LIBRARIES)
 @pytest.mark.usefixtures("install")
-async def test_a_library_that_is_not_installed_logs_nobody_in(name: str) -> None:
+async def test_a_library_that_is_not_installed_returns_none(name: str) -> None:
     assert await logged_in(name) is None
 
 

@@ -8,7 +8,7 @@ import threading
 from fnop.adapters.kopf.stopping import DaemonStopped
 
 
-def test_a_thread_is_told_while_it_waits() -> None:
+def test_a_stop_wakes_a_thread_that_waits() -> None:
     stopped = DaemonStopped(None)
     found = []
 

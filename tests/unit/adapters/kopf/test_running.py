@@ -1,0 +1,149 @@
+"""Operators within programs: the arguments, and the tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fnop import kopf
+from fnop.adapters.kopf.registry import OperatorRegistry
+from fnop.adapters.kopf.running import ActivityError, run_tasks
+
+
+@pytest.fixture
+def registry() -> OperatorRegistry:
+    return OperatorRegistry()
+
+
+@pytest.mark.parametrize("name", ["indexers", "memories", "insights", "vault"])
+async def test_parts_of_kopf_itself_are_refused(name: str) -> None:
+    given: Any = {name: object()}
+    with pytest.raises(TypeError, match=f"{name}= is a part of Kopf itself"):
+        await kopf.operator(clusterwide=True, **given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"namespaces": ["a"], "clusterwide": True},
+        {"namespaces": ["a"], "namespace": "b"},
+    ],
+    ids=["cluster and namespaces", "two kinds of namespaces"],
+)
+async def test_namespaces_are_given_in_one_way(given: Any) -> None:
+    with pytest.raises(TypeError, match="give either"):
+        await kopf.operator(**given)
+
+
+async def test_a_former_argument_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="use namespaces="):
+        (task,) = await kopf.spawn_tasks(namespace="a")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_without_a_choice_of_namespaces_it_warns() -> None:
+    with pytest.warns(FutureWarning, match="the whole cluster is served"):
+        (task,) = await kopf.spawn_tasks()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+# --------------------------------------------------------------------------- startup
+
+
+async def failed(registry: OperatorRegistry, **given: Any) -> str:
+    """The error that ends an operator whose startup fails."""
+    with pytest.raises(ActivityError) as found:
+        await kopf.operator(registry=registry, clusterwide=True, **given)
+    return str(found.value)
+
+
+async def test_a_startup_handler_may_end_the_operator(
+    registry: OperatorRegistry,
+) -> None:
+    calls = []
+
+    @kopf.on.startup(id="first", registry=registry)
+    def first(**kwargs: Any) -> None:
+        calls.append(kwargs)
+
+    @kopf.on.startup(id="second", registry=registry)
+    async def second(**_: Any) -> None:
+        raise kopf.PermanentError("no licence")
+
+    @kopf.on.startup(id="third", registry=registry)
+    def third(**_: Any) -> None:
+        calls.append({})
+
+    settings, memo = kopf.OperatorSettings(), kopf.Memo()
+    text = await failed(registry, settings=settings, memo=memo)
+    assert text == "the startup handler second has failed: no licence"
+    (found,) = calls
+    assert found["settings"] is settings
+    assert found["memo"] is memo
+    assert found["activity"] == "startup"
+    wanted = {"logger", "memo", "param", "retry", "started", "runtime", "settings"}
+    assert found.keys() >= wanted
+
+
+async def test_a_startup_handler_is_retried(registry: OperatorRegistry) -> None:
+    tries = []
+
+    @kopf.on.startup(id="only", retries=3, backoff=0, registry=registry)
+    async def only(retry: int, **_: Any) -> None:
+        tries.append(retry)
+        raise ValueError("not yet")
+
+    assert "not yet" in await failed(registry)
+    assert tries == [0, 1, 2]
+
+
+async def test_an_operator_that_does_not_start_is_not_ready(
+    registry: OperatorRegistry,
+) -> None:
+    ready = asyncio.Event()
+
+    @kopf.on.startup(id="only", errors=kopf.ErrorsMode.PERMANENT, registry=registry)
+    def only(**_: Any) -> None:
+        raise ValueError("no")
+
+    await failed(registry, ready_flag=ready)
+    assert not ready.is_set()
+
+
+# ----------------------------------------------------------------------------- tasks
+
+
+async def test_the_first_task_that_ends_ends_the_others() -> None:
+    ended = []
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("waits")
+
+    async def ends() -> None:
+        await asyncio.sleep(0)
+
+    ignored = asyncio.create_task(waits())
+    tasks = [asyncio.create_task(waits()), asyncio.create_task(ends()), ignored]
+    await run_tasks(tasks, ignored=[ignored])
+    assert ended == ["waits"]
+    assert not ignored.done()
+    ignored.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ignored
+
+
+async def test_the_error_of_a_task_is_raised() -> None:
+    async def fails() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await run_tasks([asyncio.create_task(fails())])
