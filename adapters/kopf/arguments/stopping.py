@@ -41,7 +41,7 @@ class DaemonStopped:
         return self._awaited(None).__await__()
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Wait until the daemon is to stop, for `timeout` seconds at most."""
+        """Wait until the daemon is to stop, at most `timeout` seconds."""
         if self._event is not None:
             return self._awaited(timeout)
         self._flag.wait(timeout)

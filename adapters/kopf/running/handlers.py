@@ -429,7 +429,7 @@ def _take_over(given: Patch, patch: Any) -> None:
 
 
 async def _pass_on(stopped: Any, flag: DaemonStopped) -> None:
-    """Ask the author's daemon to stop when fnop does."""
+    """Ask the author's daemon to stop."""
     await stopped.wait()
     flag.set(stopped.reason)
 

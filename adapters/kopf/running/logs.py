@@ -166,7 +166,7 @@ def write(say: Say) -> None:
     """Write a line of the operator to Kopf's loggers."""
     level = _LEVELS[say.level]
     if level == logging.INFO:
-        level = logging.DEBUG  # Kopf has its own sentences at this level
+        level = logging.DEBUG  # Kopf has its own words for this level
     error = None if say.exception is None else _exc_info(say.exception)
     if say.subject is None:
         logging.getLogger("kopf.fnop").log(level, say.message, exc_info=error)

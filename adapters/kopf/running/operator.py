@@ -1,8 +1,8 @@
 """One operator with Kopf's API: everything that it keeps in its process.
 
-The author's functions run on the event loop of the program. fnop runs on a loop
-of its own, in a thread: a function that blocks the author's loop stops no watch and no
-renewal of a lease.
+The author's functions run on the event loop of the program that started it. fnop runs
+on a loop of its own, in a thread: a function that blocks the author's loop stops no
+watch and no renewal of a lease.
 """
 
 from __future__ import annotations

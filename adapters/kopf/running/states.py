@@ -101,7 +101,7 @@ class KopfStates:
     # --------------------------------------------------------------------- reading
 
     def read(self, body: Body, observation: Observation) -> Stored | Unreadable | None:
-        """The state on an object, which this operator or Kopf has written."""
+        """The state on an object, written by this operator or by Kopf."""
         given = KopfBody(thaw_json(body.data))
         storage = self._persistence.progress_storage
         progress = {}
@@ -157,7 +157,9 @@ class KopfStates:
                 storage.purge(key=each.id, body=given, patch=patch)
                 continue
             record = record_of(progress)
-            if _told(storage.fetch(key=each.id, body=given)) != _told(record):
+            if _known_fields(storage.fetch(key=each.id, body=given)) != _known_fields(
+                record
+            ):
                 storage.store(key=each.id, record=record, body=given, patch=patch)
         for parent, children in self._children.items():
             # A child may be a parent, too.
@@ -202,7 +204,7 @@ def _put(essence: Json, path: Path, value: Any) -> None:
     place[path[-1]] = value
 
 
-def _told(record: Mapping[str, Any] | None) -> Json | None:
+def _known_fields(record: Mapping[str, Any] | None) -> Json | None:
     """A record without the fields that it does not have."""
     if record is None:
         return None

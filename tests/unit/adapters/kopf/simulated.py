@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from fnop.adapters.kopf import calls, handlers, subhandlers
-from fnop.adapters.kopf.operator import Operator
-from fnop.adapters.kopf.registry import OperatorRegistry
-from fnop.adapters.kopf.settings import OperatorSettings
-from fnop.adapters.kopf.translation import settings_of
+from fnop.adapters.kopf.running.embedding import calls, handlers, subhandlers
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.translation import settings_of
 from fnop.core.api.resources import path_of
 from fnop.core.handlers.declare.lifecycles import asap
 from fnop.core.handlers.program.program import Program

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf import calls
-from fnop.adapters.kopf.calls import (
+from fnop.adapters.kopf.running.embedding import calls
+from fnop.adapters.kopf.running.calls import (
     Attempt,
     is_async,
     logged,
@@ -25,8 +25,8 @@ from fnop.adapters.kopf.calls import (
     times,
     untied,
 )
-from fnop.adapters.kopf.context import CurrentCall, current_call
-from fnop.adapters.kopf.subhandlers import ChildrenRetry
+from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
+from fnop.adapters.kopf.running.subhandlers import ChildrenRetry
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
 
 CALL = CurrentCall("a", {"metadata": {"name": "a"}}, None)

@@ -10,11 +10,11 @@ from typing import Any
 import click.testing
 import pytest
 
-from fnop.adapters.kopf import cli
-from fnop.adapters.kopf.cli import CliControls, main
-from fnop.adapters.kopf.registry import OperatorRegistry
-from fnop.adapters.kopf.running import ActivityError
-from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.commands import cli
+from fnop.adapters.kopf.commands.cli import CliControls, main
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.running.embedding import ActivityError
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
 
 pytest.importorskip("kopf")
 from kopf.cli import main as kopf_main
@@ -189,7 +189,7 @@ def test_each_run_executes_its_files(
 def test_a_test_may_give_its_own_values(file: str, calls: list[Given]) -> None:
     registry = OperatorRegistry()
     settings, flag = OperatorSettings(), object()
-    from fnop.adapters.kopf.on import create
+    from fnop.adapters.kopf.declaring.on import create
 
     create("pods", registry=registry)(lambda **_: None)
     controls = CliControls(

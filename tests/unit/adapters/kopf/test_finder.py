@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import fnop.kopf
-from fnop.adapters.kopf import cli, finder, on, settings, testing
-from fnop.adapters.kopf.bodies import Body
-from fnop.adapters.kopf.finder import install
+from fnop.adapters.kopf.declaring import cli, finder, on, settings, testing
+from fnop.adapters.kopf.arguments.bodies import Body
+from fnop.adapters.kopf.commands.finder import install
 from fnop.core.values import diff
 
 pytestmark = pytest.mark.usefixtures("without_kopf")
@@ -47,9 +47,9 @@ def test_another_private_module_is_an_error_with_the_remedy() -> None:
 def test_modules_keep_their_own_names() -> None:
     install()
     module = importlib.import_module("kopf.on")
-    assert module.__name__ == "fnop.adapters.kopf.on"
+    assert module.__name__ == "fnop.adapters.kopf.declaring.on"
     assert module.__spec__ is not None
-    assert module.__spec__.name == "fnop.adapters.kopf.on"
+    assert module.__spec__.name == "fnop.adapters.kopf.declaring.on"
     assert importlib.reload(module) is module
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf import handlers as module
-from fnop.adapters.kopf.handlers import label_of
-from fnop.adapters.kopf.operator import Operator
-from fnop.adapters.kopf.registry import OperatorRegistry
+from fnop.adapters.kopf.running.embedding import handlers as module
+from fnop.adapters.kopf.running.handlers import label_of
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.body import Body as CoreBody
 from fnop.effects import Return

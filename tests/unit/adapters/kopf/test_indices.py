@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf import indices as module
-from fnop.adapters.kopf.indices import Index, Kept, Store, kept
+from fnop.adapters.kopf.arguments import indices as module
+from fnop.adapters.kopf.arguments.indices import Index, Kept, Store, kept
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf import lifecycles
+from fnop.adapters.kopf.declaring import lifecycles
 from fnop.core.handlers.declare import lifecycles as ours
 
 theirs = pytest.importorskip("kopf")

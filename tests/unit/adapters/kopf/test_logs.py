@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf.logs import (
+from fnop.adapters.kopf.running.logs import (
     LocalObjectLogger,
     LogFormat,
     ObjectLogger,
@@ -18,7 +18,7 @@ from fnop.adapters.kopf.logs import (
     configure,
     write,
 )
-from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.core.seam.commands import Say, Subject
 
 theirs = pytest.importorskip("kopf")

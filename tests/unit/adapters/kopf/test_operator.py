@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf.bodies import Body, Cell
-from fnop.adapters.kopf.operator import Operator
-from fnop.adapters.kopf.registry import OperatorRegistry
-from fnop.adapters.kopf.settings import OperatorSettings
+from fnop.adapters.kopf.arguments.bodies import Body, Cell
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.seam.inputs import WatchEvent
 from fnop.core.values.body import Body as CoreBody

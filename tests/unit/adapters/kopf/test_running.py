@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf.registry import OperatorRegistry
-from fnop.adapters.kopf.running import ActivityError, run_tasks
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.running.embedding import ActivityError, run_tasks
 
 
 @pytest.fixture

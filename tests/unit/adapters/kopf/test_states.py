@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.kopf import states as module
-from fnop.adapters.kopf.settings import PersistenceSettings
-from fnop.adapters.kopf.states import KopfStates, record_of, wall_of
-from fnop.adapters.kopf.storages import (
+from fnop.adapters.kopf.running.embedding import states as module
+from fnop.adapters.kopf.declaring.settings import PersistenceSettings
+from fnop.adapters.kopf.running.states import KopfStates, record_of, wall_of
+from fnop.adapters.kopf.declaring.storages import (
     AnnotationsDiffBaseStorage,
     AnnotationsProgressStorage,
     StatusDiffBaseStorage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from fnop.adapters.kopf.stopping import DaemonStopped
+from fnop.adapters.kopf.arguments.stopping import DaemonStopped
 
 
 def test_a_stop_wakes_a_thread_that_waits() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf.context import CURRENT, CurrentCall
-from fnop.adapters.kopf.registry import OperatorRegistry
+from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.core.handlers.declare import lifecycles
 from tests.unit.adapters.kopf.simulated import KIND, example, simulated
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf.settings import OperatorSettings
-from fnop.adapters.kopf.states import KopfStates
-from fnop.adapters.kopf.translation import settings_of
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.states import KopfStates
+from fnop.adapters.kopf.running.translation import settings_of
 from fnop.core.handlers.declare.lifecycles import asap, one_by_one
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.storage import FormattedStorage
