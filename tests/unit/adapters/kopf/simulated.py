@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from fnop.adapters.kopf.running.embedding import calls, handlers, subhandlers
-from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running import calls, handlers, subhandlers
+from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.running.translation import settings_of
 from fnop.core.api.resources import path_of
 from fnop.core.handlers.declare.lifecycles import asap
@@ -62,7 +62,7 @@ class Simulated:
         found = settings or OperatorSettings()
         self.operator = Operator(registry, found, memo, loop)
         self.operator.lifecycle = lifecycle
-        made = self.operator.handlers()
+        made = handlers.handlers_of(self.operator)
         self.operator.states.know(made)
         translated = settings_of(found, (), lifecycle, self.operator.states)
         self.said: list[Say] = []

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf.running.embedding import calls
+from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
+from fnop.adapters.kopf.running import calls
 from fnop.adapters.kopf.running.calls import (
     Attempt,
     is_async,
@@ -25,7 +26,6 @@ from fnop.adapters.kopf.running.calls import (
     times,
     untied,
 )
-from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
 

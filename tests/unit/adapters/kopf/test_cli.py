@@ -13,8 +13,8 @@ import pytest
 from fnop.adapters.kopf.commands import cli
 from fnop.adapters.kopf.commands.cli import CliControls, main
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
-from fnop.adapters.kopf.running.embedding import ActivityError
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.embedding import ActivityError
 
 pytest.importorskip("kopf")
 from kopf.cli import main as kopf_main

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf.running.embedding import events
 from fnop.adapters.kopf.arguments.bodies import Body
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
+from fnop.adapters.kopf.declaring.settings import OperatorSettings, PostingSettings
+from fnop.adapters.kopf.running import events
 from fnop.adapters.kopf.running.events import LinePoster
 from fnop.adapters.kopf.running.logs import LocalObjectLogger, ObjectLogger
-from fnop.adapters.kopf.declaring.settings import OperatorSettings, PostingSettings
 
 BODY = {
     "apiVersion": "v1",

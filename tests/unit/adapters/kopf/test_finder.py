@@ -8,9 +8,10 @@ import sys
 import pytest
 
 import fnop.kopf
-from fnop.adapters.kopf.declaring import cli, finder, on, settings, testing
 from fnop.adapters.kopf.arguments.bodies import Body
+from fnop.adapters.kopf.commands import cli, finder, testing
 from fnop.adapters.kopf.commands.finder import install
+from fnop.adapters.kopf.declaring import on, settings
 from fnop.core.values import diff
 
 pytestmark = pytest.mark.usefixtures("without_kopf")

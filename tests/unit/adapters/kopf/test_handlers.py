@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf.running.embedding import handlers as module
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.running import handlers as module
 from fnop.adapters.kopf.running.handlers import label_of
 from fnop.adapters.kopf.running.operator import Operator
-from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.core.handlers.declare.roles import Role
+from fnop.core.handlers.declare.writers import PatchWriter
 from fnop.core.values.body import Body as CoreBody
 from fnop.effects import Return
 from tests.unit.adapters.kopf.simulated import KIND, author_loop, example, simulated
@@ -205,13 +206,13 @@ BODY = {"metadata": {"name": "a", "uid": "u"}, "spec": {"size": 1}}
 
 
 async def in_background(
-    registry: OperatorRegistry, stopped: Stopped, patch: dict[str, Any]
+    registry: OperatorRegistry, stopped: Stopped, patch: PatchWriter
 ) -> Any:
     """Call a daemon or a timer as fnop does."""
     operator = Operator(
         registry, kopf.OperatorSettings(), None, asyncio.get_running_loop()
     )
-    (handler,) = operator.handlers()
+    (handler,) = module.handlers_of(operator)
     found = handler.fn(
         body=CoreBody(BODY).data,
         resource="resource",
@@ -242,7 +243,7 @@ async def test_daemons_and_timers_get_theirs(
     options = {"interval": 60} if name == "timer" else {}
     fn = sync if kind == "sync" else coroutine
     getattr(kopf.on, name)(KIND, id="a", param=3, registry=registry, **options)(fn)
-    patch: dict[str, Any] = {}
+    patch = PatchWriter()
     result = await in_background(registry, Stopped(), patch)
     assert result == Return("done")
     assert patch == {"status": {"seen": 2}}
@@ -268,7 +269,7 @@ async def test_a_daemon_is_asked_to_stop(registry: OperatorRegistry, kind: str) 
     if kind == "async":
         registry.entries.clear()
         kopf.daemon(KIND, id="a", registry=registry)(coroutine)
-    running = asyncio.create_task(in_background(registry, stopped, {}))
+    running = asyncio.create_task(in_background(registry, stopped, PatchWriter()))
     await flag.wait()
     assert not running.done()
     stopped.event.set()
@@ -291,7 +292,7 @@ def test_a_daemon_without_a_timeout_is_never_cancelled(
     kopf.daemon(KIND, id="a", registry=registry, **given)(lambda **_: None)
     with author_loop() as loop:
         operator = Operator(registry, kopf.OperatorSettings(), None, loop)
-        (handler,) = operator.handlers()
+        (handler,) = module.handlers_of(operator)
     backoff, timeout = wanted
     if backoff == math.inf:
         assert (handler.cancellation_backoff or 0) > 365 * 86_400

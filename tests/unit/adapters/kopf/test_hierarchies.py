@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.kopf.running.embedding import hierarchies
 from fnop.adapters.kopf.arguments.bodies import Body
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
+from fnop.adapters.kopf.running import hierarchies
 
 theirs = pytest.importorskip("kopf")
 client = pytest.importorskip("kubernetes_asyncio.client")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf.running.embedding import logins
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.running import logins
 from fnop.adapters.kopf.running.logins import (
     AiohttpSession,
     connection_of,
@@ -20,7 +21,6 @@ from fnop.adapters.kopf.running.logins import (
     login_via_client,
     login_via_pykube,
 )
-from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.core.handlers.declare.connection import ConnectionInfo, LoginError
 from fnop.core.values.errors import ErrorsMode
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fnop import kopf
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.logs import (
     LocalObjectLogger,
     LogFormat,
@@ -18,7 +19,6 @@ from fnop.adapters.kopf.running.logs import (
     configure,
     write,
 )
-from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.core.seam.commands import Say, Subject
 
 theirs = pytest.importorskip("kopf")

@@ -8,9 +8,9 @@ import pytest
 
 from fnop import kopf
 from fnop.adapters.kopf.arguments.bodies import Body, Cell
-from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.operator import Operator
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.seam.inputs import WatchEvent
 from fnop.core.values.body import Body as CoreBody

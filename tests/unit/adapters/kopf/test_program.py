@@ -35,7 +35,9 @@ def test_a_file_is_a_program(
     file = tmp_path / "operator.py"
     file.write_text(PROGRAM)
     run(str(file), "--own", "option")
-    wanted = "__main__ fnop.kopf ['--own', 'option'] fnop.adapters.kopf.arguments.memos\n"
+    wanted = (
+        "__main__ fnop.kopf ['--own', 'option'] fnop.adapters.kopf.arguments.memos\n"
+    )
     assert capsys.readouterr().out == wanted
     assert sys.path[0] == str(tmp_path), "its own modules can be imported"
 

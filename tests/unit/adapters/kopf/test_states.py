@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.kopf.running.embedding import states as module
 from fnop.adapters.kopf.declaring.settings import PersistenceSettings
-from fnop.adapters.kopf.running.states import KopfStates, record_of, wall_of
 from fnop.adapters.kopf.declaring.storages import (
     AnnotationsDiffBaseStorage,
     AnnotationsProgressStorage,
     StatusDiffBaseStorage,
     StatusProgressStorage,
 )
+from fnop.adapters.kopf.running import states as module
+from fnop.adapters.kopf.running.states import KopfStates, record_of, wall_of
 from fnop.core.handlers.declare.declaring import handler_outside
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import Role
