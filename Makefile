@@ -93,6 +93,12 @@ definitions: .venv/ready ## definitions of well-known projects: simulated agains
 faults: .venv/ready ## all faults between operator and API server (needs KUBEBUILDER_ASSETS)
 	FNOP_FAULTS=all $(BIN)/python -m pytest -q -s tests/cluster/test_faults.py tests/cluster/test_outages.py tests/cluster/test_kill.py
 
+kopf-replicas: .venv/ready ## eight Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng)
+	$(BIN)/python -m tests.kopf.record_expected --fnop --python $${PYTHON:-$(BIN)/python}
+
+kopf-switch: .venv/ready ## an operator goes from Kopf to fnop and back, with each storage
+	FNOP_KOPF_STORAGES=all $(BIN)/python -m pytest -q tests/cluster/test_kopf_switch.py
+
 clients: .venv/ready ## other clients' own suites on fnop cluster (SUITES="kr8s Kopf": some)
 	$(BIN)/python -m tests.clients.suites $(SUITES)
 
