@@ -153,17 +153,26 @@ def _mark_code(
 
 
 def _mark_calls(app: Sphinx, context: object, lines: list[str]) -> None:
-    """Make literal blocks of the calls in a command's help."""
+    """Make literal blocks of the calls in a command's help.
+
+    A block of lines that begins with a call of fnop is one example; its other lines are
+    calls of other programs, or continue the line before.
+    """
     marked: list[str] = []
-    for line in lines:
+    is_example = False
+    for number, line in enumerate(lines):
         text = line.removeprefix("| ").strip()
-        is_call = line != text and text.startswith("fnop ")
-        in_calls = bool(marked) and marked[-1].startswith("   $ ")
-        if is_call and not in_calls:
+        if not line.startswith("| "):
+            marked += ["", line] if is_example else [line]
+            is_example = False
+            continue
+        is_first = number == 0 or not lines[number - 1].startswith("| ")
+        if is_first and text.startswith("fnop "):
+            is_example = True
             marked += ["", ".. code-block:: console", ""]
-        elif in_calls and not is_call:
-            marked.append("")
-        marked.append(f"   $ {text}" if is_call else line)
+        continues = not is_first and lines[number - 1].rstrip().endswith("\\")
+        prompt = "   > " if continues else "   $ "
+        marked.append(f"{prompt}{text}" if is_example else line)
     lines[:] = marked
 
 
