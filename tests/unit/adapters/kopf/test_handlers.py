@@ -235,6 +235,7 @@ async def test_daemons_and_timers_get_theirs(
     def sync(**kwargs: Any) -> Any:
         diary.append(kwargs)
         kwargs["patch"].status["seen"] = kwargs["retry"]
+        kwargs["patch"].fns.append(print)
         return "done"
 
     async def coroutine(**kwargs: Any) -> Any:
@@ -247,6 +248,7 @@ async def test_daemons_and_timers_get_theirs(
     result = await in_background(registry, Stopped(), patch)
     assert result == Return("done")
     assert patch == {"status": {"seen": 2}}
+    assert patch.fns == [print]
     assert diary[0].keys() == ABOUT_OBJECTS | {"stopped"}
     assert (diary[0]["param"], diary[0]["spec"]) == (3, {"size": 1})
     assert not diary[0]["stopped"]
@@ -270,7 +272,8 @@ async def test_a_daemon_is_asked_to_stop(registry: OperatorRegistry, kind: str) 
         registry.entries.clear()
         kopf.daemon(KIND, id="a", registry=registry)(coroutine)
     running = asyncio.create_task(in_background(registry, stopped, PatchWriter()))
-    await flag.wait()
+    asked = asyncio.create_task(flag.wait())
+    await asyncio.wait({asked, running}, return_when=asyncio.FIRST_COMPLETED)
     assert not running.done()
     stopped.event.set()
     assert await running == Return("RESOURCE_DELETED")
