@@ -53,7 +53,7 @@ _INNER = ("Any", "TYPE_CHECKING", "import_module")
 def names_of(module: ModuleType) -> list[str]:
     """The public names of a facade, without its rooms."""
     names = getattr(module, "__all__", None) or dir(module)
-    rooms = ("adapters", "core", "effects", "interpreters", "testing")
+    rooms = ("adapters", "core", "effects", "interpreters", "testing", "kopf")
     return sorted(
         (each for each in names if each[0].isalpha() and each not in (*_INNER, *rooms)),
         key=str.casefold,

@@ -231,8 +231,10 @@ def _request_for(
     except ValueError as problem:
         return _write_digests_only(context, record, writing, str(problem))
     except StorageFailed as problem:
-        falls_back(context, place, f"the storage has failed with {problem}")
-        return Send(record, writing)
+        why = f"the storage has failed with {problem}"
+        if falls_back(context, place, why):
+            return Send(record, writing)
+        return Later(record, writing, why)
     except OperationFailed as problem:
         authors, text, final = contents.authors, str(problem), problem.final
         return judge_refusal(context, record, writing, authors, text, final=final)

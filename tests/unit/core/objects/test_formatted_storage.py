@@ -26,6 +26,7 @@ class Notes:
     """Keeps the size that was handled, and finished handlers, in one annotation."""
 
     is_broken = False
+    is_full = False
 
     def essence(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"spec": {"size": (body.get("spec") or {}).get("size")}}
@@ -47,6 +48,8 @@ class Notes:
         return Stored(seen, creating=note["creating"], progress=progress)
 
     def write(self, stored: Any, body: Body) -> Mapping[str, Any]:
+        if self.is_full:
+            raise OverflowError("too much")
         note = {
             "spec": self.essence(body.data)["spec"],
             "creating": stored.creating,
@@ -143,6 +146,22 @@ def test_an_object_whose_state_cannot_be_read_is_left_alone(
     assert diary == []
     wanted = "no notes today" if problem == "broken" else "it is not a note"
     assert wanted in "\n".join(f"{each.message} {each.error}" for each in run.said)
+
+
+def test_a_state_that_cannot_be_written_is_written_later(
+    registry: Registry, notes: Notes, diary: list[str]
+) -> None:
+    notes.is_full = True
+    settings = Settings(storage=FormattedStorage(notes))
+    run = Scenario(registry, [example(size=1)], settings=settings)
+    run.settle(seconds=5)
+    assert diary == ["create"]
+    warnings = [each.message for each in run.said if each.level == "warning"]
+    assert "OverflowError: too much" in "\n".join(warnings)
+    notes.is_full = False
+    run.settle()
+    assert diary == ["create"]
+    assert note_on(run)["spec"] == {"size": 1}
 
 
 def test_the_format_removes_its_state(notes: Notes) -> None:
