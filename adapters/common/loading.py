@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import (
@@ -35,9 +35,10 @@ from fnop.effects.builders import function_name
 
 __all__ = [
     "SCRIPT",
+    "Alias",
     "LoadProblem",
     "authors_place",
-    "function_named",
+    "functions_of",
     "handlers_of_file",
     "handlers_of_function",
     "is_authors_file",
@@ -175,15 +176,18 @@ def resolve(name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]  # callable() says no more
 
 
-def function_named(handlers: Iterable[Handler], name: str) -> Callable[..., Any]:
-    """The function of a call: of the handler with this name, else an importable one.
+def functions_of(handlers: Iterable[Handler]) -> Callable[[str], Callable[..., Any]]:
+    """The lookup of functions for the calls of a program, by their names.
 
-    Raises `LoadProblem`.
+    It knows the handlers whose names cannot be imported, and is `resolve` for all other
+    names. The lookup raises `LoadProblem`.
     """
-    found = next((each for each in handlers if each.function == name), None)
-    if found is None or _is_importable(found):
-        return resolve(name)
-    return found.fn
+    own = {e.function: e.fn for e in handlers if e.function and not _is_importable(e)}
+
+    def find(name: str) -> Callable[..., Any]:
+        return own[name] if name in own else resolve(name)
+
+    return find
 
 
 def _is_importable(handler: Handler) -> bool:
@@ -295,24 +299,26 @@ class _Found(MetaPathFinder):
         found = PathFinder.find_spec(fullname, path, target)
         file = Path(found.origin).resolve() if found and found.origin else Path()
         name = self._names.get(file)
-        return spec_from_loader(fullname, _Again(file, name)) if name else None
+        if name is None:
+            return None
+        return spec_from_loader(fullname, Alias(partial(_load_file, file, name)))
 
 
-class _Again(Loader):
-    """Load the module of a given file; return the same module if it is loaded."""
+class Alias(Loader):
+    """Returns the module that `find` returns or loads, under a second name."""
 
-    def __init__(self, file: Path, name: str) -> None:
-        self._file, self._name = file, name
+    def __init__(self, find: Callable[[], ModuleType]) -> None:
+        self._find = find
         self._spec: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The one module of the file; the import system then sets another spec."""
-        module = _load_file(self._file, self._name)
+        """The one module; the import system then sets another spec."""
+        module = self._find()
         self._spec = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run nothing: the file has been run."""
+        """Run nothing: the module has been run."""
         module.__spec__ = self._spec
 
 

@@ -35,7 +35,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 
-from fnop.adapters.common.loading import function_named
+from fnop.adapters.common.loading import functions_of
 from fnop.adapters.common.logs import write
 from fnop.adapters.common.yaml_values import teach_yaml
 from fnop.adapters.kubernetes import service_account
@@ -259,7 +259,7 @@ async def serving(
             program,
             meters.api,
             seed=secrets.token_hex(4),
-            resolve=partial(function_named, program.handlers),
+            resolve=functions_of(program.handlers),
             random=os.urandom,
             observers=(*observers, *meters.observers, *traced, *webhooks.observers),
             on_say=say,

@@ -43,6 +43,7 @@ __all__ = [
     "Storage",
     "StorageFailed",
     "Unreadable",
+    "is_copied_to",
     "places_of",
 ]
 
@@ -267,12 +268,20 @@ def _is_of_another(text: Any, uid: str) -> bool:
     return is_state(text)
 
 
-def _is_copied_to(body: Body) -> bool:
-    """Whether the annotations of an object's owner are copied to it."""
-    owners = body.meta.get("ownerReferences") or ()
-    return body.data.get("kind") == "ReplicaSet" and any(
+def is_copied_to(body: Mapping[str, Any]) -> bool:
+    """Whether the annotations of an object's owner are copied to it.
+
+    >>> owner = {"kind": "Deployment", "name": "web", "uid": "u"}
+    >>> is_copied_to(
+    ...     {"kind": "ReplicaSet", "metadata": {"ownerReferences": [owner]}}
+    ... )
+    True
+    """
+    meta = body.get("metadata")
+    owners = meta.get("ownerReferences") if isinstance(meta, Mapping) else None
+    return body.get("kind") == "ReplicaSet" and any(
         isinstance(each, Mapping) and each.get("kind") == "Deployment"
-        for each in owners
+        for each in owners or ()
     )
 
 
@@ -369,7 +378,7 @@ class Places:
         if own is None:
             return place
         is_taken = _is_of_another(place.read(body), body.uid)
-        if is_taken or _is_copied_to(body) or own.read(body) is not None:
+        if is_taken or is_copied_to(body.data) or own.read(body) is not None:
             return own
         return place
 
@@ -392,14 +401,19 @@ class Places:
         yield from self.present
         yield from self.former
 
+    def read_formatted(self, body: Body, observation: Any) -> Any:
+        """The state in its format: `Stored`, `Unreadable`, or None without one."""
+        assert self.format is not None, "its caller has asked"
+        try:
+            return self.format.read(body, observation)
+        except Exception as problem:  # of the author's code, about this object
+            return Unreadable(described(problem))
+
     def lacks(self, body: Body, observation: Any) -> bool:
         """Whether an object has no state of this operator."""
         if self.format is None:
             return self.text(body) is None
-        try:
-            return self.format.read(body, observation) is None
-        except Exception:  # unreadable, and so it is there
-            return False
+        return self.read_formatted(body, observation) is None
 
     def patches(
         self,

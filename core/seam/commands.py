@@ -54,6 +54,22 @@ class Subject:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
+    def reference(self) -> dict[str, str]:
+        """The object as a core/v1 ObjectReference, with the fields that are known.
+
+        >>> Subject("pods.v1.", "shop", "a", kind="Pod").reference
+        {'kind': 'Pod', 'name': 'a', 'namespace': 'shop'}
+        """
+        found = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "namespace": self.namespace,
+            "uid": self.uid,
+        }
+        return {key: value for key, value in found.items() if value}
+
+    @property
     def key(self) -> Key:
         """The key of the object in the operator's state."""
         return Key(self.resource, self.namespace or "", self.name)

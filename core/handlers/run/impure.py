@@ -205,9 +205,9 @@ class Outside:
 
     def _fields_of_patch(self) -> dict[str, Any]:
         changes = self._patch.changes()
-        patch = self._patch.effect()
+        patch = next((each for each in changes if isinstance(each, Patch)), None)
         found: dict[str, Any] = {} if patch is None else {"patch": to_wire(patch)}
-        if len(changes) > (patch is not None):
+        if self.fns:
             found["changed"] = self._changed(None if patch is None else patch.merge)
         if self._warnings:
             found["warnings"] = texts(self._warnings)

@@ -9,6 +9,7 @@ share the cluster's storage with everything else.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.handlers.declare.handler import Handler
@@ -105,20 +106,12 @@ def post_event(turn: Turn, posted: EventPosted) -> None:
         turn.say("warning", _NOWHERE)
         return
     unique = f"{turn.counters.seed}-{turn.next_serial()}"
-    name = f"{_subdomain_of(str(regarding['name']))}.{unique}"
-    namespace = regarding.get("namespace") or "default"
-    times = _times_of(turn.now, is_namespaced=bool(regarding.get("namespace")))
-    meta = {"name": name, "namespace": namespace}
-    effect = Create({**posted.manifest, **times, "metadata": meta})
+    added = _place_and_time(regarding, turn.now, unique)
+    name, namespace = added["metadata"]["name"], added["metadata"]["namespace"]
     key = Key(regarding.get("kind", ""), namespace, str(regarding["name"]))
+    address = Address(resource, namespace, name)
     ticket = ForEvent(key, posted.handler, name)
-    turn.perform(effect, Address(resource, namespace, name), ticket, None)
-
-
-def _times_of(now: Now, *, is_namespaced: bool) -> dict[str, Any]:
-    moment = _meta_time(now)
-    exact = {"eventTime": wall_text(now.wall)} if is_namespaced else {}
-    return {"firstTimestamp": moment, "lastTimestamp": moment, **exact}
+    turn.perform(Create({**posted.manifest, **added}), address, ticket, None)
 
 
 def _request_report(
@@ -226,23 +219,11 @@ def _meta_time(now: Now) -> str:
 def event_manifest(
     event: Event, subject: Subject, settings: Settings, now: Now, unique: str
 ) -> dict[str, Any]:
-    """The core/v1 Event about `subject`.
-
-    An Event lives in the namespace of the object that it is about. Events of
-    cluster-scoped objects live in `default` (Kubernetes: ValidateEvent). API servers
-    before 1.21 accept the latter only without `eventTime`. With it they require
-    `kube-system`.
-    """
-    regarding = _object_reference(subject)
-    namespace = regarding.get("namespace") or "default"
-    times = _times_of(now, is_namespaced=bool(regarding.get("namespace")))
+    """The core/v1 Event about `subject`."""
+    regarding = subject.reference
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {
-            "name": f"{_subdomain_of(str(regarding['name']))}.{unique}",
-            "namespace": namespace,
-        },
         "involvedObject": regarding,
         "reason": event.reason,
         "message": event.message,
@@ -251,8 +232,30 @@ def event_manifest(
         "reportingComponent": settings.marker,
         "reportingInstance": settings.operator,
         "action": event.reason,
-        **times,
+        **_place_and_time(regarding, now, unique),
         "count": 1,
+    }
+
+
+def _place_and_time(
+    regarding: Mapping[str, Any], now: Now, unique: str
+) -> dict[str, Any]:
+    """The fields of an Event that follow from its object and from the time.
+
+    An Event lives in the namespace of the object that it is about. Events of
+    cluster-scoped objects live in `default` (Kubernetes: ValidateEvent). API servers
+    before 1.21 accept the latter only without `eventTime`. With it they require
+    `kube-system`.
+    """
+    namespace, moment = regarding.get("namespace"), _meta_time(now)
+    return {
+        "metadata": {
+            "name": f"{_subdomain_of(str(regarding['name']))}.{unique}",
+            "namespace": namespace or "default",
+        },
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        **({"eventTime": wall_text(now.wall)} if namespace else {}),
     }
 
 
@@ -286,14 +289,3 @@ def _regarded_object(
         target.resource.partition(".")[0] if resource is None else resource.kind,
         "" if resource is None else resource.api_version,
     )
-
-
-def _object_reference(subject: Subject) -> dict[str, Any]:
-    found = {
-        "apiVersion": subject.api_version,
-        "kind": subject.kind,
-        "name": subject.name,
-        "namespace": subject.namespace,
-        "uid": subject.uid,
-    }
-    return {key: value for key, value in found.items() if value}

@@ -34,7 +34,6 @@ from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body, Key, compact, is_behind
 from fnop.core.values.cause import Reason
-from fnop.core.values.errors import described
 from fnop.core.values.finalizers import ORPHAN_FINALIZER
 from fnop.core.values.pace import CALM
 from fnop.effects import Event, Patch
@@ -313,12 +312,8 @@ def _stored_state(context: Context, body: Body) -> Stored | Unreadable | None:
     places = context.settings.places
     if places.format is None:
         return read_stored(places.text(body), body.uid)
-    try:
-        found: Stored | Unreadable | None = places.format.read(
-            body, context.kind.observation
-        )
-    except Exception as problem:  # of the author's code, about this object
-        return Unreadable(described(problem))
+    observation = context.kind.observation
+    found: Stored | Unreadable | None = places.read_formatted(body, observation)
     return found
 
 
