@@ -82,7 +82,7 @@ def duration(text: str) -> float:
 
 
 class SpreadingCommand(click.Command):
-    """A command whose `--simulate` takes all the files that follow it."""
+    """A command whose `--simulate` takes all following files; `--kopf` is another."""
 
     def make_context(
         self,

@@ -228,7 +228,7 @@ class Body(MappingView):
 def _source(
     source: Body | Cell | Mapping[str, Any], stanza: str
 ) -> tuple[Cell, tuple[str, ...]]:
-    """The cell and the path of a stanza; a mapping that is no view is an object."""
+    """The cell and the path of a stanza; a plain mapping is taken as an object."""
     if isinstance(source, MappingView):
         return source._cell, (*source._path, stanza)
     cell = source if isinstance(source, Cell) else Cell(dict(source))

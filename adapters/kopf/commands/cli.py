@@ -13,6 +13,7 @@ import click
 
 from fnop.adapters.common.endings import EXIT_USAGE, fail
 from fnop.adapters.common.loading import SCRIPT, LoadProblem, load
+from fnop.adapters.kopf.commands.finder import install
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.embedding import ActivityError, operator
@@ -166,8 +167,6 @@ def run(
 
     Exit status: 0 when stopped; 1 when the operator cannot run; 2 for a wrong call.
     """
-    from fnop.adapters.kopf.commands.finder import install
-
     given = [each for each in namespaces if each]
     if options["clusterwide"] and given:
         raise click.UsageError("use either --namespace or --all-namespaces")

@@ -9,10 +9,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
+
+from fnop.adapters.common.loading import Alias
 
 __all__ = ["install"]
 
@@ -52,24 +55,6 @@ class _Empty(Loader):
         """Run nothing."""
 
 
-class _Alias(Loader):
-    """Returns the module of fnop, under the name of Kopf's."""
-
-    def __init__(self, target: str) -> None:
-        self._target = target
-        self._spec: ModuleSpec | None = None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The module of fnop; the import system then sets another spec."""
-        module = importlib.import_module(self._target)
-        self._spec = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run nothing: the module has been run."""
-        module.__spec__ = self._spec
-
-
 class _Kopf(MetaPathFinder):
     """Finds `kopf` and its modules in fnop."""
 
@@ -84,8 +69,8 @@ class _Kopf(MetaPathFinder):
             return None
         found = _MODULES.get(fullname) or _PRIVATE.get(fullname)
         if found is not None:
-            is_package = fullname == "kopf"
-            return spec_from_loader(fullname, _Alias(found), is_package=is_package)
+            alias = Alias(partial(importlib.import_module, found))
+            return spec_from_loader(fullname, alias, is_package=fullname == "kopf")
         if fullname in _PACKAGES:
             return spec_from_loader(fullname, _Empty(), is_package=True)
         raise ModuleNotFoundError(

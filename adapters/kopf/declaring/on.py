@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
+from fnop.adapters.kopf.declaring.context import current_call
 from fnop.adapters.kopf.declaring.registry import Entry, get_default_registry
 from fnop.core.api.resources import EVERYTHING, Resource, Selector
 from fnop.core.handlers.declare.roles import Role
@@ -238,7 +239,5 @@ def subhandler(**options: Any) -> Decorator[Any]:
 
 def register(fn: Fn, **options: Any) -> Any:
     """Declare a function as a sub-handler of the running handler."""
-    from fnop.adapters.kopf.declaring.context import current_call
-
     current_call().declare(fn, options)
     return subhandler(**options)

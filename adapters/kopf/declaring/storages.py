@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias, TypedDict
 
+from fnop.core.memory.storage import is_copied_to
 from fnop.core.memory.takeover import LAST_HANDLED, annotation_names
 from fnop.core.values.diff import parse_field
 
@@ -27,6 +28,7 @@ __all__ = [
     "SmartProgressStorage",
     "StatusDiffBaseStorage",
     "StatusProgressStorage",
+    "put_at",
 ]
 
 PREFIX = "kopf.zalando.org"
@@ -64,7 +66,8 @@ def _value_at(body: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     return found
 
 
-def _put(patch: MutableMapping[str, Any], path: tuple[str, ...], value: Any) -> None:
+def put_at(patch: MutableMapping[str, Any], path: tuple[str, ...], value: Any) -> None:
+    """Set a field, and make the mappings above it."""
     for key in path[:-1]:
         patch = patch.setdefault(key, {})
     patch[path[-1]] = value
@@ -86,7 +89,7 @@ def _remove(place: Any, path: tuple[str, ...]) -> None:
 def _purge(body: Mapping[str, Any], patch: Any, path: tuple[str, ...]) -> None:
     """Remove a field by the patch, and from it if the object does not have it."""
     if _has(body, path):
-        _put(patch, path, None)
+        put_at(patch, path, None)
     else:
         _remove(patch, path)
 
@@ -124,7 +127,7 @@ class _Annotated:
 
         A Deployment's annotations are copied to its ReplicaSets, which have others.
         """
-        if body is not None and _is_copied_to(body):
+        if body is not None and is_copied_to(body):
             key = f"{key}-ofDRS"
         newer, older = annotation_names(self.prefix, key)
         return (newer, older) if self.v1 and older != newer else (newer,)
@@ -133,15 +136,7 @@ class _Annotated:
         """Mark the prefix as one of Kopf's, for other operators with Kopf."""
         marker = f"{self.prefix}/kopf-managed"
         if not self.prefix.startswith("kopf.") and marker not in _annotations(body):
-            _put(patch, ("metadata", "annotations", marker), "yes")
-
-
-def _is_copied_to(body: Mapping[str, Any]) -> bool:
-    owners = _value_at(body, ("metadata", "ownerReferences")) or ()
-    return body.get("kind") == "ReplicaSet" and any(
-        isinstance(each, Mapping) and each.get("kind") == "Deployment"
-        for each in owners
-    )
+            put_at(patch, ("metadata", "annotations", marker), "yes")
 
 
 def _prefixes(annotations: Mapping[str, Any]) -> set[str]:
@@ -216,7 +211,7 @@ class AnnotationsProgressStorage(_Annotated, ProgressStorage):
         given = {k: v for k, v in record.items() if self.verbose or v is not None}
         text = json.dumps(given, separators=(",", ":"))
         for name in self.make_keys(key, body):
-            _put(patch, ("metadata", "annotations", name), text)
+            put_at(patch, ("metadata", "annotations", name), text)
         self._mark(patch, body)
 
     def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
@@ -226,7 +221,7 @@ class AnnotationsProgressStorage(_Annotated, ProgressStorage):
     def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
         for name in self.make_keys(self.touch_key, body):
             if _annotations(body).get(name) != value:
-                _put(patch, ("metadata", "annotations", name), value)
+                put_at(patch, ("metadata", "annotations", name), value)
                 self._mark(patch, body)
 
     def clear(self, *, essence: Essence) -> Essence:
@@ -278,14 +273,14 @@ class StatusProgressStorage(_InStatus, ProgressStorage):
     def store(
         self, *, key: str, record: ProgressRecord, body: Mapping[str, Any], patch: Any
     ) -> None:
-        _put(patch, (*self.field, key), dict(record))
+        put_at(patch, (*self.field, key), dict(record))
 
     def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
         _purge(body, patch, (*self.field, key))
 
     def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
         if _value_at(body, self.touch_field) != value:
-            _put(patch, self.touch_field, value)
+            put_at(patch, self.touch_field, value)
 
     def clear(self, *, essence: Essence) -> Essence:
         cleared = super().clear(essence=essence)
@@ -423,7 +418,7 @@ def _pick(
     """Copy fields of an object into its essence, if it has them."""
     for path in paths:
         if path and _has(body, path):
-            _put(essence, path, copy.deepcopy(_value_at(body, path)))
+            put_at(essence, path, copy.deepcopy(_value_at(body, path)))
 
 
 def _remove_empty(essence: Essence) -> None:
@@ -437,7 +432,7 @@ def _remove_annotations(essence: Essence, is_own: Callable[[str], bool]) -> None
     known = _annotations(essence)
     if any(map(is_own, known)):
         left = {name: text for name, text in known.items() if not is_own(name)}
-        _put(essence, ("metadata", "annotations"), left)
+        put_at(essence, ("metadata", "annotations"), left)
     _remove_empty(essence)
 
 
@@ -483,7 +478,7 @@ class AnnotationsDiffBaseStorage(_Annotated, DiffBaseStorage):
     def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
         text = json.dumps(essence, separators=(",", ":")) + "\n"
         for name in self.make_keys(self.key, body):
-            _put(patch, ("metadata", "annotations", name), text)
+            put_at(patch, ("metadata", "annotations", name), text)
         self._mark(patch, body)
 
 
@@ -519,7 +514,7 @@ class StatusDiffBaseStorage(_InStatus, DiffBaseStorage):
         return essence
 
     def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
-        _put(patch, self.field, json.dumps(essence, separators=(",", ":")))
+        put_at(patch, self.field, json.dumps(essence, separators=(",", ":")))
 
 
 class MultiDiffBaseStorage(DiffBaseStorage):

@@ -283,17 +283,13 @@ class _Serving:
         _LOGIN.info("Initial authentication has been initiated.")
         thread.start()
         waiting = asyncio.wrap_future(ended)
-        while True:
-            try:
-                await asyncio.shield(waiting)
-                return
-            except asyncio.CancelledError:
-                if waiting.done():
-                    raise
-                self._stop.set()
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait({waiting})
-                raise
+        try:
+            await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            self._stop.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({waiting})
+            raise
 
     def _tell_ready(self) -> None:
         """Raise the flag of those who wait: as in Kopf, after the startup handlers."""

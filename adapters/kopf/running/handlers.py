@@ -28,6 +28,7 @@ from fnop.adapters.kopf.running.calls import (
     plain_result,
     times as times_of,
 )
+from fnop.adapters.kopf.running.logins import connection_of
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry, SubHandlers
 from fnop.core.handlers.declare.declaring import handler_outside
@@ -389,8 +390,8 @@ class _Outside:
         )
         try:
             value = await operator.on_loop(logged(attempt, kwargs["logger"], work))
-        except ChildrenRetry as retry:
-            return Again(retry.delay or 0.0)
+        except ChildrenRetry as unfinished:
+            return Again(unfinished.delay or 0.0)
         finally:
             _take_over(given, patch)
         result = plain_result(value)
@@ -489,5 +490,5 @@ async def run_activity(
     )
     value = await logged(attempt, logger, work)
     if entry.role is Role.LOGIN:
-        return operator.connection_of(value)
+        return connection_of(value)
     return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from enum import Enum
+from importlib import import_module
 from typing import Any
 
 from fnop.adapters.kopf.declaring.context import current_owner
@@ -107,7 +108,7 @@ def _as_model(near: Any, kind: str, value: Any) -> Any:
         return [_as_model(near, inner, each) for each in value]
     if isinstance(value, _Model):
         return value._model
-    module = __import__(type(near).__module__.rsplit(".", 1)[0], fromlist=["models"])
+    module = import_module(type(near).__module__.rsplit(".", 1)[0])
     cls = getattr(module, kind, None)
     if cls is None or not isinstance(value, Mapping):
         return value

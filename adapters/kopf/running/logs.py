@@ -171,16 +171,8 @@ def write(say: Say) -> None:
     if say.subject is None:
         logging.getLogger("kopf.fnop").log(level, say.message, exc_info=error)
         return
-    subject = say.subject
-    reference = {
-        "apiVersion": subject.api_version,
-        "kind": subject.kind,
-        "name": subject.name,
-        "namespace": subject.namespace,
-        "uid": subject.uid,
-    }
-    known = {key: value for key, value in reference.items() if value}
-    _OBJECTS.log(level, say.message, exc_info=error, extra={"k8s_ref": known})
+    extra = {"k8s_ref": say.subject.reference}
+    _OBJECTS.log(level, say.message, exc_info=error, extra=extra)
 
 
 _LEVELS = {

@@ -18,7 +18,6 @@ from fnop.adapters.kopf.arguments.indices import Index
 from fnop.adapters.kopf.arguments.memos import Memo, Memos
 from fnop.adapters.kopf.declaring.registry import Entry, OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
-from fnop.adapters.kopf.running.logins import connection_of
 from fnop.adapters.kopf.running.logs import (
     LocalObjectLogger,
     ObjectLogger,
@@ -119,18 +118,10 @@ class Operator:
                 return tuple(dict.fromkeys(e.field for e in handlers if e.field))
         return None
 
-    def know_children(self, parent: str, children: list[str]) -> None:
-        """Note the sub-handlers that a handler has declared."""
-        self.states.know_children(parent, children)
-
     def errors_of(self, entry: Entry) -> ErrorsMode:
         """The meaning of arbitrary errors of a declared handler."""
         found: ErrorsMode = entry.options.get("errors") or ROLES[entry.role].errors
         return found
-
-    def connection_of(self, found: Any) -> Any:
-        """The credentials that a login handler has returned, as fnop's."""
-        return connection_of(found)
 
     def post(self, handler: str, manifest: Json) -> None:
         """Post an Event; from any thread."""

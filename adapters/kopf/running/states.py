@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
 from fnop.adapters.kopf.arguments.patches import Patch
 from fnop.adapters.kopf.declaring.settings import PersistenceSettings
-from fnop.adapters.kopf.declaring.storages import ProgressRecord
+from fnop.adapters.kopf.declaring.storages import ProgressRecord, put_at
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import CHANGES
 from fnop.core.memory.observation import (
@@ -33,7 +33,7 @@ from fnop.core.values.evolve import replace
 from fnop.core.values.now import parse_time, wall_text
 from fnop.effects.values import thaw_json
 
-__all__ = ["KopfStates", "record_of", "wall_of"]
+__all__ = ["KopfStates", "progress_in", "record_of", "wall_of"]
 
 Json = dict[str, Any]
 
@@ -72,7 +72,7 @@ class KopfStates:
         known.update(dict.fromkeys(children))
 
     def know(self, handlers: Iterable[Handler]) -> None:
-        """Note the handlers whose progress it keeps, and the fields of all handlers."""
+        """Note the handlers: it keeps the progress of those of changes."""
         found = tuple(handlers)
         self._known = tuple(
             dict.fromkeys(_Known(e.id, e.scope) for e in found if e.role in CHANGES)
@@ -137,7 +137,7 @@ class KopfStates:
         for path in fields:
             value, observed = resolve(built, path), body.at(path)
             if value != observed and value == resolve(essence, path):
-                _put(was, path, thaw_json(observed))
+                put_at(was, path, thaw_json(observed))
         return Body(was)
 
     # --------------------------------------------------------------------- writing
@@ -197,15 +197,8 @@ def _values_of(values: FormerValues | None) -> Mapping[str, Any]:
     return {} if values is None else values.parsed
 
 
-def _put(essence: Json, path: Path, value: Any) -> None:
-    place = essence
-    for key in path[:-1]:
-        place = place.setdefault(key, {})
-    place[path[-1]] = value
-
-
 def _known_fields(record: Mapping[str, Any] | None) -> Json | None:
-    """A record without the fields that it does not have."""
+    """A record without its empty fields, which storages may leave out."""
     if record is None:
         return None
     return {key: value for key, value in record.items() if value is not None}
@@ -243,20 +236,27 @@ def _progress_of(
     purpose = record.get("purpose") or Reason.CREATE.value
     if purpose == Reason.RESUME.value:
         return None  # once per process
+    digest = digest_at(body, known.scope, observation)
+    found = progress_in(record, f"{purpose}:{digest}")
+    if not found.is_finished or purpose == Reason.DELETE.value:
+        return found
+    return found._replace(acted=digest)
+
+
+def progress_in(record: Mapping[str, Any], aim: str) -> Progress:
+    """The progress in a record of Kopf, with this aim."""
     finished = None
     if record.get("success"):
         finished = "success"
     elif record.get("failure"):
         finished = "failure"
-    digest = digest_at(body, known.scope, observation)
     return Progress(
-        f"{purpose}:{digest}",
+        aim,
         int(record.get("retries") or 0),
         wall_of(record.get("started")),
         None if finished else wall_of(record.get("delayed")),
         finished=finished,
         message=record.get("message"),
-        acted=digest if finished and purpose != Reason.DELETE.value else "",
     )
 
 

@@ -24,7 +24,7 @@ from fnop.adapters.kopf.running.calls import (
     times as times_of,
 )
 from fnop.adapters.kopf.running.operator import Operator
-from fnop.adapters.kopf.running.states import record_of, wall_of
+from fnop.adapters.kopf.running.states import progress_in, record_of
 from fnop.core.handlers.declare.filters import Presence
 from fnop.core.handlers.declare.lifecycles import Candidate, order_of
 from fnop.core.handlers.run.invocation import failure_of
@@ -35,7 +35,7 @@ from fnop.core.memory.progress import (
     succeeded,
     time_out,
 )
-from fnop.core.values.diff import parse_field, reduce
+from fnop.core.values.diff import parse_field, reduce, resolve
 from fnop.core.values.errors import ErrorsMode, TemporaryError
 
 __all__ = ["ChildrenRetry", "SubHandlers", "execute"]
@@ -81,7 +81,9 @@ class SubHandlers:
         """Call the sub-handlers that are due; raise `ChildrenRetry` if any is left."""
         self.has_run = True
         children = [*self._selected()]
-        self._operator.know_children(self._call.handler, [e.id for e in children])
+        self._operator.states.know_children(
+            self._call.handler, [each.id for each in children]
+        )
         all_progress = {each.id: self._progress_of(each) for each in children}
         now = CLOCK.now()
         due = [
@@ -114,19 +116,8 @@ class SubHandlers:
         aim = f"{self._reason}:"
         if record is None or record.get("purpose") not in (None, self._reason):
             return Progress(aim, started=CLOCK.now().wall)
-        finished = None
-        if record.get("success"):
-            finished = "success"
-        elif record.get("failure"):
-            finished = "failure"
-        return Progress(
-            aim,
-            int(record.get("retries") or 0),
-            wall_of(record.get("started")) or CLOCK.now().wall,
-            wall_of(record.get("delayed")),
-            finished=finished,
-            message=record.get("message"),
-        )
+        found = progress_in(record, aim)
+        return found if found.started else found._replace(started=CLOCK.now().wall)
 
     async def _call_child(self, child: _Child, progress: Progress) -> Progress:
         """Call one sub-handler, and store its progress by the patch."""
@@ -194,16 +185,10 @@ def _of_field(field: tuple[str, ...], kwargs: Json) -> Json:
     if not field or "diff" not in kwargs:
         return {}
     return {
-        "old": _at(kwargs["old"], field),
-        "new": _at(kwargs["new"], field),
+        "old": resolve(kwargs["old"], field),
+        "new": resolve(kwargs["new"], field),
         "diff": reduce(kwargs["diff"], field),
     }
-
-
-def _at(value: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 def _is_wanted(
@@ -215,7 +200,7 @@ def _is_wanted(
             if not _fits(kwargs[name].get(key), wanted, kwargs):
                 return False
     if field:
-        value = _at(kwargs["body"], field)
+        value = resolve(kwargs["body"], field)
         if not _fits(value, options.get("value", Presence.PRESENT), kwargs):
             return False
     when = options.get("when")
