@@ -10,6 +10,5 @@ def print_slip(spec, name, children, **_):
         "data": {"text": f"{spec['customer']} pays {spec['amount']}"},
     }
     printed = f"{name}-slip" in children["configmaps"]
-    return fnop.desired(
-        [slip], conditions=fnop.condition("Ready", printed, "SlipPrinted")
-    )
+    reason = "SlipPrinted" if printed else "SlipMissing"
+    return fnop.desired([slip], conditions=fnop.condition("Ready", printed, reason))
