@@ -45,9 +45,9 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
     "--former",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="The code that this one replaces: upgrades are tried, too.",
+    help="The former code of the operator: also try upgrades from it.",
 )
-@shared("leader_elect", "; the leader dies, or stands still, and the other one leads")
+@shared("leader_elect", "; in faults the leader dies or pauses, and another one leads")
 @click.option(
     "--depth",
     type=click.IntRange(1, 2),
@@ -86,15 +86,22 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
 )
 @click.option("--seed", default=0, metavar="N", help="The seed of random schedules.")
 @click.option(
-    "--property", "only", multiple=True, metavar="NAME", help="Judge by this one alone."
+    "--property",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    help="Judge by this property alone.",
 )
 @click.option(
-    "--without", multiple=True, metavar="NAME", help="Do not judge by this property."
+    "--without",
+    multiple=True,
+    metavar="NAME",
+    help="Do not judge by this property: ignore findings that you accept.",
 )
 @shared("name")
 @shared(
     "save",
-    "; those there are tried again first",
+    "; fnop first tries the failures that are there",
     default=SAVE,
     show_default=True,
 )
@@ -127,12 +134,12 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
 @click.option("--digests", is_flag=True, hidden=True)
 @shared("quiet", ": show no progress")
 def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
-    """Try an operator with every fault, one by one, and judge what becomes of it.
+    """Try an operator with every fault, one by one, and judge each run.
 
-    It runs in a simulated cluster: a crash before and after each write, lost replies,
-    conflicts, refused writes, late watches, gaps, a user who goes on at once. After the
-    faults everything settles, the operator restarts twice, and fnop compares the
-    world with that of the run without faults.
+    The operator runs in a simulated cluster. The faults are crashes before and after
+    each write, lost replies, conflicts, refused writes, late watches, gaps in watches,
+    and a user who does not wait. After the faults everything settles, and the operator
+    restarts twice. Then fnop compares all objects with those of the run without faults.
 
     \b
       fnop check operator.py
@@ -141,10 +148,10 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
 
     Each option has a variable: FNOP_CHECK_SHARD for --shard.
 
-    Exit status: 0 when no property is violated, or this shard has no schedules; 1 when
-    one is; 2 for a wrong call, a place that cannot be written to, or an operator that
-    cannot be checked; 3 when nothing is known: no fault occurred, the time was over
-    before one was tried, or shards are missing.
+    Exit status: 0 if no property is violated, or this shard has no schedules; 1 if a
+    property is violated; 2 for a wrong call, a place that cannot be written to, or an
+    operator that cannot be checked; 3 if nothing is known: no fault occurred, the time
+    was over before the first fault, or shards are missing.
     """
     if as_test is not None:
         _print_test(as_test, paths)

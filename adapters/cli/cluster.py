@@ -151,7 +151,8 @@ def cluster(given: ClusterCommandOptions) -> None:
       kubectl --kubeconfig kc get namespaces
       fnop run operator.py --kubeconfig kc
 
-    Anyone who reaches it may do everything, unless --rbac or --tokens say otherwise.
+    Anyone who reaches the cluster may do everything, unless --rbac or --tokens forbid
+    it.
 
     Exit status: 0 when stopped, 1 when it cannot serve, 2 for a wrong call.
     """

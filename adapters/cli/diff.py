@@ -44,17 +44,17 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
       fnop diff fnop-failures/benign-create-6d0b2a17.fnop \\
         fnop-failures/same_end-1a9d7b55.fnop
 
-    The calls of each handler for each object are compared in their order, with what
-    they were shown, asked for and answered.  What differs in any two runs (times,
-    versions, uids, generated names, tokens for secrets) is no difference.  The first
-    difference by causality is shown: a field of an object, an answer, an event that
-    came late or never, a process that ended; or none: then the code differs.  No
-    operator is needed.
+    fnop compares the calls of each handler for each object in their order, with their
+    inputs, effects and answers.  It ignores values that differ between any two runs:
+    times, versions, uids, generated names, and tokens for secrets.  It shows the first
+    difference that caused the others: a field of an object, an answer, an event that
+    came late or never, or a process that ended.  If the inputs of all calls are equal,
+    the code of the operators differs.  You need no operator.
 
-    Exit status: 0 when nothing differs, 1 when something does, 2 for a wrong call, 3
-    when a recording is damaged or none, 4 when nothing differs as far as they go and
-    one is cut off or lacks steps, or when one has only the last of a run, 5 when one
-    does not hold the decisions, or another release has to read it.
+    Exit status: 0 if nothing differs; 1 if something differs; 2 for a wrong call; 3 if
+    a file is damaged or is not a recording; 4 if nothing differs, but a recording is
+    cut off, lacks steps, or has only the last part of a run; 5 if a recording has no
+    decisions, or another release of fnop has to read it.
     """
     from fnop.adapters.recordings.diff_report import as_json, diff_lines
     from fnop.interpreters.recording.comparison.causes import compared

@@ -89,7 +89,8 @@ class OlmOptions:
     package: str | None = option(
         "--package",
         metavar="NAME",
-        help="The name of all its versions; by default that of the account.",
+        help="The name of the package, the same for all versions; by default the name "
+        "of the account.",
     )
     channels: tuple[str, ...] = option(
         "--channel",
@@ -102,20 +103,21 @@ class OlmOptions:
     own_namespace: bool = option(
         "--own-namespace",
         is_flag=True,
-        help="It serves the namespace that its OperatorGroup names, and not the "
-        "cluster.",
+        help="The operator serves the namespace that its OperatorGroup names, and not "
+        "the whole cluster.",
     )
     display_name: str = option(
-        "--display-name", default="", metavar="TEXT", help="Its name for people."
+        "--display-name", default="", metavar="TEXT", help="The name to display."
     )
     description: str = option(
         "--description",
         default="",
         metavar="TEXT",
-        help="What it does, in Markdown; by default the docstring of its file.",
+        help="A description in Markdown; by default the docstring of the operator's "
+        "file.",
     )
     provider: str = option(
-        "--provider", default="", metavar="NAME", help="Who provides it."
+        "--provider", default="", metavar="NAME", help="The provider's name."
     )
     provider_url: str = option(
         "--provider-url", default="", metavar="URL", help="The provider's site."
@@ -125,23 +127,23 @@ class OlmOptions:
         multiple=True,
         callback=people,
         metavar="'NAME <EMAIL>'",
-        help="Who maintains it; repeat it for several.",
+        help="A maintainer; repeat the option for several.",
     )
     links: tuple[tuple[str, str], ...] = option(
         "--link",
         multiple=True,
         callback=named,
         metavar="NAME=URL",
-        help="A page.",
+        help="A link to a page about the operator.",
     )
     keywords: tuple[str, ...] = option(
         "--keyword",
         multiple=True,
         metavar="WORD",
-        help="A keyword.",
+        help="A keyword, by which users find the operator.",
     )
     categories: tuple[str, ...] = option(
-        "--category", multiple=True, metavar="NAME", help="Such as Database."
+        "--category", multiple=True, metavar="NAME", help="Category, such as Database."
     )
     capabilities: str = option(
         "--capabilities",
@@ -155,7 +157,7 @@ class OlmOptions:
         default="alpha",
         show_default=True,
         metavar="TEXT",
-        help="Maturity.",
+        help="How mature this version is, by the words of OLM.",
     )
     replaces: str = option(
         "--replaces", default="", metavar="NAME", help="The version before: db.v1.1.0."
@@ -165,7 +167,7 @@ class OlmOptions:
         default="1.20.0",
         show_default=True,
         metavar="X.Y.Z",
-        help="The oldest Kubernetes that it runs on.",
+        help="The oldest version of Kubernetes on which the operator runs.",
     )
     icon: str | None = option(
         "--icon",
@@ -223,7 +225,7 @@ def olm(given: OlmOptions) -> None:
     """Make a bundle of an operator for the Operator Lifecycle Manager (OLM).
 
     Its rights are those that `fnop rbac` finds, its kinds those of --crd, its examples
-    those of --object, or of the files beside the operator. Mistakes in these options
+    those of --object, or of the files next to the operator. Mistakes in these options
     are reported; `operator-sdk bundle validate` judges the bundle.
 
     \b

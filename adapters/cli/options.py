@@ -60,7 +60,7 @@ files: Decorator = click.argument("paths", nargs=-1, type=_FILE, metavar="[FILE]
 SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "module": (
         ("-m", "--module"),
-        "Load an importable module, beside or instead of files",
+        "Load an importable module, in addition to files or instead of them",
         {"multiple": True, "metavar": "NAME"},
     ),
     "name": (
@@ -141,13 +141,13 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "crds": (
         ("--crd", "crds"),
         "Definitions: a file or folder of manifests. Without --crd and --object, "
-        "crd.yaml and object.yaml beside the operator are taken; a kind that nothing "
-        "defines has the definition of its class",
+        "fnop reads crd.yaml and object.yaml next to the operator. A kind that is in "
+        "no such file gets its definition from its Python class, if it has one",
         {"multiple": True, "type": _MANIFESTS, "metavar": "PATH"},
     ),
     "objects": (
         ("--object", "objects"),
-        "Objects to try the operator with; by default one is made up",
+        "Objects to try the operator with; by default fnop generates one",
         {"multiple": True, "type": _MANIFESTS, "metavar": "PATH"},
     ),
     "script": (
@@ -168,7 +168,7 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     ),
     "seconds": (
         ("--time", "seconds"),
-        "Stop after so many seconds, and say what was left out",
+        "Stop after so many seconds, and report what was not tried",
         {"type": _Seconds(min=0, min_open=True), "metavar": "SECONDS"},
     ),
     "jobs": (

@@ -119,15 +119,15 @@ class PlanOptions:
     takeover: bool = option(
         "--takeover",
         is_flag=True,
-        help="Tell which handlers would be called again on objects that a Kopf "
+        help="Report which handlers would be called again on objects that a Kopf "
         "operator has handled, and end with 3 if there are any.",
     )
     server_dry_run: bool = option(
         "--server-dry-run",
         is_flag=True,
-        help="Also send the first round's requests with dryRun=All, and tell what the "
-        "server refuses, or would store otherwise. That takes the right to write, and "
-        "nothing is kept.",
+        help="Also send the first round's requests with dryRun=All, and report what "
+        "the server refuses, or would store differently. These requests need the right "
+        "to write, and the server stores nothing.",
     )
     admission: bool = option(
         "--admission",

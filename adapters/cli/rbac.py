@@ -69,7 +69,9 @@ class StudyOptions:
             type=click.IntRange(min=0),
         )
     )
-    quiet: bool = declared(shared("quiet", ": not what was made up or unseen"))
+    quiet: bool = declared(
+        shared("quiet", ": without notes about generated objects and unseen requests")
+    )
 
     def account(self) -> Account:
         """The account that the operator's pod runs under."""

@@ -66,38 +66,37 @@ __all__ = ["replay"]
 @click.option(
     "--shadow",
     is_flag=True,
-    help="Ask the handlers of these files in the place of those that were recorded, "
-    "each attempt by itself, and tell which decisions change.",
+    help="Repeat each recorded attempt with the handlers of these files, independently "
+    "of the others, and report which decisions change.",
 )
 @click.option(
     "--fail-on",
     "fail_on",
     metavar="WHAT,...",
-    help="With --shadow: exit with 1 where a change is one of these: "
-    f"{', '.join(WORDS)}.",
+    help=f"With --shadow: exit with 1 if a change is one of these: {', '.join(WORDS)}.",
 )
 @click.option(
     "--object",
     "about",
     metavar="[KIND/][NAMESPACE/]NAME",
-    help="With --why: the object that is asked about; with --step: the one to begin "
-    "with; with --explore and --as-test: of its kind the only one; else the one whose "
-    "story is told.",
+    help="Print the story of this object only. With --why: the object that has the "
+    "field. With --step: the object to begin with. With --explore and --as-test: take "
+    "no other object of this kind.",
 )
 @click.option(
     "--why",
     metavar="FIELD",
-    help="Tell why a field of the object has its value, such as status.phase, "
+    help="Print why a field of the object has its value, such as status.phase, "
     "spec.ports[0].port, status.conditions[type=Ready] or "
-    "metadata.labels[app.kubernetes.io/name]: who has written it, in which decision, "
-    "and what that had seen; or who has removed it.",
+    "metadata.labels[app.kubernetes.io/name]: who has written or removed the field, "
+    "in which decision, and which inputs the decision had.",
 )
 @click.option(
     "--at",
     type=click.IntRange(min=0),
     metavar="STEP",
-    help="With --why: as of this step, and not of the recording's end; with --step: "
-    "where to begin; with --as-test: from this step on.",
+    help="The number of a step, as in the story (#412). With --why: the field's value "
+    "at this step; by default at the end. With --step and --as-test: begin here.",
 )
 @pictured
 @click.option(
@@ -105,29 +104,31 @@ __all__ = ["replay"]
     "begin",
     type=click.IntRange(min=1),
     metavar="STEP",
-    help="Go on from this step in a simulated cluster, with the handlers of these "
-    "files and what others have done since then; the end is compared with the recorded "
-    "one. With --explore: where that begins.",
+    help="Continue the run from this step in a simulated cluster, with the handlers of "
+    "these files and the recorded changes of other clients. fnop compares the end with "
+    "the recorded end. With --explore: explore from this step on.",
 )
 @shared("calls", " (with --from and --explore)")
 @click.option(
     "--explore",
     is_flag=True,
     help="Try faults around the run, as fnop check does, with the handlers of these "
-    "files: from --from on, or from where the operator had seen all objects.",
+    "files, from the step of --from on. By default it begins at the step at which the "
+    "operator had seen all objects.",
 )
 @click.option(
     "--as-test",
     is_flag=True,
-    help="Print a test for pytest: the objects at the step of --at, what others did "
-    "then, and what the operator made of it. It is a test of these files, or else of "
-    "the recorded ones.",
+    help="Print a test for pytest: the objects at the step of --at, the later changes "
+    "of other clients, and the fields that the operator wrote. The test loads these "
+    "files, or else the recorded ones.",
 )
 @click.option(
     "--until",
     type=click.IntRange(min=1),
     metavar="STEP",
-    help="With --explore and --as-test: what others did after this step is left out.",
+    help="With --explore and --as-test: leave out the changes that other clients made "
+    "after this step.",
 )
 @click.option(
     "--crd",
@@ -145,18 +146,18 @@ __all__ = ["replay"]
 @click.option(
     "--changes-only",
     is_flag=True,
-    help="Tell the story without the calls that end with nothing.",
+    help="Print the story without the calls that end without any effect.",
 )
 @click.option(
     "--every-line",
     is_flag=True,
-    help="Tell the lines, too, that an operator repeats while it waits.",
+    help="Also print the lines that an operator repeats while it waits.",
 )
 @click.option(
     "--step",
     is_flag=True,
-    help="Go through the recording by commands, of a terminal or of standard input: "
-    "next, back, get, saw, why, who, when; help lists them.",
+    help="Go through the recording by commands that you type, or from standard input: "
+    "next, back, get, saw, why, who, when. The command help lists them.",
 )
 @shared("trusted")
 @guarded
@@ -168,7 +169,7 @@ def replay(
     guard: bool,
     **options: Any,
 ) -> None:
-    """Show a recorded run, decide it again with the handlers of some files, or ask why.
+    """Show a recorded run, call handlers with its inputs again, or ask about a field.
 
     With the recording alone fnop shows the run, and answers questions:
 
@@ -181,7 +182,8 @@ def replay(
       fnop replay pod-a.fnop pod-b.fnop --html report.html
       fnop replay run.fnop --at 412 --as-test > test_incident.py
 
-    With the files of an operator it is decided again, or goes on:
+    With the files of an operator, fnop calls their handlers with the recorded inputs,
+    or continues the run:
 
     \b
       fnop replay run.fnop operator.py
@@ -189,25 +191,27 @@ def replay(
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop operator.py --explore --from 412
 
-    A folder of recordings is one story, of processes one after another.  With --html,
-    several recordings and folders are processes that ran at the same time.
+    A folder of recordings is one story, of processes that ran one after another.  With
+    --html, several recordings and folders are processes that ran at the same time.
 
-    The story has each call of a handler, its cause, what it asked for and was answered,
-    and its end; and what others did to its objects.
+    The story has each call of a handler with its cause, its effects, their answers, and
+    its end.  It also has the changes that other clients made to the objects.
 
-    With files, and no other mode, it says "identical", or shows the first decision that
-    is another one now, or that cannot be compared since a secret in it is a token in
-    the recording.  With --shadow each recorded attempt is asked again by itself, with
-    what its handler was shown. So it reports all decisions that a new version would
-    change.  Recorded reviews are asked again as well.  fnop refuses and reports what
-    a handler that is not impure does to the world.
+    With files, and no other mode, fnop prints "identical", or the first decision that
+    differs from the recorded one.  It stops, too, at a decision that it cannot compare
+    because a secret in it is a token in the recording.
 
-    Exit status: 0 when identical, or shown (with --shadow: also with changes that
-    --fail-on does not name), 1 when not (with --from: when the end is another one; with
-    --explore: when a property is violated), 2 for a wrong call, 3 when the recording is
-    damaged or none, 4 when that cannot be decided: a secret conceals it, or the
-    recording is cut off or has only the last of a run, 5 when another release has to
-    read it.
+    With --shadow, fnop repeats each recorded attempt independently, with its recorded
+    inputs, and reports all decisions that a new version would change.  It also repeats
+    recorded reviews.  If a handler that is not impure acts on the world, fnop refuses
+    and reports the act.
+
+    Exit status: 0 if the decisions are identical, or the run was shown (with --shadow:
+    also with changes that --fail-on does not name); 1 if a decision differs (with
+    --from: if the end differs; with --explore: if a property is violated); 2 for a
+    wrong call; 3 if the file is damaged or is not a recording; 4 if fnop cannot
+    compare, because a secret conceals a value, or the recording is cut off or has only
+    the last part of a run; 5 if another release of fnop has to read the recording.
     """
     from fnop.interpreters.recording.replay.replay import (
         UNLIMITED,

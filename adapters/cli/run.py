@@ -127,8 +127,8 @@ class PeerOptions:
     peering: str | None = declared(
         shared(
             "peering",
-            ', which is waited for; without this option "default" is used, if it '
-            "exists",
+            ". fnop waits until this object exists. Without this option, fnop uses the "
+            'object "default" if it exists, and else has no peers',
         )
     )
     priority: int = declared(shared("priority", default=0))
@@ -139,7 +139,8 @@ class PeerOptions:
         default=60,
         show_default=True,
         metavar="SECONDS",
-        help="How long peers take this operator for alive without a sign of life.",
+        help="The time after which peers consider this operator dead, if it has not "
+        "renewed its record.",
     )
     standalone: bool = option(
         "--standalone", is_flag=True, help="Do not look for other operators."
@@ -299,8 +300,9 @@ class RunOptions:
     wait_for_kinds: bool = option(
         "--wait-for-kinds",
         is_flag=True,
-        help="Wait for kinds that are ambiguous or like a served one, which else end "
-        "the start as typing errors.",
+        help="If a handler's kind is ambiguous, or looks like a mistyped served kind, "
+        "wait until the kind is clear. Without this option, fnop reports an error and "
+        "ends.",
     )
     cluster: ClusterOptions
     peers: PeerOptions

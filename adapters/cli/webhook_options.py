@@ -144,42 +144,42 @@ class WebhookOptions:
         "--webhook-addr",
         callback=an_address,
         metavar="HOST:PORT",
-        help="Serve them here; by default on all interfaces, at port 9443 for a "
-        "Service or a URL, and at a free one without.",
+        help="The address of the webhook server; by default all interfaces, at port "
+        "9443 with a Service or a URL, else at a free port.",
     )
     webhook_service: Mapping[str, Any] | None = option(
         "--webhook-service",
         callback=a_service,
         metavar="[NAMESPACE/]NAME[:PORT]",
-        help="The Service through which the API server reaches them.",
+        help="The Service through which the API server reaches the webhooks.",
     )
     webhook_url: str | None = option(
         "--webhook-url",
         callback=a_url,
         metavar="URL",
-        help="The address at which it reaches them, without a Service.",
+        help="The URL at which the API server reaches the webhooks without a Service.",
     )
     webhook_cert: str | None = option(
         "--webhook-cert",
         type=_FILE,
         metavar="FILE",
-        help="Their certificate as PEM, which is read again when it changes; by "
-        "default fnop makes and renews one.",
+        help="The certificate of the webhook server as PEM. fnop reads the file again "
+        "when it changes. By default fnop makes and renews a certificate.",
     )
     webhook_key: str | None = option(
-        "--webhook-key", type=_FILE, metavar="FILE", help="Its private key."
+        "--webhook-key", type=_FILE, metavar="FILE", help="The certificate's key."
     )
     webhook_ca: str | None = option(
         "--webhook-ca",
         type=_FILE,
         metavar="FILE",
-        help="The certificates of the authority that has signed it.",
+        help="The certificates of the authority that signed the certificate.",
     )
     webhook_name: str | None = declared(shared("webhook_name"))
     webhook_unmanaged: bool = option(
         "--webhook-unmanaged",
         is_flag=True,
-        help="Serve only: the configurations are applied by hand (fnop webhooks).",
+        help="Serve the webhooks only: you apply the configurations (fnop webhooks).",
     )
     webhook_events: bool = declared(shared("webhook_events"))
 

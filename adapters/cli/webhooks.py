@@ -75,7 +75,8 @@ class WebhooksOptions:
     cert_manager: bool = option(
         "--cert-manager",
         is_flag=True,
-        help="Have cert-manager make the certificate, and put its authority in.",
+        help="Print a Certificate for cert-manager, too, and let cert-manager put its "
+        "CA into the configurations.",
     )
     webhook_name: str | None = declared(shared("webhook_name"))
     kube_version: tuple[int, int] = option(
