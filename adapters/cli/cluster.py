@@ -64,7 +64,7 @@ class ClusterCommandOptions:
         default="127.0.0.1",
         show_default=True,
         metavar="ADDRESS",
-        help="The address to listen on. Beyond this machine only with TLS.",
+        help="The address to listen on. An address for other machines needs TLS.",
     )
     kubeconfig: str | None = option(
         "--kubeconfig",
@@ -109,7 +109,7 @@ class ClusterCommandOptions:
         "--service",
         multiple=True,
         metavar="NAMESPACE/NAME=PORT",
-        help="The admission webhooks of a service listen at this port of 127.0.0.1.",
+        help="The port of 127.0.0.1 at which a Service's webhooks listen.",
     )
     seed: str | None = option(
         "--seed", metavar="TEXT", help="The seed of uids and generated names."

@@ -33,21 +33,21 @@ class CrdOptions:
         "--check",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
-        help="Print nothing but the difference from this file, and exit with 1 where "
-        "there is one.",
+        help="Print only the difference from this file, and exit with 1 if there is "
+        "one.",
     )
     compatible_with: str | None = option(
         "--compatible-with",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
-        help="Exit with 1 if the definitions break what those in this file, such as "
-        "the last release, have accepted or served.",
+        help="Exit with 1 if the definitions reject objects, or lack versions, that "
+        "the definitions in this file accept or serve, such as the last release's.",
     )
     live: bool = option(
         "--live",
         is_flag=True,
-        help="The same with the definitions of the cluster, and name the objects there "
-        "that would no longer be valid. It only reads.",
+        help="As --compatible-with, but with the definitions of the cluster. Also name "
+        "its objects that would become invalid. fnop only reads the cluster.",
     )
     cluster: ClusterOptions
 

@@ -64,7 +64,7 @@ class ExplainOptions:
         multiple=True,
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
-        help="The operator's file: its settings are used, and its filters are asked.",
+        help="The operator's file: fnop uses its settings, and asks its filters.",
     )
     module: tuple[str, ...] = declared(shared("module"))
     places: tuple[str, ...] = declared(state_places)
@@ -74,7 +74,7 @@ class ExplainOptions:
         "--record",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
-        help="A recording (`fnop run --record`): what it has about the object.",
+        help="A recording (`fnop run --record`): show its lines about the object.",
     )
     output: str = declared(
         shared("output", type=click.Choice(["text", "json"], case_sensitive=False))

@@ -75,7 +75,7 @@ class FreezeOptions:
         default=3600,
         show_default=True,
         metavar="SECONDS",
-        help="The time after which they resume by themselves.",
+        help="The time after which the operators resume by themselves.",
     )
     message: str = option(
         "-m", "--message", default="", help="The reason; the operators log it."

@@ -28,14 +28,14 @@ _OF_GIT = frozenset((".git",))
     "--dir",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="The folder to make it in; by default one of the project's name, here.",
+    help="The folder of the project; by default a new one of the project's name.",
 )
 @click.option(
     "--kind",
     default="Website",
     show_default=True,
     metavar="KIND",
-    help="The kind that it serves.",
+    help="The kind that the operator serves.",
 )
 @click.option(
     "--group",
@@ -47,12 +47,12 @@ _OF_GIT = frozenset((".git",))
 @click.option(
     "--plural",
     metavar="WORD",
-    help="The kind in the plural, for kubectl; by default as English has it.",
+    help="The plural of the kind, for kubectl; by default the English plural.",
 )
 @click.option(
     "--webhooks",
     is_flag=True,
-    help="Give it admission handlers, and a deployment that serves them.",
+    help="Add admission handlers, and a deployment that serves them.",
 )
 def new(
     name: str,

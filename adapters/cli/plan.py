@@ -97,14 +97,14 @@ class PlanOptions:
         default=1,
         show_default=True,
         metavar="N",
-        help="Go on after the first round, which is certain: before each further one "
-        "the simulated controllers settle.",
+        help="Plan N rounds. Round 1 is certain. Before each further round, fnop lets "
+        "the simulated controllers settle, and real ones may act differently.",
     )
     detailed_exitcode: bool = option(
         "--detailed-exitcode",
         is_flag=True,
-        help="End with 2 if something would change, or is not known, as terraform "
-        "does.",
+        help="End with 2 if the plan has a change, or a part of the plan is not known "
+        "(terraform has the same option).",
     )
     fail_on: tuple[str, ...] = option(
         "--fail-on",
@@ -112,9 +112,9 @@ class PlanOptions:
         callback=_words,
         metavar="WORDS",
         help="End with 3 if the plan has one of these: create, change, delete, raise "
-        "(a handler fails), call (a call is not made), unread (something may not be "
-        "read), refused (the server refuses a request of --server-dry-run). Repeat "
-        "it, or separate by commas.",
+        "(a handler fails), call (fnop plan did not make a call), unread (fnop has no "
+        "right to read an object), refused (the server refuses a request of "
+        "--server-dry-run). Repeat it, or separate by commas.",
     )
     takeover: bool = option(
         "--takeover",
@@ -133,12 +133,12 @@ class PlanOptions:
         "--admission",
         is_flag=True,
         help="Audit instead: ask the admission handlers about each live object, as if "
-        "a user wrote it now, and end with 2 if any would be refused or changed.",
+        "a user wrote it now, and end with 2 if they would refuse or change any.",
     )
     bookkeeping: bool = option(
         "--bookkeeping",
         is_flag=True,
-        help="Show in full what fnop notes for itself: finalizer, state, condition, "
+        help="Show changes of fnop's own fields in full: finalizer, state, condition, "
         "marks.",
     )
     redact: tuple[str, ...] = declared(

@@ -42,12 +42,12 @@ class StudyOptions:
     service_account: str | None = option(
         "--service-account",
         metavar="[NAMESPACE/]NAME",
-        help="The account that its pod runs under; by default fnop-operator, in the "
+        help="The account of the operator's pod; by default fnop-operator, in the "
         "namespace of that name, or the operator's --name.",
     )
     election: ElectionOptions
     peering: bool = option(
-        "--peering", is_flag=True, help="It meets other operators in peering objects."
+        "--peering", is_flag=True, help="With the rights for peering objects."
     )
     webhook_name: str | None = declared(shared("webhook_name"))
     webhook_events: bool = declared(shared("webhook_events"))
@@ -60,7 +60,7 @@ class StudyOptions:
         multiple=True,
         type=click.Path(exists=True, dir_okay=False),
         metavar="RECORDING",
-        help="A recording of a real run, which may have asked for more.",
+        help="A recording of a real run: add the rights for its requests.",
     )
     budget: int | None = declared(
         shared(
@@ -154,15 +154,15 @@ class RbacOptions:
     study: StudyOptions
     scope: ScopeOptions
     verify: bool = option(
-        "--verify", is_flag=True, help="Compare with the rights that there are."
+        "--verify", is_flag=True, help="Compare with the present rights."
     )
     against: tuple[str, ...] = option(
         "--against",
         multiple=True,
         type=click.Path(exists=True, allow_dash=True),
         metavar="PATH",
-        help="With --verify: manifests with the roles and bindings; without it the "
-        "cluster is asked what its present user may do.",
+        help="With --verify: manifests with the roles and bindings. By default fnop "
+        "asks the cluster for the rights of the present user.",
     )
     cluster: ClusterOptions
 

@@ -57,8 +57,8 @@ class WebhooksOptions:
         "--service",
         callback=a_service,
         metavar="[NAMESPACE/]NAME[:PORT]",
-        help="The Service in front of the operator; by default that of its account's "
-        "name.",
+        help="The Service in front of the operator; by default the Service that has "
+        "the name of the operator's account.",
     )
     url: str | None = option(
         "--url",
@@ -70,7 +70,7 @@ class WebhooksOptions:
         "--ca",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
-        help="The certificates of the authority that signs the operator's, as PEM.",
+        help="The CA of the operator's certificate, as PEM.",
     )
     cert_manager: bool = option(
         "--cert-manager",
@@ -83,12 +83,13 @@ class WebhooksOptions:
         "--kube-version",
         callback=a_version,
         metavar="X.Y",
-        help="The oldest Kubernetes that takes them; match conditions need 1.27.",
+        help="The oldest Kubernetes for the configurations; match conditions need "
+        "1.27.",
     )
     service_account: str | None = option(
         "--service-account",
         metavar="[NAMESPACE/]NAME",
-        help="The account that its pod runs under; by default fnop-operator, in the "
+        help="The account of the operator's pod; by default fnop-operator, in the "
         "namespace of that name, or the operator's --name.",
     )
     name: str = declared(shared("name"))
