@@ -33,19 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["cluster"]
 
 ADMIN, ADMINS = "kubernetes-admin", "system:masters"
-# The service by which pods find the API server; a real server creates it itself.
-OWN_SERVICE = {
-    "metadata": {
-        "name": "kubernetes",
-        "labels": {"component": "apiserver", "provider": "kubernetes"},
-    },
-    "spec": {
-        "clusterIP": "10.96.0.1",
-        "ports": [
-            {"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}
-        ],
-    },
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +247,8 @@ def _initial_cluster(given: ClusterCommandOptions, now: float) -> Cluster:
     except ValueError as problem:
         raise ServingProblem(f"--controllers {problem}") from problem
     from fnop.adapters.common.manifests import ManifestProblem, read_manifests
-    from fnop.adapters.serving.cluster_client import ObjectProblem, create_all
+    from fnop.adapters.serving.cluster_client import ObjectProblem
+    from fnop.adapters.serving.live_cluster import populate
     from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 
     def send(request: ApiRequest) -> ApiResponse:
@@ -269,11 +257,9 @@ def _initial_cluster(given: ClusterCommandOptions, now: float) -> Cluster:
         return response
 
     try:
-        create_all(lambda: state.registry, send, read_manifests(given.manifests, warn))
+        populate(lambda: state.registry, send, read_manifests(given.manifests, warn))
     except (ManifestProblem, ObjectProblem) as problem:
         raise ServingProblem(str(problem)) from problem
-    # Refused if the manifests have one of their own.
-    send(ApiRequest("POST", "/api/v1/namespaces/default/services", body=OWN_SERVICE))
     return state
 
 

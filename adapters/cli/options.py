@@ -58,6 +58,11 @@ files: Decorator = click.argument("paths", nargs=-1, type=_FILE, metavar="[FILE]
 
 # The names of each option, the beginning of its text, and click's other attributes.
 SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
+    "kopf": (
+        ("--kopf",),
+        "The operator is written with Kopf, and stays unchanged",
+        {"is_flag": True},
+    ),
     "module": (
         ("-m", "--module"),
         "Load an importable module, in addition to files or instead of them",

@@ -26,6 +26,7 @@ from fnop.adapters.common.plain import echo, one_line
 from fnop.adapters.common.programs import program_of
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
+from fnop.core.memory.takeover import Predecessor
 from fnop.interpreters.plan.audited import Audit
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.protocol import Api, Unreachable
@@ -87,6 +88,13 @@ class PlanOptions:
 
     paths: tuple[str, ...] = declared(files)
     module: tuple[str, ...] = declared(shared("module"))
+    kopf: bool = declared(
+        shared(
+            "kopf",
+            ". Its startup handlers run, as they choose the storages; no other handler "
+            "runs",
+        )
+    )
     selection: SelectionOptions
     name: str = declared(shared("name"))
     state_key_file: str | None = declared(shared("state_key_file"))
@@ -155,6 +163,10 @@ class PlanOptions:
     )
 
     def __post_init__(self) -> None:
+        if self.kopf and (self.state_key_file or self.selection.selector):
+            raise click.UsageError(
+                "a Kopf operator has no --selector and no --state-key-file"
+            )
         if self.admission:
             self._check_audit()
         if "refused" in self.fail_on and not self.server_dry_run:
@@ -210,16 +222,45 @@ def plan(given: PlanOptions) -> None:
       fnop plan operator.py --rounds 3 -o json
       fnop plan operator.py --detailed-exitcode --fail-on delete,raise
       fnop plan operator.py --admission
+      fnop plan --kopf operator.py --takeover
 
     Exit status: 0 when there is a plan; 1 when there is none, as for an operator that
     would not serve, or a wrong call; 2 with --detailed-exitcode when something would
     change, or is not known, and with --admission when an object would be refused or
     changed; 3 when --fail-on or --takeover say so.
     """
-    settings = given.settings()
-    program = program_of(
-        given.paths, given.module, settings, "fnop plan", wrong=EXIT_ERROR
-    )
+    with _program(given) as (program, marks):
+        found = _planned(program, marks, given)
+    if isinstance(found, Audit):
+        _print_audit(found, given)
+        sys.exit(0 if found.is_clean else EXIT_CHANGES)
+    _print(found, given)
+    sys.exit(_status(found, given))
+
+
+@contextmanager
+def _program(given: PlanOptions) -> Iterator[tuple[Program, Predecessor | None]]:
+    """The operator, and the marks of Kopf on its objects if they are its own."""
+    if not given.kopf:
+        settings = given.settings()
+        yield (
+            program_of(
+                given.paths, given.module, settings, "fnop plan", wrong=EXIT_ERROR
+            ),
+            None,
+        )
+        return
+    from fnop.adapters.kopf.commands.planning import planned_operator
+
+    namespaces = given.selection.namespaces or ()
+    with planned_operator(given.paths, given.module, namespaces) as found:
+        yield found
+
+
+def _planned(
+    program: Program, marks: Predecessor | None, given: PlanOptions
+) -> Plan | Audit:
+    """The plan or the audit; the command ends if there can be none."""
     from fnop.adapters.kubernetes.client import ConfigurationProblem
     from fnop.interpreters.plan.planner import PlanProblem
     from fnop.interpreters.runtime.reading import ReadProblem
@@ -230,21 +271,14 @@ def plan(given: PlanOptions) -> None:
             f"{', '.join((*given.paths, *given.module))} declares no admission handlers"
         )
     masking = given.masking(program)
-    found: Plan | Audit
     try:
         if given.admission:
-            found = asyncio.run(_audit_cluster(program, masking, given))
-        else:
-            found = asyncio.run(_connected(program, masking, given))
+            return asyncio.run(_audit_cluster(program, masking, given))
+        return asyncio.run(_connected(program, masking, marks, given))
     except Unreachable as problem:
         fail(f"the API server cannot be reached: {problem}")
     except (ConfigurationProblem, PlanProblem, ReadProblem) as problem:
         fail(str(problem))
-    if isinstance(found, Audit):
-        _print_audit(found, given)
-        sys.exit(0 if found.is_clean else EXIT_CHANGES)
-    _print(found, given)
-    sys.exit(_status(found, given))
 
 
 async def _audit_cluster(
@@ -281,14 +315,19 @@ def _print_audit(found: Audit, given: PlanOptions) -> None:
         echo(one_line(line))
 
 
-async def _connected(program: Program, masking: Masking, given: PlanOptions) -> Plan:
+async def _connected(
+    program: Program,
+    masking: Masking,
+    marks: Predecessor | None,
+    given: PlanOptions,
+) -> Plan:
     async with given.cluster.connected() as api:
         return await planned(
             program,
             api,
             masking,
             rounds=given.rounds,
-            takeover=given.takeover,
+            takeover=given.takeover and (marks or True),
             dry_run=given.server_dry_run,
         )
 
@@ -299,7 +338,7 @@ async def planned(
     masking: Masking | None = None,
     *,
     rounds: int = 1,
-    takeover: bool = False,
+    takeover: bool | Predecessor = False,
     dry_run: bool = False,
 ) -> Plan:
     """The plan of a program for a cluster in its present state."""

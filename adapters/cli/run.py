@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import re
 import secrets
 import sys
 import threading
@@ -36,12 +35,14 @@ from fnop.adapters.cli.options import (
     shared,
 )
 from fnop.adapters.cli.webhook_options import WebhookOptions
+from fnop.adapters.common.durations import duration
 from fnop.adapters.common.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
 from fnop.adapters.common.loading import LoadProblem, load
 from fnop.adapters.common.logs import Console, configure
 from fnop.adapters.common.operator_settings import signing
 from fnop.adapters.common.plain import echo
 from fnop.adapters.common.programs import guarded, interrupted, program_of
+from fnop.adapters.common.spreading import SpreadingCommand
 from fnop.adapters.common.streams import status_after
 from fnop.core.handlers.declare.roles import ADMISSION
 from fnop.core.handlers.declare.settings import Settings
@@ -55,6 +56,7 @@ from fnop.interpreters.runtime.clock import SystemClock, VirtualClock
 if TYPE_CHECKING:
     from fnop.adapters.recordings.recording_files import Background, RingFiles
     from fnop.adapters.running.otel import Otel
+    from fnop.adapters.serving.live_cluster import Live
     from fnop.adapters.testing.models import Models
     from fnop.interpreters.recording.format.recorder import Recorder
     from fnop.interpreters.runtime.watchdog import Watchdog
@@ -64,25 +66,11 @@ __all__ = ["run"]
 
 EXIT_UNSETTLED = 3
 
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME_IS_OVER = "the time of --for is over"
 
 
-def duration(text: str) -> float:
-    """Seconds, or numbers with units.
-
-    >>> duration("90"), duration("1h30m")
-    (90.0, 5400.0)
-    """
-    if not re.fullmatch(r"(\d+(\.\d+)?[smhd]?)+", text.strip()):
-        raise click.BadParameter(
-            f"{text!r} is not a duration; write 90, 90s, 15m or 1h30m"
-        )
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text)
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
-
-
-class SpreadingCommand(click.Command):
-    """A command whose `--simulate` takes all following files; `--kopf` is another."""
+class RunCommand(SpreadingCommand):
+    """`fnop run`; with `--kopf` it is another command."""
 
     def make_context(
         self,
@@ -101,23 +89,6 @@ class SpreadingCommand(click.Command):
         rest.remove("--kopf")
         extra["auto_envvar_prefix"] = "KOPF_RUN"
         return kopf_run.make_context(f"{info_name} --kopf", rest, parent, **extra)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        spread: list[str] = []
-        spreading = False
-        for arg, following in zip(args, [*args, "--"][1:], strict=True):
-            if arg == "--simulate":
-                spreading = True
-                if _is_option(following):
-                    raise click.UsageError("--simulate needs a manifest", ctx)
-                continue
-            spreading = spreading and not _is_option(arg)
-            spread += ["--simulate", arg] if spreading else [arg]
-        return super().parse_args(ctx, spread)
-
-
-def _is_option(arg: str) -> bool:
-    return arg.startswith("-") and arg != "-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,11 +243,11 @@ class RunOptions:
 
     paths: tuple[str, ...] = declared(files)
     module: tuple[str, ...] = declared(shared("module"))
-    kopf: bool = option(
-        "--kopf",
-        is_flag=True,
-        help="Run an operator that is written with Kopf, unchanged. Its other options "
-        "are those of `kopf run`: see fnop run --kopf --help.",
+    kopf: bool = declared(
+        shared(
+            "kopf",
+            ". Its other options are those of `kopf run`: see fnop run --kopf --help",
+        )
     )
     simulate: tuple[str, ...] = option(
         "--simulate",
@@ -286,11 +257,18 @@ class RunOptions:
         help="Run in a simulated cluster with the objects of these files and folders "
         "(- for standard input), on virtual time, and print the final objects.",
     )
+    served: bool = option(
+        "--served",
+        is_flag=True,
+        help="With --simulate: serve the simulated cluster on this machine, for the "
+        "clients in the operator's own code, and run in real time until Ctrl-C.",
+    )
     seconds: float | None = option(
         "--for",
         parameter="for",
         type=duration,
-        help="Stop a simulated run after so much virtual time (90s, 15m, 1h30m).",
+        help="Stop a simulated run after so much virtual time (90s, 15m, 1h30m); with "
+        "--served, of real time.",
     )
     calls: tuple[str, ...] = declared(shared("calls", ", in a simulated run"))
     real_calls: bool = option(
@@ -336,10 +314,16 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.simulate:
             _check_simulate(self.paths, self.module, self.simulate)
-            _refuse_of_clusters()
+            _refuse_of_clusters(served=self.served)
+            if self.served and (self.calls or self.real_calls):
+                raise click.UsageError(
+                    "with --served the operator calls its functions themselves; leave "
+                    "out --calls and --real-calls"
+                )
             return
         of_simulations = {
             "for": self.seconds,
+            "served": self.served,
             "calls": self.calls,
             "real-calls": self.real_calls,
         }
@@ -349,7 +333,8 @@ class RunOptions:
 
     @property
     def is_simulated(self) -> bool:
-        return bool(self.simulate)
+        """Whether the run is on virtual time, within this process."""
+        return bool(self.simulate) and not self.served
 
     def settings(self) -> Settings:
         """The operator's settings. The command ends for those that cannot be."""
@@ -386,16 +371,16 @@ def _check_simulate(
         )
 
 
-def _refuse_of_clusters() -> None:
+def _refuse_of_clusters(*, served: bool) -> None:
     """Refuse options of clusters in a simulation; their variables are ignored."""
     source = click.get_current_context().get_parameter_source
-    others = (*names_in(WebhookOptions), *names_in(ClusterOptions))
-    for name in ("liveness", "metrics", "otel", *others):
+    of_servers = ("liveness", "metrics", "otel", *names_in(WebhookOptions))
+    for name in (*(() if served else of_servers), *names_in(ClusterOptions)):
         if source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{flag_of(name)} cannot be used with --simulate")
 
 
-@click.command(cls=SpreadingCommand)
+@click.command(cls=RunCommand)
 @takes(RunOptions)
 @harmless()
 def run(given: RunOptions) -> None:
@@ -406,6 +391,7 @@ def run(given: RunOptions) -> None:
     \b
       fnop run operator.py -n default
       fnop run operator.py --simulate crd.yaml object.yaml
+      fnop run operator.py --simulate crd.yaml object.yaml --served
 
     Without its CRD a kind has the definition of its class, if there is one.
 
@@ -416,6 +402,13 @@ def run(given: RunOptions) -> None:
     a wrong call, or for kinds that are ambiguous or mistyped; 3 when a simulated run
     has not settled.
     """
+    if given.served:
+        _run_served(given)
+    _run(given)
+
+
+def _run(given: RunOptions, live: Live | None = None) -> NoReturn:
+    """Run the operator, and end the process; `live` is its served simulation."""
     console, clock = given.log.console(), VirtualClock()
     if given.is_simulated:
         console.simulate(lambda: clock.now().wall)
@@ -431,7 +424,12 @@ def run(given: RunOptions) -> None:
     asked = Asked(recorder, given.recording.record, warn)
     running = _Running(given, program, console, observers, asked)
     try:
-        status = _simulate(running, clock) if given.is_simulated else _serve(running)
+        if given.is_simulated:
+            status = _simulate(running, clock)
+        elif live is not None:
+            status = _serve_beside(running, live)
+        else:
+            status = _serve(running)
     finally:
         if recorder is not None:
             _close_recording(recorder)
@@ -529,11 +527,21 @@ def _simulated(
 
 
 def _apply_manifests(sim: SimulatedRun, running: _Running) -> None:
-    """Create the objects of --simulate, and definitions of the operator's classes."""
+    """Create the objects of the simulation."""
+    from fnop.interpreters.simulation.scenario import ApplyProblem, apply_manifests
+
+    try:
+        for warning in apply_manifests(sim, _objects(running), begins=True):
+            warn(warning)
+    except ApplyProblem as problem:
+        fail(str(problem))
+
+
+def _objects(running: _Running) -> list[dict[str, Any]]:
+    """The objects of --simulate, and the definitions of the operator's classes."""
     from fnop.adapters.common.manifests import ManifestProblem, read_manifests
     from fnop.adapters.definitions.class_kinds import definitions_for
     from fnop.adapters.definitions.problems import DefinitionProblem
-    from fnop.interpreters.simulation.scenario import ApplyProblem, apply_manifests
 
     given = running.given
     operator = load(given.paths, given.module)  # they are loaded already
@@ -541,10 +549,8 @@ def _apply_manifests(sim: SimulatedRun, running: _Running) -> None:
         objects = read_manifests(given.simulate, warn)
         if not objects:
             fail(f"there is no object in {', '.join(given.simulate)}")
-        objects += definitions_for(running.program.handlers, objects, operator)
-        for warning in apply_manifests(sim, objects, begins=True):
-            warn(warning)
-    except (ManifestProblem, ApplyProblem) as problem:
+        return objects + definitions_for(running.program.handlers, objects, operator)
+    except ManifestProblem as problem:
         fail(str(problem))
     except DefinitionProblem as problem:
         fail(str(problem), EXIT_USAGE)
@@ -587,6 +593,34 @@ def _verdict(sim: SimulatedRun, settled: bool) -> int:
     if is_mistaken:
         return EXIT_ERROR
     return 0 if settled else EXIT_UNSETTLED
+
+
+# -------------------------------------------------------- served simulation
+
+
+def _run_served(given: RunOptions) -> NoReturn:
+    """Run the operator next to a simulated cluster, which its own clients find.
+
+    The cluster is there before the operator's modules, which may look for it.
+    """
+    from fnop.adapters.serving.live_cluster import served_here
+
+    with served_here() as live:
+        _run(given, live)
+
+
+def _serve_beside(running: _Running, live: Live) -> int:
+    """Serve until the end, and print the objects."""
+    from fnop.adapters.common.manifests import dump_yaml, echo_yaml
+    from fnop.adapters.serving.cluster_client import ObjectProblem
+
+    try:
+        live.populate(_objects(running))
+    except ObjectProblem as problem:
+        fail(str(problem))
+    status = _serve(running)
+    echo_yaml(dump_yaml(live.objects()))
+    return status
 
 
 # ------------------------------------------------------------- real cluster
@@ -633,6 +667,9 @@ async def _serve_cluster(run: _Running) -> int:
                 run.program, place, observers=run.observers, say=run.console.say
             ) as running:
                 with stopped_by_signals(running), run.asked.in_loop():
+                    if run.given.seconds is not None:
+                        loop = asyncio.get_running_loop()
+                        loop.call_later(run.given.seconds, running.stop, _TIME_IS_OVER)
                     await running.ended()
         except OperatorFailed as problem:
             warn(str(problem))

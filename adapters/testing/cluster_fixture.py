@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
@@ -17,12 +14,11 @@ from fnop.adapters.serving.cluster_client import (
     kind_named,
     path_of,
 )
-from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster import Cluster, answer, due, empty_cluster, paced, tick
 from fnop.interpreters.cluster.controllers.paces import Pace
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.runtime.answers import message_of, with_kind
-from fnop.interpreters.runtime.clock import SystemClock, VirtualClock
+from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     JSON,
@@ -32,22 +28,14 @@ from fnop.interpreters.runtime.protocol import (
 )
 
 if TYPE_CHECKING:
-    from fnop.adapters.serving.cluster_host import Caller
+    from fnop.adapters.serving.live_cluster import Live, Served
 
-__all__ = ["Served", "SimulatedCluster"]
+__all__ = ["SimulatedCluster"]
 
 Manifest = dict[str, Any]
 
 # Rounds of controllers after which a cluster counts as never settling.
 ROUNDS_MAX = 10_000
-
-
-@frozen
-class Served:
-    """The address of a served cluster."""
-
-    url: str
-    kubeconfig: Path
 
 
 class SimulatedCluster:
@@ -210,65 +198,14 @@ class SimulatedCluster:
         """
         if self._live is not None:
             raise RuntimeError("it is served already")
-        from fnop.adapters.serving.webhook_calls import WebhookCaller
+        from fnop.adapters.serving.live_cluster import served
 
-        with tempfile.TemporaryDirectory(prefix="fnop-") as folder:
-            live = Live(self._state, WebhookCaller({}))
+        with served(self._state) as found:
+            self._live = found.live
             try:
-                self._live = live
-                kubeconfig = Path(folder) / "kubeconfig"
-                from fnop.adapters.serving.cluster_kubeconfig import write_kubeconfig
-
-                write_kubeconfig(kubeconfig, live.url)
-                yield Served(live.url, kubeconfig)
+                yield found
             finally:
-                self._live = None
-                live.close()
-                self._state = live.host.cluster
-
-
-class Live:
-    """A served cluster, in a thread with an event loop of its own."""
-
-    def __init__(self, state: Cluster, call: Caller) -> None:
-        from fnop.adapters.serving.api_server import HttpServer
-        from fnop.adapters.serving.cluster_host import Host
-        from fnop.adapters.serving.cluster_login import Admin
-
-        self.host = Host(state, SystemClock(), call)
-        self._server = HttpServer(self.host, Admin(self.host))
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="fnop-cluster", daemon=True
-        )
-        self._thread.start()
-        try:
-            port = asyncio.run_coroutine_threadsafe(
-                self._server.start("127.0.0.1", 0), self._loop
-            ).result()
-        except BaseException:
-            self._stop_loop()
-            raise
-        self.url = f"http://127.0.0.1:{port}"
-
-    def answer(self, request: ApiRequest) -> ApiResponse:
-        """Answer a request of this process, between those of the clients."""
-
-        async def answered() -> ApiResponse:
-            found = self.host.answer(request)
-            return found if isinstance(found, ApiResponse) else await found
-
-        return asyncio.run_coroutine_threadsafe(answered(), self._loop).result()
-
-    def close(self) -> None:
-        """End all connections, and the thread."""
-        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result()
-        self._stop_loop()
-
-    def _stop_loop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+                self._live, self._state = None, found.live.host.cluster
 
 
 def _manifests(given: str | Path | Manifest | Iterable[Manifest]) -> list[Manifest]:

@@ -13,6 +13,7 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ACTIVITIES
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
+from fnop.core.memory.takeover import Predecessor
 from fnop.core.operator.absent_namespaces import ABSENT
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster import Cluster
@@ -93,10 +94,16 @@ class Planner:
         self.second: Rehearsal | None = None
 
     async def plan(
-        self, rounds: int = 1, *, takeover: bool = False, dry_run: bool = False
+        self,
+        rounds: int = 1,
+        *,
+        takeover: bool | Predecessor = False,
+        dry_run: bool = False,
     ) -> Plan:
         """Read the cluster, rehearse, and re-read the objects that would change.
 
+        With `takeover`, the plan has the handlers that are called again for objects
+        with the marks of a Kopf operator: the one in the settings, or the given one.
         With `dry_run`, the planner also sends the requests of the first round as dry
         runs.
         """
@@ -113,7 +120,7 @@ class Planner:
         self.notes += await self._missing_namespaces(self.first, basis)
         found = self._found(self.first, self.second)
         stale = await self._stale_objects(found)
-        again = self._calls_after_takeover(self.first) if takeover else None
+        again = self._calls_after_takeover(self.first, takeover) if takeover else None
         plan = self._plan_from(found, stale, again, rounds)
         return await self._try_requests(plan) if dry_run else plan
 
@@ -246,8 +253,12 @@ class Planner:
                 return each
         return None
 
-    def _calls_after_takeover(self, rehearsal: Rehearsal) -> Again:
-        if rehearsal.run.machine.settings.predecessor is None:
+    def _calls_after_takeover(
+        self, rehearsal: Rehearsal, given: Predecessor | bool
+    ) -> Again:
+        settings = rehearsal.run.machine.settings
+        predecessor = settings.predecessor if isinstance(given, bool) else given
+        if predecessor is None:
             raise PlanProblem(
                 "the operator takes over from nobody: let a startup handler return "
                 'settings.replace(takes_over="kopf.zalando.org")'
@@ -257,7 +268,7 @@ class Planner:
             rehearsal.seen.unmade,
             rehearsal.found,
             self._program.handlers,
-            rehearsal.run.machine.settings,
+            predecessor,
         )
 
     def _plan_from(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fnop.core.handlers.declare.handler import Handler, declarer_of
-from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.takeover import Predecessor
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
@@ -20,16 +19,13 @@ def called_again(
     calls: Iterable[Unmade],
     objects: Mapping[tuple[str, str, str], dict[str, Any]],
     handlers: Iterable[Handler],
-    settings: Settings,
+    predecessor: Predecessor,
 ) -> tuple[tuple[Source, tuple[Place, ...]], ...]:
     """The handlers of changes that are called for objects which Kopf has handled.
 
     `attempts` and `calls` come from a rehearsal; `objects` are the objects that
     existed, by kind, namespace and name.
     """
-    predecessor = settings.predecessor
-    if predecessor is None:
-        return ()
     known = {each.id: each for each in handlers}
     found: dict[str, dict[Place, None]] = {}
     called = [*attempts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fnop.core.api.catalogue import Catalogue
@@ -10,7 +10,7 @@ from fnop.core.api.resources import Resource, path_of
 from fnop.effects.values import thaw_json
 from fnop.interpreters.cluster import restored, serving_earlier
 from fnop.interpreters.runtime.answers import message_of, with_kind
-from fnop.interpreters.runtime.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.simulation.documents import discovered
 from fnop.interpreters.simulation.simulation import SimulatedRun, begin_reviewing
 
@@ -21,7 +21,10 @@ __all__ = [
     "final_objects",
     "is_own",
     "restore",
+    "results",
 ]
+
+Request = Callable[[ApiRequest], ApiResponse]
 
 _CRD = "CustomResourceDefinition"
 # Objects that a cluster has, or creates in every namespace, by itself: not results.
@@ -148,9 +151,7 @@ def _namespace(name: str) -> dict[str, Any]:
 
 def objects_of(sim: SimulatedRun, resource: Resource) -> list[dict[str, Any]]:
     """All objects of a kind, as a listing returns them, with their kind."""
-    response = sim.request(ApiRequest("GET", path_of(resource, None)))
-    items = response.body.get("items") or [] if response.status == 200 else []
-    return [*with_kind(items, resource.api_version, resource.kind)]
+    return _listed(sim.request, resource)
 
 
 def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
@@ -158,12 +159,17 @@ def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
 
     Without `managedFields`, as kubectl shows objects.
     """
+    return results(sim.request, catalogue_of(sim))
+
+
+def results(request: Request, catalogue: Catalogue) -> list[dict[str, Any]]:
+    """The same of any simulated cluster, which answers requests."""
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
-    for resource in catalogue_of(sim).resources:
+    for resource in catalogue.resources:
         if resource.kind == _CRD or not resource.preferred:
             continue
-        for each in objects_of(sim, resource):
+        for each in _listed(request, resource):
             meta = each["metadata"]
             known = is_own(resource.kind, meta["name"])
             if meta["uid"] not in seen and not known:
@@ -171,3 +177,9 @@ def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
                 shown = {k: v for k, v in meta.items() if k != "managedFields"}
                 found.append({**each, "metadata": shown})
     return found
+
+
+def _listed(request: Request, resource: Resource) -> list[dict[str, Any]]:
+    response = request(ApiRequest("GET", path_of(resource, None)))
+    items = response.body.get("items") or [] if response.status == 200 else []
+    return [*with_kind(items, resource.api_version, resource.kind)]

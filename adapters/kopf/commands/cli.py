@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fnop.adapters.common.endings import EXIT_USAGE, fail
-from fnop.adapters.common.loading import SCRIPT, LoadProblem, load
-from fnop.adapters.kopf.commands.finder import install
-from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
+from fnop.adapters.common.durations import duration
+from fnop.adapters.common.endings import fail, warn
+from fnop.adapters.common.manifests import (
+    ManifestProblem,
+    dump_yaml,
+    echo_yaml,
+    read_manifests,
+)
+from fnop.adapters.common.spreading import SpreadingCommand
+from fnop.adapters.kopf.commands.loading import loaded
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
-from fnop.adapters.kopf.running.embedding import ActivityError, operator
+from fnop.adapters.kopf.running.embedding import operator
 from fnop.adapters.kopf.running.logs import LogFormat, configure
+from fnop.adapters.kopf.running.startup import ActivityError
+from fnop.adapters.kopf.running.translation import Unsupported
 from fnop.adapters.running.embedding import ConfigurationProblem, OperatorFailed
+
+if TYPE_CHECKING:
+    from fnop.adapters.serving.live_cluster import Live
 
 __all__ = ["CliControls", "main", "run"]
 
@@ -93,7 +104,7 @@ def main() -> None:
     """Run operators that are written with Kopf."""
 
 
-@main.command()
+@main.command(cls=SpreadingCommand)
 @logging_options
 @click.option(
     "-A",
@@ -146,6 +157,25 @@ def main() -> None:
 @click.option(
     "--metrics", metavar="URL", help="Serve metrics for Prometheus here: http://:9090."
 )
+@click.option(
+    "--simulate",
+    multiple=True,
+    type=click.Path(exists=True, allow_dash=True),
+    metavar="MANIFEST...",
+    help="With --served: begin with the objects of these files and folders.",
+)
+@click.option(
+    "--served",
+    is_flag=True,
+    help="Run on a simulated cluster, which is served on this machine for all clients "
+    "of the operator, and print the final objects.",
+)
+@click.option(
+    "--for",
+    "seconds",
+    type=duration,
+    help="With --served: stop after this time (90s, 15m, 1h30m).",
+)
 @click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to connect by.")
 @click.option("--context", "kube_context", help="The context in the kubeconfig.")
 @click.argument("paths", nargs=-1)
@@ -159,54 +189,105 @@ def run(
     dev: bool,
     priority: int | None,
     kube_context: str | None,
+    simulate: Sequence[str],
+    served: bool,
+    seconds: float | None,
     **options: Any,
 ) -> None:
     """Run an operator that is written with Kopf, without Kopf.
 
     Its options and variables are those of `kopf run`.
 
+    \b
+      fnop run --kopf operator.py -n default
+      fnop run --kopf operator.py --simulate crd.yaml object.yaml --served
+
     Exit status: 0 when stopped; 1 when the operator cannot run; 2 for a wrong call.
     """
     given = [each for each in namespaces if each]
     if options["clusterwide"] and given:
         raise click.UsageError("use either --namespace or --all-namespaces")
+    _check_simulation(simulate, served, seconds, options["kubeconfig"], kube_context)
     controls = context.find_object(CliControls) or CliControls()
-    try:
-        install()
-        _forget(paths)
-        load(paths, modules)
-    except LoadProblem as problem:
-        fail(str(problem))
-    registry = controls.registry or get_default_registry()
-    if registry.is_empty:
-        names = ", ".join([*paths, *modules]) or "the operator"
-        fail(
-            f"{names} declares no handlers with Kopf's decorators; without --kopf it "
-            "runs as an operator of fnop",
-            EXIT_USAGE,
+    options |= {
+        "namespaces": given,
+        "clusterwide": options["clusterwide"] or not given,
+        "priority": _DEV_PRIORITY if dev else priority,
+        "context": kube_context,
+    }
+    if not served:
+        _run(controls, paths, modules, options)
+        return
+    from fnop.adapters.serving.live_cluster import served_here
+
+    # The cluster is there before the operator's modules, which may look for it.
+    with served_here() as live:
+        _populate(live, simulate)
+        _run(controls, paths, modules, options, seconds)
+        echo_yaml(dump_yaml(live.objects()))
+
+
+def _check_simulation(
+    simulate: Sequence[str],
+    served: bool,
+    seconds: float | None,
+    *of_clusters: str | None,
+) -> None:
+    if not served and simulate:
+        raise click.UsageError(
+            "a Kopf operator acts by itself, through clients, which need a cluster; "
+            "add --served: then they find the simulated one"
         )
+    if not served and seconds is not None:
+        raise click.UsageError("--for needs --served")
+    if served and not simulate:
+        raise click.UsageError("--served needs --simulate MANIFEST...")
+    if served and any(of_clusters):
+        raise click.UsageError("use either --served, or --kubeconfig and --context")
+
+
+def _populate(live: Live, paths: Sequence[str]) -> None:
+    """Create the objects of --simulate."""
+    from fnop.adapters.serving.cluster_client import ObjectProblem
+
+    try:
+        live.populate(read_manifests(paths, warn))
+    except (ManifestProblem, ObjectProblem) as problem:
+        fail(str(problem))
+
+
+def _run(
+    controls: CliControls,
+    paths: Sequence[str],
+    modules: Sequence[str],
+    options: dict[str, Any],
+    seconds: float | None = None,
+) -> None:
+    """Load the operator, and run it until it ends, or for some seconds."""
+    registry = loaded(paths, modules, controls.registry)
     work = operator(
         registry=registry,
         settings=controls.settings,
-        namespaces=given,
-        priority=_DEV_PRIORITY if dev else priority,
-        context=kube_context,
         ready_flag=controls.ready_flag,
         stop_flag=controls.stop_flag,
-        **{**options, "clusterwide": options["clusterwide"] or not given},
+        **options,
     )
+    bounded = work if seconds is None else _at_most(seconds, work)
     try:
         if controls.loop is None:
-            asyncio.run(work)
+            asyncio.run(bounded)
         else:
-            controls.loop.run_until_complete(work)
-    except (ConfigurationProblem, OperatorFailed, ActivityError) as problem:
+            controls.loop.run_until_complete(bounded)
+    except (
+        ActivityError,
+        ConfigurationProblem,
+        OperatorFailed,
+        Unsupported,
+    ) as problem:
         fail(str(problem))
 
 
-def _forget(paths: Sequence[str]) -> None:
-    """Forget files that were loaded before: each run executes them, as in Kopf."""
-    files = {str(Path(path).resolve()) for path in paths}
-    for name, module in list(sys.modules.items()):
-        if name.startswith(SCRIPT) and getattr(module, "__file__", None) in files:
-            del sys.modules[name]
+async def _at_most(seconds: float, work: Coroutine[Any, Any, None]) -> None:
+    """Run the operator, and end it in order when the time is over."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(work, seconds)

@@ -17,7 +17,7 @@ from types import ModuleType
 
 from fnop.adapters.common.loading import Alias
 
-__all__ = ["install"]
+__all__ = ["KopfImported", "install"]
 
 # The modules that operators import, and those of fnop. The private ones are imported
 # by public operators for their types alone.
@@ -80,17 +80,21 @@ class _Kopf(MetaPathFinder):
         )
 
 
+class KopfImported(RuntimeError):
+    """Kopf itself is in use in this process; the text has the remedy."""
+
+
 _KOPF = _Kopf()
 
 
 def install() -> None:
     """Let `import kopf` find fnop, from now on.
 
-    Raises `RuntimeError` if Kopf itself has been imported already.
+    Raises `KopfImported` if Kopf itself has been imported already.
     """
     loaded = sys.modules.get("kopf")
     if loaded is not None and loaded.__name__ != "fnop.kopf":
-        raise RuntimeError(
+        raise KopfImported(
             "Kopf itself is imported already: start the program by python -m fnop.kopf"
         )
     if _KOPF not in sys.meta_path:

@@ -19,25 +19,17 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from fnop.adapters.common.endings import warn
-from fnop.adapters.kopf.declaring.lifecycles import get_default_lifecycle
 from fnop.adapters.kopf.declaring.registry import (
-    Entry,
     OperatorRegistry,
     get_default_registry,
 )
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
-from fnop.adapters.kopf.running.calls import CLOCK
 from fnop.adapters.kopf.running.events import LinePoster
-from fnop.adapters.kopf.running.handlers import handlers_of, run_activity
-from fnop.adapters.kopf.running.logins import default_logins
 from fnop.adapters.kopf.running.logs import write
 from fnop.adapters.kopf.running.operator import Operator
-from fnop.adapters.kopf.running.translation import settings_of
+from fnop.adapters.kopf.running.startup import program_of, start
 from fnop.adapters.running.embedding import Place, Running, serving
-from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.program.program import Program
-from fnop.core.handlers.run.invocation import failure_of
-from fnop.core.memory.progress import Progress, judge_failure
 from fnop.core.seam.commands import Say
 from fnop.interpreters.runtime.machine import Observer
 
@@ -80,10 +72,6 @@ class Options(TypedDict, total=False):
 
 # Parts of Kopf's own machinery, which fnop does not have.
 _FOREIGN = ("indexers", "memories", "insights", "vault", "_command")
-
-
-class ActivityError(Exception):
-    """Raised if a startup handler has failed for good; the text names it."""
 
 
 def run(
@@ -194,7 +182,7 @@ class _Serving:
         watching = asyncio.create_task(self._watch_flag())
         objects.addHandler(poster)
         try:
-            await self._start(mine)
+            await start(mine)
             self._tell_ready()
             await self._serve(mine)
         finally:
@@ -202,60 +190,18 @@ class _Serving:
             watching.cancel()
             undo()
 
-    # ------------------------------------------------------------------ startup
-
-    async def _start(self, mine: Operator) -> None:
-        """Run the startup handlers, one after the other; retry those that fail."""
-        for entry in self._registry.entries:
-            if entry.role is Role.STARTUP:
-                await self._begin(mine, entry)
-
-    async def _begin(self, mine: Operator, entry: Entry) -> None:
-        options, progress = entry.options, Progress("startup", started=CLOCK.now().wall)
-        while True:
-            try:
-                await run_activity(
-                    mine, entry, progress.retries, progress.started or CLOCK.now().wall
-                )
-                return
-            except Exception as problem:
-                now = CLOCK.now()
-                default = self._settings.execution.default_backoff
-                judgement = judge_failure(
-                    progress,
-                    failure_of(problem),
-                    now,
-                    errors=mine.errors_of(entry),
-                    timeout=options.get("timeout"),
-                    retries=options.get("retries"),
-                    backoff=options.get("backoff", default),
-                )
-                progress = judgement.progress
-                if progress.has_succeeded:
-                    return
-                if judgement.was_last:
-                    raise ActivityError(
-                        f"the startup handler {entry.id} has failed: {problem}"
-                    ) from problem
-                await asyncio.sleep(max(0.0, progress.due_at(now) - now.mono))
-
     # ------------------------------------------------------------------ serving
 
     async def _serve(self, mine: Operator) -> None:
         """Serve in a thread, until the operator ends, or this task is cancelled."""
-        lifecycle = self._options.get("lifecycle") or get_default_lifecycle()
-        handlers = handlers_of(mine, default_logins(self._registry))
-        mine.states.know(handlers)
-        mine.lifecycle = lifecycle
-        settings = settings_of(
-            self._settings,
-            self._namespaces,
-            lifecycle,
-            mine.states,
-            str(self._options.get("identity") or ""),
-        )
         record = self._options.get("record")
-        program = Program(handlers, settings.replace(traces=record is not None))
+        program = program_of(
+            mine,
+            self._namespaces,
+            lifecycle=self._options.get("lifecycle"),
+            identity=str(self._options.get("identity") or ""),
+            traces=record is not None,
+        )
         recorder = None if record is None else _recorder(record, program)
         observers = (mine,) if recorder is None else (mine, recorder)
         place = Place(

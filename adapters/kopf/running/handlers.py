@@ -99,13 +99,13 @@ class _Maker:
         call = _Outside(self._operator, entry)
         function = "" if entry.role in OUTSIDE else self._name(entry.id)
         fn = call.as_function()
-        handler = handler_outside(entry.role, entry.words, options, fn, function)
+        handler = _outside(entry, options, fn, function)
         call.handler = handler
         return handler
 
     def _index(self, entry: Entry, options: Json) -> Handler:
         fn = _index_function(self._operator, entry)
-        return handler_outside(entry.role, entry.words, options, fn, "")
+        return _outside(entry, options, fn, "")
 
     def _name(self, id: str) -> str:
         """A name that no other call of the operator has; it cannot be imported."""
@@ -187,6 +187,14 @@ class _Maker:
         if role in CHANGES:
             return of_change
         return of_event if role in EVENTS else of_object
+
+
+def _outside(
+    entry: Entry, options: Json, fn: Callable[..., Any], function: str
+) -> Handler:
+    return handler_outside(
+        entry.role, entry.words, options, fn, function, author=entry.fn
+    )
 
 
 # Kopf waits for ever for daemons that it must not cancel.

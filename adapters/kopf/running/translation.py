@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -23,17 +22,15 @@ from fnop.core.memory.storage import FormattedStorage
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.evolve import replace
 
-__all__ = ["settings_of"]
+__all__ = ["Unsupported", "settings_of"]
 
 # Kopf serves without a limit of requests under way; this one is never reached by it.
 _REQUESTS = 100
 _LIFECYCLES = (all_at_once, asap, one_by_one, randomized, shuffled)
-_LEVELS = (
-    (logging.ERROR, "error"),
-    (logging.WARNING, "warning"),
-    (logging.INFO, "info"),
-    (logging.NOTSET, "debug"),
-)
+
+
+class Unsupported(ValueError):
+    """Raised for a setting that fnop cannot have; the text names it and a remedy."""
 
 
 def settings_of(
@@ -45,17 +42,24 @@ def settings_of(
 ) -> Settings:
     """The settings of fnop for an operator with these settings of Kopf.
 
-    Raises `ValueError` for a namespace that is a regular expression, as patterns are
-    globs, and for a lifecycle that is not one of Kopf's.
+    Raises `Unsupported` for what would change which objects are served and cannot be
+    done: a namespace that is a regular expression, as patterns are globs; selectors of
+    the watches; a lifecycle that is not one of Kopf's.
     """
+    for name in ("label_selectors", "field_selectors", "shard_selectors"):
+        if getattr(kopf.watching, name):
+            raise Unsupported(
+                f"fnop does not know settings.watching.{name}; give the handlers "
+                "labels=, annotations=, field= or when= instead"
+            )
     for each in namespaces:
         if isinstance(each, re.Pattern):
-            raise ValueError(
+            raise Unsupported(
                 f"the namespace pattern {each.pattern!r} is a regular expression; "
                 "write a glob, such as 'team-*'"
             )
     if lifecycle not in _LIFECYCLES:
-        raise ValueError(
+        raise Unsupported(
             f"{lifecycle!r} is a lifecycle of its own; use one of kopf.lifecycles"
         )
     persistence, watching = kopf.persistence, kopf.watching
@@ -70,8 +74,6 @@ def settings_of(
     )
     if member is not None and member.name != peering.name:
         member = replace(member, name=peering.name)
-    posting = kopf.posting
-    posts = posting.enabled and posting.loggers
     backoff: float | Backoff = kopf.execution.default_backoff
     return Settings(
         namespaces=tuple(map(str, namespaces)) or None,
@@ -85,14 +87,9 @@ def settings_of(
         list_page_limit=watching.chunk_size or 500,
         conditions=False,
         guard=False,
-        posting_level=_level_of(posting.level) if posts else None,
         finalizer=persistence.finalizer,
         storage=FormattedStorage(states),
         peering=member,
         admission_server=kopf.admission.server,
         admission_managed=kopf.admission.managed,
     )
-
-
-def _level_of(number: int) -> str:
-    return next(name for least, name in _LEVELS if number >= least)

@@ -518,15 +518,17 @@ def handler_outside(
     options: Mapping[str, Any],
     fn: Callable[..., Any],
     function: str,
+    author: Callable[..., Any],
 ) -> Handler:
     """The handler of a function that runs outside, as the recorded call `function`.
 
-    The function need not be importable: interpreters find it in the program, by this
-    name. Nothing is added to a registry. Raises `RegistrationError`.
+    `fn` calls the `author`'s function, to which places in the code refer. `fn` need
+    not be importable: interpreters find it in the program, by the name `function`.
+    Nothing is added to a registry. Raises `RegistrationError`.
     """
     decorator = _decorator_of(role, words, options)
     handler = decorator.make_handler(fn, decorator.read_options())
-    return replace(handler, function=function)
+    return replace(handler, function=function, author=author)
 
 
 def _decorator_of(

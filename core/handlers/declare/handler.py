@@ -74,6 +74,8 @@ class Handler:
     # of the handler that it calls again because of them.
     entries: Path = ()
     repeats: str = ""
+    # The author's function if `fn` calls it outside; else it is `declared`.
+    author: Callable[..., Any] | None = None
     # Derived from these, since they are read all the time.
     rule: RoleRule = dataclasses.field(init=False, repr=False)
     """The row of its role in the table."""
@@ -107,7 +109,7 @@ class Handler:
     @property
     def definition(self) -> tuple[str, int]:
         """The file and the line of the author's function; "" and 0 if unknown."""
-        return definition_of(self.declared)
+        return definition_of(self.author or self.declared)
 
     @property
     def place(self) -> str:

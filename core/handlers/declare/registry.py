@@ -68,6 +68,10 @@ class Registry:
         finally:
             self._handlers = kept
 
+    def forget(self, module: str) -> None:
+        """Remove the handlers that a module has declared, before it is loaded again."""
+        self._handlers = [e for e in self._handlers if e.declared.__module__ != module]
+
     def clear(self) -> None:
         """Remove all handlers, for example before the same files are loaded again."""
         self._handlers.clear()

@@ -14,7 +14,8 @@ from fnop.adapters.kopf.commands import cli
 from fnop.adapters.kopf.commands.cli import CliControls, main
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
-from fnop.adapters.kopf.running.embedding import ActivityError
+from fnop.adapters.kopf.running.startup import ActivityError
+from fnop.core.handlers.declare.registry import default_registry
 
 pytest.importorskip("kopf")
 from kopf.cli import main as kopf_main
@@ -234,3 +235,17 @@ def test_a_wrong_format_is_refused(file: str) -> None:
     found = invoke("run", "--log-format", "xml", file)
     assert found.exit_code == 2
     assert "plain" in found.output
+
+
+def test_a_file_with_handlers_of_fnop_can_run_again(
+    tmp_path: Path, calls: list[Given]
+) -> None:
+    """As tests with a `KopfRunner` do: each run executes the file anew."""
+    file = tmp_path / "both.py"
+    file.write_text(f"import fnop\n{OPERATOR}\n@fnop.on.create('pods')\ndef f(): ...\n")
+    with default_registry.set_aside():
+        for _ in range(2):
+            found = invoke("run", str(file))
+            assert found.exit_code == 0, found.output
+            assert [each.id for each in default_registry.handlers] == ["f"]
+    assert len(calls) == 2

@@ -9,7 +9,8 @@ import pytest
 
 from fnop import kopf
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
-from fnop.adapters.kopf.running.embedding import ActivityError, run_tasks
+from fnop.adapters.kopf.running.embedding import run_tasks
+from fnop.adapters.kopf.running.startup import ActivityError
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ POD: dict[str, Any] = {
 def handler(role: Role, id: str, **options: Any) -> Handler:
     def fn(**_: Any) -> None: ...
 
-    return handler_outside(role, ("pods",), {"id": id, **options}, fn, "")
+    return handler_outside(role, ("pods",), {"id": id, **options}, fn, "", fn)
 
 
 HANDLERS = (

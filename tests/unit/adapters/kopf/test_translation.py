@@ -11,7 +11,7 @@ import pytest
 
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.states import KopfStates
-from fnop.adapters.kopf.running.translation import settings_of
+from fnop.adapters.kopf.running.translation import Unsupported, settings_of
 from fnop.core.handlers.declare.lifecycles import asap, one_by_one
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.storage import FormattedStorage
@@ -72,34 +72,30 @@ def test_a_setting_has_its_place(path: str, value: Any, name: str, wanted: Any) 
     assert getattr(translated(set_at(path, value)), name) == wanted
 
 
-@pytest.mark.parametrize(
-    ("level", "wanted"),
-    [
-        (logging.DEBUG, "debug"),
-        (logging.INFO, "info"),
-        (25, "info"),
-        (logging.WARNING, "warning"),
-        (logging.CRITICAL, "error"),
-    ],
-)
-def test_log_lines_are_posted_on_request(level: int, wanted: str) -> None:
+def test_log_lines_are_posted_once() -> None:
+    """The log's own handler posts them (`LinePoster`), so the core does not."""
+
     def change(settings: OperatorSettings) -> None:
-        settings.posting.level = level
+        settings.posting.level = logging.DEBUG
         settings.posting.loggers = True
 
-    assert translated(change).posting_level == wanted
-
-    def turn_off(settings: OperatorSettings) -> None:
-        change(settings)
-        settings.posting.enabled = False
-
-    assert translated(turn_off).posting_level is None
+    assert translated(change).posting_level is None
 
 
 def test_namespaces_are_names_or_globs() -> None:
     assert translated(namespaces=("a", "team-*")).namespaces == ("a", "team-*")
-    with pytest.raises(ValueError, match=r"'team-\.\*' is a regular expression.*glob"):
+    with pytest.raises(Unsupported, match=r"'team-\.\*' is a regular expression.*glob"):
         translated(namespaces=("a", re.compile("team-.*")))
+
+
+@pytest.mark.parametrize("name", ["label", "field", "shard"])
+def test_selectors_of_watches_are_refused(name: str) -> None:
+    """Without them the operator would handle objects that are not its own."""
+    change = set_at(f"watching.{name}_selectors", {"pods": "a=b"})
+    with pytest.raises(
+        ValueError, match=rf"watching\.{name}_selectors; give .* labels="
+    ):
+        translated(change)
 
 
 def test_the_lifecycle_is_that_of_the_run() -> None:

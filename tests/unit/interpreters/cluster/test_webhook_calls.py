@@ -16,8 +16,8 @@ import pytest
 
 from fnop.adapters.serving.api_server import HttpServer
 from fnop.adapters.serving.certificates import Authority
+from fnop.adapters.serving.live_cluster import Live
 from fnop.adapters.serving.webhook_calls import MOST_BYTES, WebhookCaller
-from fnop.adapters.testing.cluster_fixture import Live
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.runtime.clock import SystemClock
 from tests.cluster.envtest import free_ports

@@ -16,7 +16,8 @@ from fnop.adapters.common import operator_settings
 from fnop.adapters.reports import explain_report
 from fnop.adapters.reports.explain_report import as_lines
 from fnop.adapters.reports.explaining import explained
-from fnop.adapters.testing.cluster_fixture import Served, SimulatedCluster
+from fnop.adapters.serving.live_cluster import Served
+from fnop.adapters.testing.cluster_fixture import SimulatedCluster
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.seals import seal_of
 from fnop.core.memory.stored_state import Stored, write_stored
