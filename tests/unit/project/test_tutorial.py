@@ -61,7 +61,9 @@ class Reader:
             place = 0
             for line in shown:
                 if line != "…":
-                    place = done.stdout.find(line, place)
+                    # With FEW it tries fewer schedules than a reader's machine.
+                    sought = re.sub(r"^\d+(?= schedules)", "", line)
+                    place = done.stdout.find(sought, place)
                     assert place >= 0, (command, line, done.stdout, done.stderr)
 
 
