@@ -25,6 +25,8 @@ from tests.cluster import envtest
 CONTENDERS = ("floor", "fnop", "kopf")
 # The same operator with a recording: not in the usual rounds.
 RECORDED = ("fnop-ring", "fnop-full")
+# An unchanged Kopf operator on fnop; Kopf with lists in chunks, and streaming lists.
+OF_KOPF = ("kopf-on-fnop", "kopf-chunked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def options(args: Sequence[str]) -> Options:
     parser.add_argument("--kubeconfig", help="a test server that already runs")
     given = parser.parse_args(args)
     given.only = given.only.split(",")
-    if unknown := set(given.only) - {*CONTENDERS, *RECORDED}:
+    if unknown := set(given.only) - {*CONTENDERS, *RECORDED, *OF_KOPF}:
         parser.error(f"no such contender: {', '.join(sorted(unknown))}")
     if given.objects < 2 or given.rounds < 1:
         parser.error("it takes at least 2 objects and 1 round")

@@ -14,6 +14,14 @@ def create(spec: kopf.Spec, **_: Any) -> dict[str, int]:
     return {"doubled": spec["number"] * 2}
 
 
+if "BENCH_CHUNKED" in os.environ:
+
+    @kopf.on.startup()
+    def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        settings.watching.chunk_size = 500
+        settings.watching.initial_streaming = True
+
+
 if "BENCH_DELETE" in os.environ:
 
     @kopf.on.delete("benchobjects")

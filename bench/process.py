@@ -31,8 +31,11 @@ def command(contender: str, namespace: str, kubeconfig: str, folder: Path) -> li
                 *scope,
                 *_recording(contender, folder),
             ]
-        case "kopf":
+        case "kopf" | "kopf-chunked":
             return [python, "-m", "kopf", "run", "bench/kopf_operator.py", *scope]
+        case "kopf-on-fnop":
+            kopf = [python, "-m", "fnop", "run", "--kopf", "bench/kopf_operator.py"]
+            return [*kopf, *scope]
         case _:
             return [python, "-m", "bench.floor", namespace]
 
@@ -48,11 +51,15 @@ def _recording(contender: str, folder: Path) -> list[str]:
             return []
 
 
-def environment(kubeconfig: str, delete_handler: bool) -> dict[str, str]:
+def environment(
+    kubeconfig: str, delete_handler: bool, contender: str = ""
+) -> dict[str, str]:
     # Installed packages are compiled, so code that runs from its source must be, too.
-    left_out = ("BENCH_DELETE", "PYTHONDONTWRITEBYTECODE")
+    left_out = ("BENCH_DELETE", "BENCH_CHUNKED", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if k not in left_out}
     extra = {"BENCH_DELETE": "1"} if delete_handler else {}
+    if contender == "kopf-chunked":
+        extra["BENCH_CHUNKED"] = "1"
     return kept | extra | {"KUBECONFIG": kubeconfig}
 
 

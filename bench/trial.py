@@ -67,7 +67,7 @@ class Trial:
         self, contender: str, objects: int
     ) -> tuple[float, float, float, float]:
         args = command(contender, self.namespace, self.kubeconfig, self.log.parent)
-        env = environment(self.kubeconfig, self.delete_handler)
+        env = environment(self.kubeconfig, self.delete_handler, contender)
         since = await workload.version(self.session, self.namespace)
         started = time.perf_counter()
         process = Process.start(args, env, self.log)

@@ -164,6 +164,10 @@ class StateFormat(Protocol):
         """The `Stored` state of an object, `Unreadable`, or None without one."""
         ...
 
+    def holds(self, body: Body) -> bool:
+        """Whether `read` finds something on an object; it is asked often."""
+        ...
+
     def write(self, stored: Any, body: Body) -> Mapping[str, Any]:
         """The merge patch that makes an object hold a `Stored` state."""
         ...
@@ -409,11 +413,14 @@ class Places:
         except Exception as problem:  # of the author's code, about this object
             return Unreadable(described(problem))
 
-    def lacks(self, body: Body, observation: Any) -> bool:
+    def lacks(self, body: Body) -> bool:
         """Whether an object has no state of this operator."""
         if self.format is None:
             return self.text(body) is None
-        return self.read_formatted(body, observation) is None
+        try:
+            return not self.format.holds(body)
+        except Exception:  # of the author's code: then it reads as `Unreadable`
+            return False
 
     def patches(
         self,

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import lru_cache
 from typing import Any
 
 from fnop.core.handlers.declare.plans import refuse_lost
@@ -171,6 +172,10 @@ class LiveStopped(StopFlag):
         return self.is_set()
 
 
+# A handler's annotations are read once, and not at each of its calls.
+_typed = lru_cache(maxsize=1_000)(typed)
+
+
 # The most effects of a call that are remembered: a daemon may run for ever.
 _BUILT_MAX = 1_000
 
@@ -196,7 +201,7 @@ class _Run:
     def arguments_of(self, function: Callable[..., Any]) -> Mapping[str, Any]:
         """The arguments that the annotations of a handler ask for."""
         is_of_object = self.outside is not None and self.outside.is_of_object
-        reads = typed(function) if is_of_object else None
+        reads = _typed(function) if is_of_object else None
         return self.arguments if reads is None else reads.read(self.arguments)
 
     def _remind(self) -> None:

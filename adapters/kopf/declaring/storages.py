@@ -62,7 +62,8 @@ class ProgressRecord(TypedDict, total=False):
 def _value_at(body: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     found: Any = body
     for key in path:
-        found = found.get(key) if isinstance(found, Mapping) else None
+        # A dict is found at once; other mappings are looked up in an ABC's registry.
+        found = found.get(key) if isinstance(found, (dict, Mapping)) else None
     return found
 
 
@@ -96,12 +97,12 @@ def _purge(body: Mapping[str, Any], patch: Any, path: tuple[str, ...]) -> None:
 
 def _has(body: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     above = _value_at(body, path[:-1])
-    return isinstance(above, Mapping) and path[-1] in above
+    return isinstance(above, (dict, Mapping)) and path[-1] in above
 
 
 def _annotations(body: Mapping[str, Any]) -> Mapping[str, Any]:
     found = _value_at(body, ("metadata", "annotations"))
-    return found if isinstance(found, Mapping) else {}
+    return found if isinstance(found, (dict, Mapping)) else {}
 
 
 class _Annotated:

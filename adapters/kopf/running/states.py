@@ -64,6 +64,10 @@ class KopfStates:
         self._children: dict[str, dict[str, None]] = {}
         self._fields: dict[tuple[str, str], tuple[Path, ...]] = {}
         self._find_fields = find_fields
+        # The object that was asked for last, and as storages get it.
+        self._thawed: tuple[Mapping[str, Any], KopfBody] | None = None
+        # The essence of the object that was asked for last, and what it was made of.
+        self._newest: tuple[Mapping[str, Any], tuple[Path, ...], Json] | None = None
         self.know(handlers)
 
     def know_children(self, parent: str, children: Iterable[str]) -> None:
@@ -93,16 +97,38 @@ class KopfStates:
 
     def essence(self, body: Mapping[str, Any]) -> Json:
         """The essence by the author's storage, which may ignore fields."""
-        found = self._persistence.diffbase_storage.build(
-            body=KopfBody(thaw_json(body)), extra_fields=self._fields_of(body)
-        )
-        return dict(self._persistence.progress_storage.clear(essence=found))
+        fields = self._fields_of(body)
+        known = self._newest
+        # One pass over an object asks for it several times.
+        if known is None or known[0] is not body or known[1] != fields:
+            found = self._persistence.diffbase_storage.build(
+                body=self._given(body), extra_fields=fields
+            )
+            essence = dict(self._persistence.progress_storage.clear(essence=found))
+            self._newest = known = (body, fields, essence)
+        return known[2]
+
+    def _given(self, data: Mapping[str, Any]) -> KopfBody:
+        """An object as storages get it. One pass over an object asks several times."""
+        if self._thawed is None or self._thawed[0] is not data:
+            self._thawed = data, KopfBody(thaw_json(data))
+        return self._thawed[1]
 
     # --------------------------------------------------------------------- reading
 
+    def holds(self, body: Body) -> bool:
+        """Whether `read` finds something."""
+        given, persistence = self._given(body.data), self._persistence
+        progress = persistence.progress_storage
+        return (
+            persistence.finalizer in body.finalizers
+            or persistence.diffbase_storage.fetch(body=given) is not None
+            or any(progress.fetch(key=e.id, body=given) for e in self._known)
+        )
+
     def read(self, body: Body, observation: Observation) -> Stored | Unreadable | None:
         """The state on an object, written by this operator or by Kopf."""
-        given = KopfBody(thaw_json(body.data))
+        given = self._given(body.data)
         storage = self._persistence.progress_storage
         progress = {}
         for each in self._known:
@@ -144,7 +170,7 @@ class KopfStates:
 
     def write(self, stored: Stored, body: Body) -> Json:
         """The merge patch that stores a state."""
-        given, patch = KopfBody(thaw_json(body.data)), Patch()
+        given, patch = self._given(body.data), Patch()
         storage = self._persistence.progress_storage
         if stored.seen is not None and not stored.creating:
             essence = self._essence_of(stored, given)
@@ -175,7 +201,7 @@ class KopfStates:
 
         Kopf leaves that, too.
         """
-        given, patch = KopfBody(thaw_json(body.data)), Patch()
+        given, patch = self._given(body.data), Patch()
         for each in self._known:
             self._persistence.progress_storage.purge(
                 key=each.id, body=given, patch=patch

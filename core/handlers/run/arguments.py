@@ -41,8 +41,10 @@ __all__ = [
     "Keeping",
     "Situation",
     "Writers",
+    "argument_names",
     "arguments_for",
     "filter_arguments",
+    "provide",
     "seconds_of",
 ]
 
@@ -274,23 +276,28 @@ _IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - _OF_SOME_ROLES
 
 def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     """The keyword arguments that the handler's signature asks for (R1)."""
-    signature = situation.handler.signature
-    found = {
-        name: _provide_argument(name, situation, writers) for name in signature.wants
+    return {
+        name: provide(name, situation, writers) for name in argument_names(situation)
     }
+
+
+def argument_names(situation: Situation) -> tuple[str, ...]:
+    """The names of these arguments; a function can observe the order of **kwargs."""
+    signature = situation.handler.signature
+    found = dict.fromkeys(signature.wants)
     if signature.rest:
-        found |= {k: v for k, v in situation.indices.items() if k not in found}
+        found |= dict.fromkeys(situation.indices)
         more = kwargs_of(situation.handler.role) - found.keys()
         # A review needs no stored state to have the previous object.
         more -= _NAMED_ONLY if situation.request is None else {"obj"}
         if situation.handler.function:
             more -= _NOT_OUTSIDE
-        for name in sorted(more):  # a function can observe the order of **kwargs
-            found[name] = PROVIDERS[name](situation, writers)
-    return found
+        found |= dict.fromkeys(sorted(more))
+    return tuple(found)
 
 
-def _provide_argument(name: str, situation: Situation, writers: Writers) -> Any:
+def provide(name: str, situation: Situation, writers: Writers) -> Any:
+    """The value of one argument; an index may have a name of its own."""
     provider = PROVIDERS.get(name)
     if provider is not None:
         return provider(situation, writers)
@@ -325,4 +332,4 @@ def filter_arguments(
     if rest:
         own = kwargs_of(situation.handler.role) & _OF_SOME_ROLES
         names.update(_IN_CALLBACKS, own, situation.indices)
-    return {name: _provide_argument(name, situation, writers) for name in sorted(names)}
+    return {name: provide(name, situation, writers) for name in sorted(names)}

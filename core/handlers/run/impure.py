@@ -7,7 +7,7 @@ decodes these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from fnop.core.api.cluster_changes import change_from_json, change_to_json
@@ -25,7 +25,8 @@ from fnop.core.handlers.run.arguments import (
     PROVIDERS,
     Situation,
     Writers,
-    arguments_for,
+    argument_names,
+    provide,
 )
 from fnop.core.memory.progress import Failure
 from fnop.core.values.body import Body, View
@@ -56,6 +57,7 @@ _OF_BODY = frozenset(("body", "obj", "spec", "status", "meta", "labels", "annota
 _OF_TIME = frozenset(("now", "started", "runtime"))
 _OF_CHANGE = frozenset(("old", "new", "downtime"))
 _FOLLOWING = _MADE | _OF_BODY | _OF_TIME | {"diff"}
+_FOLLOWING_CHANGES = _FOLLOWING | _OF_CHANGE
 
 
 def call_of(situation: Situation) -> Call:
@@ -64,25 +66,28 @@ def call_of(situation: Situation) -> Call:
     Raises `TypeError` for an argument that is not a JSON value, such as a `param` that
     is a connection.
     """
-    given = arguments_for(situation, Writers())
-    if "diff" in given:
-        for name in ("old", "new"):
-            given.setdefault(name, PROVIDERS[name](situation, Writers()))
+    wants = sorted(argument_names(situation))
     facts = {
-        name: _to_json(name, value, situation)
-        for name, value in given.items()
-        if name not in _FOLLOWING
-        and not (situation.cluster_change and name in _OF_CHANGE)
+        name: _to_json(name, provide(name, situation, Writers()), situation)
+        for name in _facts_among(wants, situation)
     }
     if situation.cluster_change is not None:
         facts["cluster_change"] = change_to_json(situation.cluster_change)
     if situation.body is not None:
         facts["body"] = situation.body.data
     facts["moments"] = [situation.now.wall, situation.started]
-    wants = sorted(arguments_for(situation, Writers()))
     indices = sorted(set(situation.indices) & set(wants))
     arguments = {"wants": wants, "indices": indices, "facts": facts}
     return Call(situation.handler.function, arguments, as_handler=True)
+
+
+def _facts_among(names: Iterable[str], situation: Situation) -> Iterator[str]:
+    """The arguments whose values go into the call; the others follow from them."""
+    wanted = {*names}
+    if "diff" in wanted:
+        wanted |= {"old", "new"}
+    left_out = _FOLLOWING if situation.cluster_change is None else _FOLLOWING_CHANGES
+    yield from sorted(wanted - left_out)
 
 
 def _to_json(name: str, value: Any, situation: Situation) -> Any:

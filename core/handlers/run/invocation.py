@@ -272,7 +272,7 @@ class _Drive:
         """Send the answer of `effect` to the conversation that awaits it."""
         if entry.stopped:
             self.writers.stopped.reason = entry.stopped
-        found = _answer_of(effect, entry)
+        found = _answer_of(rule_of(effect).answer, entry)
         if isinstance(found, Exception):
             return self.go(lambda: self.conversation.throw(found))
         return self.go(lambda: self.conversation.send(found))
@@ -414,10 +414,10 @@ def _outside(situation: Situation, journal: Journal) -> Advance:
     changes: tuple[Patch | Transform, ...] = ()
     warnings: tuple[str, ...] = ()
     try:
-        call = call_of(situation)
         if not journal:
-            return Advance((), call)
-        found, outcome = _answer_of(call, journal[-1]), journal[-1].outcome
+            return Advance((), call_of(situation))
+        found = _answer_of(AnswerForm.VALUE, journal[-1])
+        outcome = journal[-1].outcome
         if isinstance(found, Exception):
             raise found
         fns = outcome.fns if isinstance(outcome, Answer) else ()
@@ -646,13 +646,13 @@ def _throw_cancelled(drive: _Drive) -> None:
     )
 
 
-def _answer_of(effect: Effect, entry: JournalEntry) -> Any:
+def _answer_of(form: AnswerForm, entry: JournalEntry) -> Any:
     """The answer to the conversation: a value, or an exception to raise in it."""
     match entry.outcome:
         case Applied() | Answer() as done:
-            return _value_of(rule_of(effect).answer, done, entry.wall)
+            return _value_of(form, done, entry.wall)
         case Missing(message=message):
-            return _absence_of(rule_of(effect).answer, message)
+            return _absence_of(form, message)
         case Conflict(message=message, reason=reason):
             return Refused(409, reason, message)
         case outcomes.Refused(status=status, message=message, reason=reason):

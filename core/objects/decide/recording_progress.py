@@ -375,7 +375,7 @@ def _complete_stored_state(
     was = record.stored.seen
     assert was is not None, "a NOOP has been seen before"
     places = at.settings.places
-    vanished = at.kind.remembers and places.lacks(record.body, at.kind.observation)
+    vanished = at.kind.remembers and places.lacks(record.body)
     missing = not seen.digests.keys() <= was.digests.keys()
     lingers = places.lingers(record.body)
     if vanished and record.backoff.contention.until > at.now.mono:

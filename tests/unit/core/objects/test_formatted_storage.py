@@ -32,9 +32,7 @@ class Notes:
         return {"spec": {"size": (body.get("spec") or {}).get("size")}}
 
     def read(self, body: Body, observation: Any) -> Any:
-        if self.is_broken:
-            raise ValueError("no notes today")
-        text = body.mapping("annotations").get(NOTE)
+        text = self._text(body)
         if text is None:
             return None
         if text == "unreadable":
@@ -46,6 +44,14 @@ class Notes:
             for name, aim in note["done"].items()
         }
         return Stored(seen, creating=note["creating"], progress=progress)
+
+    def _text(self, body: Body) -> str | None:
+        if self.is_broken:
+            raise ValueError("no notes today")
+        return body.mapping("annotations").get(NOTE)
+
+    def holds(self, body: Body) -> bool:
+        return self._text(body) is not None
 
     def write(self, stored: Any, body: Body) -> Mapping[str, Any]:
         if self.is_full:
@@ -174,6 +180,6 @@ def test_the_format_removes_its_state(notes: Notes) -> None:
 def test_an_object_lacks_a_state_that_the_format_does_not_find(notes: Notes) -> None:
     places = places_of(FormattedStorage(notes), "billing")
     bare = Body({"metadata": {"name": "a"}})
-    assert places.lacks(bare, None)
+    assert places.lacks(bare)
     notes.is_broken = True
-    assert not places.lacks(bare, None), "it may have one"
+    assert not places.lacks(bare), "it may have one"
