@@ -96,8 +96,8 @@ faults: .venv/ready ## all faults between operator and API server (needs KUBEBUI
 kopf-replicas: .venv/ready ## eight Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng)
 	$(BIN)/python -m tests.kopf.record_expected --fnop --python $${PYTHON:-$(BIN)/python}
 
-kopf-switch: .venv/ready ## an operator goes from Kopf to fnop and back, with each storage
-	FNOP_KOPF_STORAGES=all $(BIN)/python -m pytest -q tests/cluster/test_kopf_switch.py
+kopf-switch: .venv/ready ## 100 objects go from Kopf to fnop and back, with each storage (OBJECTS=34 a phase)
+	FNOP_KOPF_STORAGES=all FNOP_KOPF_OBJECTS=$${OBJECTS:-34} $(BIN)/python -m pytest -q tests/cluster/test_kopf_switch.py
 
 clients: .venv/ready ## other clients' own suites on fnop cluster (SUITES="kr8s Kopf": some)
 	$(BIN)/python -m tests.clients.suites $(SUITES)

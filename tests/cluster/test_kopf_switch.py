@@ -97,10 +97,19 @@ async def daemon(name, stopped, **_):
     note("daemon", name)
     await stopped.wait()
 '''
-NAMES = ("done", "waits", "stays")
-# The others are played by `make kopf-switch`.
+# `make kopf-switch` plays all storages, with many objects in each phase.
 STORAGES = ("smart", "annotations", "status", "multi")
 PLAYED = STORAGES if os.environ.get("FNOP_KOPF_STORAGES") == "all" else STORAGES[:2]
+COUNT = int(os.environ.get("FNOP_KOPF_OBJECTS", "1"))
+
+
+def many(phase: str) -> tuple[str, ...]:
+    """The names of the objects of one phase."""
+    return tuple(f"{phase}-{number}" for number in range(COUNT))
+
+
+# The phases in which the framework is killed, and objects that come after it.
+DONE, WAITS, STAYS, LATER = map(many, ("done", "waits", "stays", "later"))
 
 
 class Story:
@@ -117,8 +126,16 @@ class Story:
     def wait(self, holds: Callable[[], object]) -> None:
         eventually(holds, otherwise=lambda: f"{self.calls}")
 
-    def wait_for_call(self, *calls: str) -> None:
-        self.wait(lambda: self.calls.keys() >= {*calls})
+    def wait_for_calls(self, what: str, names: tuple[str, ...]) -> None:
+        self.wait(lambda: self.calls.keys() >= {f"{what} {name}" for name in names})
+
+    def wait_until_handled(self, names: tuple[str, ...]) -> None:
+        self.wait(lambda: all(map(self.is_handled, names)))
+
+    def wait_for_daemons(self, names: tuple[str, ...], before: Counter[str]) -> None:
+        """Daemons are in the process: they begin again, for all that stay."""
+        wanted = [f"daemon {name}" for name in names]
+        self.wait(lambda: all(self.calls[each] > before[each] for each in wanted))
 
     def is_handled(self, name: str) -> bool:
         """Whether the last-handled object is stored, and no progress is."""
@@ -153,38 +170,42 @@ def test_kopf_and_fnop_go_on_where_the_other_was_killed(
             yield operator
 
     with by("kopf", "kopf") as operator:
-        user.create(example("done", size=1))
-        user.create(example("waits", waits=True))
-        user.create(example("stays", stays=True))
-        story.wait_for_call("second done", "second stays", "go waits waits")
-        story.wait(lambda: story.is_handled("done") and story.is_handled("stays"))
-        user.delete(KIND, "stays")
-        story.wait_for_call("leave waits stays")
+        for done, waits, stays in zip(DONE, WAITS, STAYS, strict=True):
+            user.create(example(done, size=1))
+            user.create(example(waits, waits=True))
+            user.create(example(stays, stays=True))
+        story.wait_for_calls("second", (*DONE, *STAYS))
+        story.wait_for_calls("go waits", WAITS)
+        story.wait_until_handled((*DONE, *STAYS))
+        for name in STAYS:
+            user.delete(KIND, name)
+        story.wait_for_calls("leave waits", STAYS)
         operator.kill()
     before = story.calls
     with by("fnop.kopf", "fnop") as operator:
-        # Daemons are in the process: they begin again, for all that stay.
-        story.wait(lambda: story.calls["daemon done"] > before["daemon done"])
+        story.wait_for_daemons(DONE, before)
         (tmp_path / "go").touch()
         (tmp_path / "leave").touch()
-        story.wait_for_call("second waits", "deleted stays")
-        story.wait(lambda: user.get(KIND, "stays") is None)
-        story.wait(lambda: story.is_handled("waits"))
-        user.edit(KIND, "done", {"spec": {"size": 2}})
-        story.wait_for_call("updated done")
-        user.create(example("later"))
-        story.wait(lambda: story.is_handled("later"))
-        story.wait(lambda: story.is_handled("done"))
+        story.wait_for_calls("second", WAITS)
+        story.wait_for_calls("deleted", STAYS)
+        story.wait(lambda: not any(user.get(KIND, name) for name in STAYS))
+        story.wait_until_handled(WAITS)
+        for done, later in zip(DONE, LATER, strict=True):
+            user.edit(KIND, done, {"spec": {"size": 2}})
+            user.create(example(later))
+        story.wait_for_calls("updated", DONE)
+        story.wait_until_handled((*DONE, *LATER))
         operator.kill()
     before = story.calls
     with by("kopf", "again"):
-        story.wait(lambda: story.calls["daemon done"] > before["daemon done"])
-        for name in ("done", "waits", "later"):
+        story.wait_for_daemons((*DONE, *LATER), before)
+        for name in (*DONE, *WAITS, *LATER):
             user.delete(KIND, name)
         story.wait(lambda: user.objects(KIND) == [])
+    everything = (*DONE, *WAITS, *STAYS, *LATER)
     once = {
-        *(f"{what} {name}" for what in ("first", "second") for name in NAMES),
-        *("first later", "second later", "updated done"),
-        *(f"deleted {name}" for name in (*NAMES, "later")),
+        *(f"{what} {name}" for what in ("first", "second") for name in everything),
+        *(f"updated {name}" for name in DONE),
+        *(f"deleted {name}" for name in everything),
     }
     assert {each: story.calls[each] for each in once} == dict.fromkeys(once, 1)
