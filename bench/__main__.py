@@ -25,7 +25,7 @@ from tests.cluster import envtest
 CONTENDERS = ("floor", "fnop", "kopf")
 # The same operator with a recording: not in the usual rounds.
 RECORDED = ("fnop-ring", "fnop-full")
-# An unchanged Kopf operator on fnop; Kopf with lists in chunks, and streaming lists.
+# An unchanged Kopf operator on fnop; Kopf with lists in chunks.
 OF_KOPF = ("kopf-on-fnop", "kopf-chunked")
 
 

@@ -19,7 +19,6 @@ if "BENCH_CHUNKED" in os.environ:
     @kopf.on.startup()
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
         settings.watching.chunk_size = 500
-        settings.watching.initial_streaming = True
 
 
 if "BENCH_DELETE" in os.environ:
