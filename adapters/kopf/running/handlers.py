@@ -29,7 +29,7 @@ from fnop.adapters.kopf.running.calls import (
     times as times_of,
 )
 from fnop.adapters.kopf.running.logins import connection_of
-from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.running.operator import Operator, activity_of
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry, SubHandlers
 from fnop.core.handlers.declare.declaring import handler_outside
 from fnop.core.handlers.declare.filters import Combination, Presence
@@ -479,7 +479,7 @@ async def run_activity(
         "param": options.get("param"),
         "retry": retry,
         "settings": settings,
-        "activity": entry.role.value,
+        "activity": activity_of(entry.role),
         **times_of(started),
         **operator.indices(),
     }

@@ -34,9 +34,18 @@ from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
 from fnop.effects.values import thaw_json
 
-__all__ = ["Operator"]
+__all__ = ["Operator", "activity_of"]
 
 Json = dict[str, Any]
+
+
+def activity_of(role: Role) -> str:
+    """The name of an activity: of its logger, and the argument `activity`.
+
+    >>> activity_of(Role.LOGIN), activity_of(Role.PROBE)
+    ('authentication', 'probe')
+    """
+    return "authentication" if role is Role.LOGIN else role.value
 
 
 class Operator:
@@ -103,7 +112,7 @@ class Operator:
 
     def activity_logger(self, role: Role) -> Any:
         """The logger of an activity."""
-        return activity_logger(role.value)
+        return activity_logger(activity_of(role))
 
     def _fields_of(self, api_version: str, kind: str) -> tuple[Path, ...] | None:
         """The fields that the handlers of a kind name; None if it is not served yet."""

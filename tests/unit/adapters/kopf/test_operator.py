@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import doctest
+import logging
 from typing import Any
 
 import pytest
@@ -10,6 +13,8 @@ from fnop import kopf
 from fnop.adapters.kopf.arguments.bodies import Body, Cell
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running import operator as module
+from fnop.adapters.kopf.running.handlers import run_activity
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.seam.inputs import WatchEvent
@@ -234,3 +239,23 @@ def test_a_declaration_has_the_errors_of_its_kind_of_handler(
             ErrorsMode.IGNORED,
         ]
         assert operator.activity_logger(Role.STARTUP).name == "kopf.activities.startup"
+
+
+def test_a_login_has_kopfs_name_of_its_activity(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.login(registry=registry)
+    def login(activity: str, logger: logging.Logger, **_: Any) -> None:
+        diary.append((activity, logger.name))
+
+    with author_loop() as loop:
+        operator = Operator(registry, OperatorSettings(), None, loop)
+        work = run_activity(operator, registry.entries[0], 0, 0.0)
+        asyncio.run_coroutine_threadsafe(work, loop).result()
+    assert diary == [("authentication", "kopf.activities.authentication")]
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert found.failed == 0
