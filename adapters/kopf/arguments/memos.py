@@ -48,11 +48,14 @@ class Memos:
         self.own = memo
         self._by_uid: dict[str, Any] = {}
 
-    def of(self, uid: str) -> Any:
-        """The memo of an object."""
-        if uid not in self._by_uid:
-            self._by_uid[uid] = copy.copy(self.own)
-        return self._by_uid[uid]
+    def of(self, uid: str, *, keep: bool = True) -> Any:
+        """The memo of an object. A new one is for one use if it is not to be kept."""
+        if uid in self._by_uid:
+            return self._by_uid[uid]
+        memo = copy.copy(self.own)
+        if keep:
+            self._by_uid[uid] = memo
+        return memo
 
     def forget(self, uid: str) -> None:
         """Forget a deleted object."""

@@ -153,10 +153,11 @@ class _Maker:
         return self._callback(entry, fn, bool)
 
     def _value_callback(self, entry: Entry, fn: Callable[..., Any]) -> Any:
-        operator = self._operator
+        operator, is_new = self._operator, entry.role in ADMISSION
 
         def of_value(value: Any, body: Any, resource: Any) -> bool:
-            kwargs = _object_kwargs(operator, Cell(thaw_json(body)), resource)
+            cell = Cell(thaw_json(body))
+            kwargs = _object_kwargs(operator, cell, resource, is_new=is_new)
             return bool(fn(thaw_json(value), **kwargs))
 
         return of_value
@@ -168,7 +169,8 @@ class _Maker:
 
         def arguments(body: Any, resource: Any, **more: Any) -> Json:
             cell = Cell(thaw_json(body))
-            return {**_object_kwargs(operator, cell, resource), **more}
+            is_new = role in ADMISSION
+            return {**_object_kwargs(operator, cell, resource, is_new=is_new), **more}
 
         def of_change(
             body: Any, resource: Any, reason: Any, old: Any, new: Any, diff: Any
@@ -226,8 +228,13 @@ def _combined(combination: Combination, *values: Any, **kwargs: Any) -> bool:
     return combination.verdict(verdicts)
 
 
-def _object_kwargs(operator: Operator, cell: Cell, resource: Any) -> Json:
-    """The arguments about an object, for handlers and filters alike."""
+def _object_kwargs(
+    operator: Operator, cell: Cell, resource: Any, *, is_new: bool = False
+) -> Json:
+    """The arguments about an object, for handlers and filters alike.
+
+    An object that `is_new` may be refused: its memo is not kept.
+    """
     body = Body(cell)
     meta = body.meta
     return {
@@ -242,7 +249,7 @@ def _object_kwargs(operator: Operator, cell: Cell, resource: Any) -> Json:
         "namespace": meta.namespace,
         "labels": meta.labels,
         "annotations": meta.annotations,
-        "memo": operator.memos.of(meta.uid or ""),
+        "memo": operator.memos.of(meta.uid or "", keep=not is_new),
         "logger": operator.logger(body, posts=False),
         **operator.indices(),
     }
@@ -378,7 +385,8 @@ class _Outside:
         """Call the author's function about an object, and take over its changes."""
         operator, entry = self._operator, self._entry
         assert self.handler is not None, "it is called after it is made"
-        kwargs = _object_kwargs(operator, cell, resource)
+        is_new = entry.role in ADMISSION and found["operation"] == "CREATE"
+        kwargs = _object_kwargs(operator, cell, resource, is_new=is_new)
         kwargs["logger"] = operator.logger(kwargs["body"], posts=self._posts)
         given: Patch = kwargs["patch"]
         begun = started.timestamp()

@@ -29,6 +29,7 @@ from fnop.core.handlers.declare.lifecycles import asap
 from fnop.core.handlers.declare.roles import ROLES, Role
 from fnop.core.seam.commands import Command, Watch
 from fnop.core.seam.inputs import Input, ListItem, WatchEvent
+from fnop.core.values.body import Key
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
@@ -72,6 +73,8 @@ class Operator:
         # The newest objects that daemons and timers look at, by their uids, with the
         # numbers of those that look. Only fnop's thread changes it.
         self._live: dict[str, tuple[int, Json]] = {}
+        # Deleted objects, by their uids, whose last handlers may still be called.
+        self._leaving: dict[str, Key] = {}
         self._indices = {name: self._index(name) for name in registry.indices}
 
     def serves(self, running: Running) -> None:
@@ -167,13 +170,29 @@ class Operator:
         for each in commands:
             if isinstance(each, Watch):
                 _tell_stream(each)
-        if not isinstance(input, (ListItem, WatchEvent)):
-            return
-        uid = input.body.uid
+        if isinstance(input, (ListItem, WatchEvent)):
+            self._see(input)
+        if self._leaving:
+            self._forget_deleted()
+
+    def _see(self, input: ListItem | WatchEvent) -> None:
+        body, uid = input.body, input.body.uid
         if isinstance(input, WatchEvent) and input.type == "DELETED":
-            self.memos.forget(uid)
+            numbers = {} if self.running is None else self.running.state.streams.numbers
+            resource = numbers[input.stream][0] if input.stream in numbers else ""
+            self._leaving[uid] = Key(resource, body.namespace or "", body.name)
         if uid in self._live:
-            self._live[uid] = self._live[uid][0], thaw_json(input.body.data)
+            self._live[uid] = self._live[uid][0], thaw_json(body.data)
+
+    def _forget_deleted(self) -> None:
+        """Forget the memos of deleted objects whose last handlers have ended."""
+        records = {} if self.running is None else self.running.state.objects.records
+        for uid, key in [*self._leaving.items()]:
+            record = records.get(key)
+            is_other = record is not None and record.body.uid != uid
+            if record is None or (is_other and record.work is None):
+                del self._leaving[uid]
+                self.memos.forget(uid)
 
 
 def _tell_stream(watch: Watch) -> None:

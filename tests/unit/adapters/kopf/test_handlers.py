@@ -534,3 +534,25 @@ def test_children_are_adopted_without_naming_the_owner(
         (meta,) = diary
         assert meta["namespace"] == "default"
         assert meta["ownerReferences"][0]["uid"] == run.get()["metadata"]["uid"]
+
+
+@pytest.mark.parametrize(("operation", "count"), [("CREATE", 1), ("UPDATE", 2)])
+async def test_a_review_keeps_the_memo_of_an_object_that_exists(
+    registry: OperatorRegistry, diary: Diary, operation: str, count: int
+) -> None:
+    @kopf.on.validate(KIND, id="a", registry=registry)
+    def checked(memo: kopf.Memo, **_: Any) -> None:
+        memo.count = memo.get("count", 0) + 1
+        diary.append(memo.count)
+
+    settings = kopf.OperatorSettings()
+    operator = Operator(registry, settings, None, asyncio.get_running_loop())
+    (handler,) = module.handlers_of(operator)
+    names = ("subresource", "dryrun", "userinfo", "headers", "sslpeer", "old", "new")
+    given = {**dict.fromkeys(names), "diff": (), "resource": "resource"}
+    given |= {"body": CoreBody(BODY).data, "operation": operation, "warnings": []}
+    for _ in range(2):
+        begun = datetime.fromtimestamp(0, UTC)
+        await handler.fn(**given, patch=PatchWriter(), started=begun)
+    settings.execution.executor.shutdown()
+    assert diary == [1, count]

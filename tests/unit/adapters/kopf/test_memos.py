@@ -63,6 +63,14 @@ def test_a_memo_ends_with_its_object() -> None:
     assert memos.of("1") == {}
 
 
+def test_a_memo_may_be_for_one_use() -> None:
+    memos = Memos(Memo(own=1))
+    memos.of("1", keep=False).seen = True
+    assert memos.of("1", keep=False) == {"own": 1}
+    memos.of("1").seen = True
+    assert memos.of("1", keep=False).seen
+
+
 def test_a_memo_may_be_of_any_type() -> None:
     @dataclasses.dataclass
     class Own:

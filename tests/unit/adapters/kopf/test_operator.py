@@ -63,6 +63,21 @@ def test_a_memo_is_of_one_object_until_it_is_deleted(
         assert memo == {"lock": "operator"}
 
 
+def test_the_last_watch_event_has_the_memo_of_the_object(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.event(KIND, id="seen", registry=registry)
+    def seen(memo: kopf.Memo, type: str, **_: Any) -> None:
+        memo.count = memo.get("count", 0) + 1
+        diary.append((type, memo.count))
+
+    with simulated(registry, example("a")) as run:
+        uid = run.get("a")["metadata"]["uid"]
+        run.delete("a")
+        assert diary == [("ADDED", 1), ("DELETED", 2)]
+        assert run.operator.memos.of(uid, keep=False) == {}
+
+
 def test_a_memo_may_be_of_the_authors_class(
     registry: OperatorRegistry, diary: Diary
 ) -> None:
