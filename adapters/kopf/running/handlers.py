@@ -404,8 +404,12 @@ class _Outside:
         work = functools.partial(
             on_loop, entry.fn, kwargs, call, operator.settings.execution.executor
         )
+        told = functools.partial(logged, attempt, kwargs["logger"], work)
+        if entry.role in CHANGES | EVENTS:
+            uid = kwargs["body"].meta.uid or ""
+            told = functools.partial(operator.in_turn, uid, told)
         try:
-            value = await operator.on_loop(logged(attempt, kwargs["logger"], work))
+            value = await operator.on_loop(told())
         except ChildrenRetry as unfinished:
             return Again(unfinished.delay or 0.0)
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ from fnop.adapters.kopf.running.logs import (
     activity_logger,
 )
 from fnop.adapters.kopf.running.states import KopfStates
+from fnop.adapters.kopf.running.turns import Turns
 from fnop.adapters.running.embedding import Running
 from fnop.core.handlers.declare.lifecycles import asap
 from fnop.core.handlers.declare.roles import ROLES, Role
@@ -66,6 +67,7 @@ class Operator:
         self.settings = settings
         self.loop = loop
         self.memos = Memos(Memo() if memo is None else memo)
+        self._turns = Turns()
         self.running: Running | None = None
         self.lifecycle: Any = asap
         self.states = KopfStates(settings.persistence, self._fields_of)
@@ -90,6 +92,11 @@ class Operator:
             return await work
         running = asyncio.run_coroutine_threadsafe(work, self.loop)
         return await asyncio.wrap_future(running)
+
+    async def in_turn(self, uid: str, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Await a call about an object after those that came before; on this loop."""
+        async with self._turns.of(uid):
+            return await work()
 
     def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the author's loop, and block until it ends."""
