@@ -37,6 +37,8 @@ __all__ = ["Options", "operator", "run", "run_tasks", "spawn_tasks"]
 
 _LOG = logging.getLogger("kopf.running")
 _LOGIN = logging.getLogger("kopf.activities.authentication")
+# Tasks that handlers have left get this long to end with their operator, as in Kopf.
+_GRACE_SECONDS = 5.0
 # The polling interval for flags of threads, which cannot wake an event loop.
 _LOOK_SECONDS = 0.1
 
@@ -94,7 +96,8 @@ async def operator(**options: Unpack[Options]) -> None:
 
     Raises `TypeError` for wrong arguments, and the error that has ended the operator.
     """
-    await run_tasks(await spawn_tasks(**options))
+    before = asyncio.all_tasks()
+    await run_tasks(await spawn_tasks(**options), ignored=before)
 
 
 async def spawn_tasks(**options: Unpack[Options]) -> Collection[asyncio.Task[None]]:
@@ -110,18 +113,33 @@ async def run_tasks(
 ) -> None:
     """Wait until the first task ends, and end the others.
 
+    All other tasks of this event loop are taken for tasks that handlers have left. They
+    get some seconds to end by themselves, unless this call is cancelled.
     `ignored` tasks neither end the operator nor are ended. Raises the error of a task.
     """
-    waited = [each for each in root_tasks if each not in ignored]
+    waited = {each for each in root_tasks if each not in ignored}
+    left: set[asyncio.Task[Any]] = set()
     try:
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        await _end(waited)
+        left = asyncio.all_tasks() - {asyncio.current_task(), *waited, *ignored}
+        if left:
+            await asyncio.wait(left, timeout=_GRACE_SECONDS)
     finally:
-        for each in waited:
-            each.cancel()
-        await asyncio.wait(waited)
-    for each in waited:
+        await _end(waited)
+        left |= asyncio.all_tasks() - {asyncio.current_task(), *waited, *ignored}
+        await _end(left)
+    for each in (*waited, *left):
         if not each.cancelled() and each.exception() is not None:
             raise each.exception()  # type: ignore[misc]  # it is not None
+
+
+async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and wait until they have ended."""
+    for each in tasks:
+        each.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 class _Serving:

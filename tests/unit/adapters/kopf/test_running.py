@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from fnop import kopf
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.running import embedding
 from fnop.adapters.kopf.running.embedding import run_tasks
 from fnop.adapters.kopf.running.startup import ActivityError
 
@@ -148,3 +150,61 @@ async def test_the_error_of_a_task_is_raised() -> None:
 
     with pytest.raises(ValueError, match="broken"):
         await run_tasks([asyncio.create_task(fails())])
+
+
+async def left_by_a_handler(
+    work: Callable[[], Coroutine[Any, Any, None]],
+) -> list[asyncio.Task[None]]:
+    """Run an operator that ends at once; return the tasks that it has left."""
+    found: list[asyncio.Task[None]] = []
+
+    async def handler() -> None:
+        found.append(asyncio.create_task(work()))
+
+    before = asyncio.all_tasks()
+    await run_tasks([asyncio.create_task(handler())], ignored=before)
+    return found
+
+
+async def test_a_task_that_a_handler_has_left_may_end() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0.01)
+
+    (task,) = await left_by_a_handler(work)
+    assert task.done()
+    assert not task.cancelled()
+
+
+async def test_a_task_that_does_not_end_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(embedding, "_GRACE_SECONDS", 0.01)
+    (task,) = await left_by_a_handler(work)
+    assert task.cancelled()
+
+
+async def test_the_error_of_a_task_that_a_handler_has_left_is_raised() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0.01)
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await left_by_a_handler(work)
+
+
+async def test_all_tasks_are_cancelled_with_the_operator() -> None:
+    async def waits() -> None:
+        await asyncio.Event().wait()
+
+    before = asyncio.all_tasks()
+    left = asyncio.create_task(waits())
+    tasks = [asyncio.create_task(waits())]
+    running = asyncio.create_task(run_tasks(tasks, ignored=before))
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert running.cancelled()
+    assert left.cancelled()
