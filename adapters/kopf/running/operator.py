@@ -23,6 +23,7 @@ from fnop.adapters.kopf.running.logs import (
     ObjectLogger,
     activity_logger,
 )
+from fnop.adapters.kopf.running.pauses import Pauses
 from fnop.adapters.kopf.running.states import KopfStates
 from fnop.adapters.kopf.running.turns import Turns
 from fnop.adapters.running.embedding import Running
@@ -68,6 +69,7 @@ class Operator:
         self.loop = loop
         self.memos = Memos(Memo() if memo is None else memo)
         self._turns = Turns()
+        self._pauses = Pauses()
         self.running: Running | None = None
         self.lifecycle: Any = asap
         self.states = KopfStates(settings.persistence, self._fields_of)
@@ -181,6 +183,8 @@ class Operator:
             self._see(input)
         if self._leaving:
             self._forget_deleted()
+        peering = self.running and self.running.state.coordination.peering
+        self._pauses.see(peering.verdict if peering else None)
 
     def _see(self, input: ListItem | WatchEvent) -> None:
         body, uid = input.body, input.body.uid
