@@ -6,12 +6,14 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NewType, TypeAlias, TypedDict
 
-from fnop.core.values.diff import DiffItem
+from fnop.core.values import diff as diffs
+from fnop.effects.values import thaw_json
 
 __all__ = [
     "Annotations",
     "BodyEssence",
     "Diff",
+    "DiffItem",
     "FieldPath",
     "FieldSpec",
     "HandlerId",
@@ -110,6 +112,26 @@ class UserInfo(TypedDict, total=False):
     extra: Mapping[str, list[str]]
 
 
+class DiffItem(diffs.DiffItem):
+    """One difference. It looks like a tuple of its parts, and may equal a list of them.
+
+    >>> DiffItem("add", ("spec",), None, 1)
+    ('add', ('spec',), None, 1)
+    """
+
+    __slots__ = ()
+    __hash__ = diffs.DiffItem.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
 class Diff(tuple[DiffItem, ...], Sequence[DiffItem]):
     """All differences of an object, in the order of their fields.
 
@@ -118,7 +140,19 @@ class Diff(tuple[DiffItem, ...], Sequence[DiffItem]):
     """
 
     __slots__ = ()
+    __hash__ = tuple.__hash__
 
     def __new__(cls, items: Iterable[Iterable[Any]] = ()) -> Diff:
         """Make a difference of its items, or of tuples with their fields."""
-        return super().__new__(cls, (DiffItem(*each) for each in items))
+        found = (DiffItem(*each) for each in items)
+        plain = (
+            each._replace(old=thaw_json(each.old), new=thaw_json(each.new))
+            for each in found
+        )
+        return super().__new__(cls, plain)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other

@@ -15,6 +15,7 @@ from fnop.adapters.kopf.arguments.types import (
     Annotations,
     BodyEssence,
     Diff,
+    DiffItem,
     FieldPath,
     FieldSpec,
     HandlerId,
@@ -108,7 +109,7 @@ from fnop.core.handlers.declare.filters import (
 )
 from fnop.core.handlers.declare.writers import DaemonStoppingReason
 from fnop.core.values.cause import Reason
-from fnop.core.values.diff import DiffItem, DiffOperation
+from fnop.core.values.diff import DiffOperation
 from fnop.core.values.errors import (
     AdmissionError,
     ErrorsMode,

@@ -17,6 +17,7 @@ from fnop.adapters.kopf.arguments.bodies import Body, Cell
 from fnop.adapters.kopf.arguments.indices import kept
 from fnop.adapters.kopf.arguments.patches import Patch
 from fnop.adapters.kopf.arguments.stopping import DaemonStopped
+from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.adapters.kopf.declaring.registry import Entry
 from fnop.adapters.kopf.running.calls import (
@@ -175,7 +176,7 @@ class _Maker:
         def of_change(
             body: Any, resource: Any, reason: Any, old: Any, new: Any, diff: Any
         ) -> Any:
-            more = {"reason": reason, "diff": diff}
+            more = {"reason": reason, "diff": Diff(diff)}
             more |= {"old": thaw_json(old), "new": thaw_json(new)}
             return convert(fn(**arguments(body, resource, **more)))
 
@@ -288,7 +289,7 @@ class _Outside:
             started: Any,
             patch: Any,
         ) -> Any:
-            found = {"reason": reason, "diff": diff}
+            found = {"reason": reason, "diff": Diff(diff)}
             found |= {"old": thaw_json(old), "new": thaw_json(new)}
             cell = Cell(thaw_json(body))
             return await self._about(cell, resource, found, patch, retry, started)
@@ -357,7 +358,7 @@ class _Outside:
                 "sslpeer": thaw_json(sslpeer),
                 "old": None if old is None else Body(thaw_json(old)),
                 "new": None if new is None else Body(thaw_json(new)),
-                "diff": diff,
+                "diff": None if diff is None else Diff(diff),
                 "warnings": warnings,
             }
             cell = Cell(thaw_json(body))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fnop.adapters.kopf.arguments.bodies import Body
 from fnop.adapters.kopf.arguments.patches import Patch
+from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry, id_of
 from fnop.adapters.kopf.running.calls import (
@@ -187,7 +188,7 @@ def _of_field(field: tuple[str, ...], kwargs: Json) -> Json:
     return {
         "old": resolve(kwargs["old"], field),
         "new": resolve(kwargs["new"], field),
-        "diff": reduce(kwargs["diff"], field),
+        "diff": Diff(reduce(kwargs["diff"], field)),
     }
 
 

@@ -179,6 +179,23 @@ def test_a_handler_gets_the_arguments_of_kopf(
         assert isinstance(found["logger"], kopf.ObjectLogger)
 
 
+def test_a_diff_looks_as_in_kopf(registry: OperatorRegistry, diary: Diary) -> None:
+    @kopf.on.update(KIND, id="a", registry=registry)
+    def updated(diff: kopf.Diff, **_: Any) -> None:
+        diary.append(repr(diff))
+
+        @kopf.subhandler(id="b", field="spec.size")
+        def sized(diff: kopf.Diff, **_: Any) -> None:
+            diary.append(repr(diff))
+
+    with simulated(registry, example(size=1)) as run:
+        run.edit(spec={"size": 2})
+    assert diary == [
+        "(('change', ('spec', 'size'), 1, 2),)",
+        "(('change', (), 1, 2),)",
+    ]
+
+
 def test_a_handler_of_watch_events_gets_its_own(
     registry: OperatorRegistry, diary: Diary
 ) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from fnop.adapters.kopf.arguments import types
-from fnop.adapters.kopf.arguments.types import Diff
-from fnop.core.values.diff import DiffItem, DiffOperation
+from fnop.adapters.kopf.arguments.types import Diff, DiffItem
+from fnop.core.values.diff import DiffOperation
+from fnop.effects.values import read_only
 
 theirs = pytest.importorskip("kopf")
 
@@ -33,6 +34,18 @@ def test_a_diff_is_a_sequence_of_its_items() -> None:
     assert diff[1].operation == DiffOperation.CHANGE
     assert diff == tuple(Diff(diff))
     assert not Diff()
+
+
+def test_a_diff_looks_like_tuples_and_equals_lists() -> None:
+    frozen = [("change", ("spec",), read_only({}), read_only({"size": 1}))]
+    diff, wanted = Diff(frozen), ITEMS[1:]
+    assert repr(diff) == repr(tuple(wanted))
+    assert diff == wanted == [*diff]
+    assert diff[0] == [*wanted[0]]
+    assert type(diff[0].new) is dict
+    assert diff != []
+    assert diff[0] != "change"
+    assert hash(Diff()) == hash(())
 
 
 def test_a_diff_has_the_attributes_of_kopf() -> None:
