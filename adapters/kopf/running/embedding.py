@@ -176,6 +176,8 @@ class _Serving:
         self._settings = options.get("settings") or OperatorSettings()
         self._set_peering(clusterwide or not namespaces)
         self._stop = threading.Event()
+        # The same for this event loop, which cannot wait for an event of threads.
+        self._stopping = asyncio.Event()
         # A second signal: the operator ends at once.
         self._hurry = threading.Event()
 
@@ -200,13 +202,31 @@ class _Serving:
         watching = asyncio.create_task(self._watch_flag())
         objects.addHandler(poster)
         try:
-            await start(mine)
-            self._tell_ready()
-            await self._serve(mine)
+            if await self._starts(mine):
+                self._tell_ready()
+                await self._serve(mine)
         finally:
             objects.removeHandler(poster)
             watching.cancel()
             undo()
+
+    # ------------------------------------------------------------------ startup
+
+    async def _starts(self, mine: Operator) -> bool:
+        """Run the startup handlers; False if a signal or the stop flag came before."""
+        starting = asyncio.create_task(start(mine))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait(
+                {starting, stopping}, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            await _end({starting, stopping})
+        if not starting.cancelled():
+            starting.result()
+            return True
+        _LOG.warning("Startup activity is only partially executed due to cancellation.")
+        return False
 
     # ------------------------------------------------------------------ serving
 
@@ -271,7 +291,7 @@ class _Serving:
         if self._stop.is_set():
             self._hurry.set()
         _LOG.info(f"Signal {number.name} is received. Operator is stopping.")
-        self._stop.set()
+        self._ask_to_stop()
 
     # -------------------------------------------------------------------- flags
 
@@ -292,7 +312,11 @@ class _Serving:
         value = True if not hasattr(flag, "result") else flag.result()
         is_raised = "raised" if value is None else f"set to {value!r}"
         _LOG.info(f"Stop-flag is {is_raised}. Operator is stopping.")
+        self._ask_to_stop()
+
+    def _ask_to_stop(self) -> None:
         self._stop.set()
+        self._stopping.set()
 
     def _heed_signals(self, loop: asyncio.AbstractEventLoop) -> Any:
         """Let SIGINT and SIGTERM end the operator, in the main thread alone."""

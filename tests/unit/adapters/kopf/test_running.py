@@ -106,6 +106,23 @@ async def test_a_startup_handler_is_retried(registry: OperatorRegistry) -> None:
     assert tries == [0, 1, 2]
 
 
+async def test_an_operator_may_be_stopped_while_it_starts(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop, ready = asyncio.Event(), asyncio.Event()
+
+    @kopf.on.startup(id="only", backoff=3600, registry=registry)
+    async def only(**_: Any) -> None:
+        stop.set()
+        raise ValueError("not yet")
+
+    await kopf.operator(
+        registry=registry, clusterwide=True, stop_flag=stop, ready_flag=ready
+    )
+    assert not ready.is_set()
+    assert "Startup activity is only partially executed" in caplog.messages[-1]
+
+
 async def test_an_operator_that_does_not_start_is_not_ready(
     registry: OperatorRegistry,
 ) -> None:
