@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn
 
 from fnop.adapters.webhooks.server import WebhookServer
+from fnop.core.values.errors import PermanentError
 
 __all__ = [
     "WebhookAutoServer",
@@ -42,13 +43,17 @@ class WebhookDockerDesktopServer(_HostedServer):
     DEFAULT_HOST: ClassVar[str | None] = "host.docker.internal"
 
 
+class _Missing(PermanentError, NotImplementedError):
+    """Raised for a server that fnop does not have: a startup handler is not retried."""
+
+
 class _Refused:
     """A server that fnop does not have; the text says what to use."""
 
     REMEDY: str
 
     def __init__(self, **_options: Any) -> None:
-        raise NotImplementedError(f"kopf.{type(self).__name__}: {self.REMEDY}")
+        raise _Missing(f"kopf.{type(self).__name__}: {self.REMEDY}")
 
     async def __call__(self, _fn: Any) -> NoReturn:
         raise NotImplementedError(self.REMEDY)

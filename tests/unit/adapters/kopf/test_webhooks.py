@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fnop import kopf
+from fnop.adapters.kopf.running.embedding import ActivityError
 from fnop.adapters.webhooks.server import WebhookServer
 
 theirs = pytest.importorskip("kopf")
@@ -40,3 +41,14 @@ def test_a_tunnel_is_refused_with_the_remedy(name: str) -> None:
             NotImplementedError, match=rf"kopf\.{name}: .*WebhookServer"
         ):
             cls(**options)
+
+
+async def test_a_refused_server_ends_an_operator_that_starts() -> None:
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.startup(id="configure", registry=registry)
+    def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        settings.admission.server = kopf.WebhookNgrokTunnel()
+
+    with pytest.raises(ActivityError, match=r"configure has failed.* opens no tunnel"):
+        await kopf.operator(registry=registry, clusterwide=True)
