@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import copy_context
 from typing import Any
 
@@ -402,15 +403,16 @@ class _Outside:
             reason = str(found["reason"])
             call.family = SubHandlers(operator, call, kwargs, given, reason)
         attempt = self._attempt(retry, begun)
-        work = functools.partial(
-            on_loop, entry.fn, kwargs, call, operator.settings.execution.executor
-        )
-        told = functools.partial(logged, attempt, kwargs["logger"], work)
+        executor = operator.settings.execution.executor
+        work = functools.partial(on_loop, entry.fn, kwargs, call, executor)
+        work = functools.partial(logged, attempt, kwargs["logger"], work)
+        if entry.role in CHANGES:
+            work = functools.partial(_announced, operator, owner, found, work)
         if entry.role in CHANGES | EVENTS:
-            uid = kwargs["body"].meta.uid or ""
-            told = functools.partial(operator.in_turn, uid, told)
+            uid = (owner.get("metadata") or {}).get("uid") or ""
+            work = functools.partial(operator.in_turn, uid, work)
         try:
-            value = await operator.on_loop(told())
+            value = await operator.on_loop(work())
         except ChildrenRetry as unfinished:
             return Again(unfinished.delay or 0.0)
         finally:
@@ -436,6 +438,27 @@ class _Outside:
             retry,
             started,
         )
+
+
+_TITLES = {
+    "create": "Creation",
+    "update": "Updating",
+    "delete": "Deletion",
+    "resume": "Resuming",
+}
+
+
+async def _announced(
+    operator: Operator, body: Json, found: Json, work: Callable[[], Awaitable[Any]]
+) -> Any:
+    """Log the change that a handler is called for, as Kopf does; tests look for it."""
+    logger = operator.logger(body, posts=False)
+    if logger.isEnabledFor(logging.DEBUG):
+        title = _TITLES[str(found["reason"])]
+        logger.debug(f"{title} is in progress: {body!r}")
+        if found["diff"] and found["old"] is not None and found["new"] is not None:
+            logger.debug(f"{title} diff: {found['diff']!r}")
+    return await work()
 
 
 def copy_of(cell: Cell) -> Json:

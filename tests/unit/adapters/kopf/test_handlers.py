@@ -179,6 +179,34 @@ def test_a_handler_gets_the_arguments_of_kopf(
         assert isinstance(found["logger"], kopf.ObjectLogger)
 
 
+def test_the_log_names_the_change_that_a_handler_is_called_for(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "kopf.objects")
+    for declare in (kopf.on.create, kopf.on.update, kopf.on.delete):
+        declare(KIND, registry=registry)(lambda **_: None)
+    with simulated(registry, example(size=1)) as run:
+        run.edit(spec={"size": 2}).delete()
+    found = [each for each in caplog.messages if "Handler" not in each]
+    assert [each.partition(": ")[0] for each in found] == [
+        "Creation is in progress",
+        "Updating is in progress",
+        "Updating diff",
+        "Deletion is in progress",
+    ]
+    assert found[0].startswith("Creation is in progress: {'apiVersion': ")
+    assert found[2].endswith(": (('change', ('spec', 'size'), 1, 2),)")
+
+
+def test_the_log_does_without_the_change_unless_it_is_verbose(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "kopf.objects")
+    kopf.on.create(KIND, id="a", registry=registry)(lambda **_: None)
+    with simulated(registry, example()):
+        assert caplog.messages == ["Handler 'a' succeeded."]
+
+
 def test_a_diff_looks_as_in_kopf(registry: OperatorRegistry, diary: Diary) -> None:
     @kopf.on.update(KIND, id="a", registry=registry)
     def updated(diff: kopf.Diff, **_: Any) -> None:
