@@ -25,6 +25,7 @@ __all__ = [
     "logged",
     "on_loop",
     "plain_result",
+    "report_failure",
     "times",
     "untied",
 ]
@@ -181,9 +182,14 @@ async def logged(
                 f"{attempt.name} has unfinished sub-handlers. Will retry soon."
             )
             raise
-        text = attempt.words_for(problem, CLOCK.now().wall)
-        is_expected = isinstance(problem, (PermanentError, TemporaryError))
-        logger.error(text, exc_info=None if is_expected else problem)
+        report_failure(attempt, logger, problem)
         raise
     logger.info(f"{attempt.name} succeeded.")
     return value
+
+
+def report_failure(attempt: Attempt, logger: Any, problem: Exception) -> None:
+    """Log the end of an attempt that has failed, with a traceback if it is a bug."""
+    text = attempt.words_for(problem, CLOCK.now().wall)
+    is_expected = isinstance(problem, (PermanentError, TemporaryError))
+    logger.error(text, exc_info=None if is_expected else problem)

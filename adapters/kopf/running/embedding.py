@@ -385,7 +385,9 @@ async def _served(
 
 def _is_told(line: Say) -> bool:
     """Whether Kopf's own sentence about the end of an attempt has been logged."""
-    return line.ended is not None and line.ended.result in ("success", "error")
+    if line.ended is not None:
+        return line.ended.result in ("success", "error")
+    return getattr(line.exception, "is_told", False)
 
 
 async def _watch(

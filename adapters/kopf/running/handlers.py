@@ -11,6 +11,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -28,6 +29,7 @@ from fnop.adapters.kopf.running.calls import (
     logged,
     on_loop,
     plain_result,
+    report_failure,
     times as times_of,
 )
 from fnop.adapters.kopf.running.logins import connection_of
@@ -485,17 +487,34 @@ def _index_function(operator: Operator, entry: Entry) -> Callable[..., Any]:
     def index(*, body: Any, resource: Any) -> Any:
         cell = Cell(thaw_json(body))
         kwargs = _object_kwargs(operator, cell, resource)
-        kwargs |= {"param": entry.options.get("param"), "retry": 0}
-        kwargs |= times_of(CLOCK.now().wall)
+        logger, started = operator.terse_logger(kwargs["body"]), CLOCK.now().wall
+        kwargs |= {"param": entry.options.get("param"), "retry": 0, "logger": logger}
+        kwargs |= times_of(started)
+        attempt = Attempt(
+            label_of(entry.role, entry.id),
+            operator.errors_of(entry),
+            entry.options.get("backoff", operator.settings.execution.default_backoff),
+            *(entry.options.get("timeout"), entry.options.get("retries"), 0, started),
+        )
         call = CurrentCall(entry.id, copy_of(cell), None)
-        if is_async(entry.fn):
-            executor = operator.settings.execution.executor
-            found = operator.to_its_end(on_loop(entry.fn, kwargs, call, executor))
-        else:
-            found = copy_context().run(_called, call, entry.fn, kwargs)
-        return kept(found)
+        try:
+            found = kept(_indexed(operator, entry, kwargs, call))
+        except Exception as problem:
+            report_failure(attempt, logger, problem)
+            with suppress(AttributeError):
+                problem.is_told = True  # type: ignore[attr-defined]
+            raise
+        logger.info(f"{attempt.name} succeeded.")
+        return found
 
     return index
+
+
+def _indexed(operator: Operator, entry: Entry, kwargs: Json, call: CurrentCall) -> Any:
+    if not is_async(entry.fn):
+        return copy_context().run(_called, call, entry.fn, kwargs)
+    executor = operator.settings.execution.executor
+    return operator.to_its_end(on_loop(entry.fn, kwargs, call, executor))
 
 
 def _called(call: CurrentCall, fn: Callable[..., Any], kwargs: Json) -> Any:

@@ -21,6 +21,7 @@ __all__ = [
     "LocalObjectLogger",
     "LogFormat",
     "ObjectLogger",
+    "TerseObjectLogger",
     "activity_logger",
     "configure",
     "write",
@@ -59,6 +60,18 @@ class LocalObjectLogger(ObjectLogger):
     def log(self, level: int, msg: Any, *args: Any, **kwargs: Any) -> None:
         kwargs["extra"] = {**(kwargs.get("extra") or {}), "k8s_skip": True}
         super().log(level, msg, *args, **kwargs)
+
+
+class TerseObjectLogger(LocalObjectLogger):
+    """A logger for index functions, which are called for each event of each object.
+
+    Its info lines are for `--verbose`. Its debug lines are never written.
+    """
+
+    def isEnabledFor(self, level: int) -> bool:
+        """Whether lines of this level are written."""
+        least = level if level >= logging.WARNING else level - 10
+        return super().isEnabledFor(least)
 
 
 def activity_logger(activity: str) -> logging.Logger:

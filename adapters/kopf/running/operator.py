@@ -21,6 +21,7 @@ from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.logs import (
     LocalObjectLogger,
     ObjectLogger,
+    TerseObjectLogger,
     activity_logger,
 )
 from fnop.adapters.kopf.running.pauses import Pauses
@@ -121,6 +122,10 @@ class Operator:
         """The logger of an object; its lines may become Events if it `posts`."""
         cls = ObjectLogger if posts else LocalObjectLogger
         return cls(body=body, settings=self.settings)
+
+    def terse_logger(self, body: Mapping[str, Any]) -> ObjectLogger:
+        """The logger of an object for index functions."""
+        return TerseObjectLogger(body=body, settings=self.settings)
 
     def activity_logger(self, role: Role) -> Any:
         """The logger of an activity."""

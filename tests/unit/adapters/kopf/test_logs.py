@@ -15,6 +15,7 @@ from fnop.adapters.kopf.running.logs import (
     LocalObjectLogger,
     LogFormat,
     ObjectLogger,
+    TerseObjectLogger,
     activity_logger,
     configure,
     write,
@@ -225,3 +226,19 @@ def test_a_line_of_fnop_has_its_exception(caplog: pytest.LogCaptureFixture) -> N
     (record,) = caplog.records
     assert record.exc_info is not None
     assert record.exc_info[1] is problem
+
+
+@pytest.mark.parametrize(
+    ("level", "wanted"),
+    [("INFO", ["warning"]), ("DEBUG", ["info", "warning"])],
+    ids=["normal", "verbose"],
+)
+def test_a_terse_logger_is_for_verbose_operators(
+    level: str, wanted: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(level, "kopf.objects")
+    logger = TerseObjectLogger(body={"kind": "Pod"})
+    for each in ("debug", "info", "warning"):
+        getattr(logger, each)(each)
+    assert caplog.messages == wanted
+    assert all(each.k8s_skip for each in caplog.records)  # type: ignore[attr-defined]

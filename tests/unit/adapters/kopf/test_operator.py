@@ -14,6 +14,7 @@ from fnop.adapters.kopf.arguments.bodies import Body, Cell
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running import operator as module
+from fnop.adapters.kopf.running.embedding import _is_told
 from fnop.adapters.kopf.running.handlers import run_activity
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.core.handlers.declare.roles import Role
@@ -135,6 +136,28 @@ def test_an_index_fails_for_its_object_alone(
 
     with simulated(registry, example("a", size=1), example("b")):
         assert diary[-1] == ("b", [1])
+
+
+def test_the_log_names_calls_of_index_functions(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    @kopf.index(
+        KIND, id="sizes", when=lambda spec, **_: spec["size"], registry=registry
+    )
+    def sizes(spec: kopf.Spec, logger: kopf.Logger, **_: Any) -> Any:
+        logger.info("looking")
+        return {"size": 1 / (spec["size"] - 1)}
+
+    caplog.set_level("DEBUG", "kopf.objects")
+    with simulated(registry, example("a", size=3)) as run:
+        assert caplog.messages == ["looking", "Indexer 'sizes' succeeded."]
+        caplog.clear()
+        run.apply(example("b", size=1), example("c")).settle()
+        told, untold = (each for each in run.said if each.level == "error")
+    failed = "Indexer 'sizes' failed with an exception and will ignore it"
+    assert caplog.messages == ["looking", f"{failed}: division by zero"]
+    # The filter has failed without a line of its own.
+    assert (_is_told(told), _is_told(untold)) == (True, False)
 
 
 def test_filters_and_callbacks_see_indices_and_memos(
