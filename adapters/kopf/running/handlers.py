@@ -129,6 +129,9 @@ class _Maker:
         if role in BACKGROUND:
             # In Kopf timers hold their objects, too.
             given |= {"finalizer": True, **_cancellation(given)}
+        if role in ADMISSION:
+            # Kopf calls each handler in a dry run, too: it has the argument `dryrun`.
+            given["side_effects"] = True
         for name in ("labels", "annotations"):
             if name in given:
                 given[name] = {

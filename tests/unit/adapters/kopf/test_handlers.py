@@ -601,3 +601,16 @@ async def test_a_review_keeps_the_memo_of_an_object_that_exists(
         await handler.fn(**given, patch=PatchWriter(), started=begun)
     settings.execution.executor.shutdown()
     assert diary == [1, count]
+
+
+@pytest.mark.parametrize("name", ["validate", "mutate"])
+@pytest.mark.parametrize("given", [{}, {"side_effects": False}])
+async def test_an_admission_handler_is_called_in_dry_runs(
+    registry: OperatorRegistry, name: str, given: dict[str, Any]
+) -> None:
+    getattr(kopf.on, name)(KIND, id="a", registry=registry, **given)(print)
+    settings = kopf.OperatorSettings()
+    operator = Operator(registry, settings, None, asyncio.get_running_loop())
+    (handler,) = module.handlers_of(operator)
+    assert handler.webhook is not None
+    assert handler.webhook.side_effects
