@@ -131,7 +131,8 @@ class _Maker:
             given |= {"finalizer": True, **_cancellation(given)}
         if role in ADMISSION:
             # Kopf calls each handler in a dry run, too: it has the argument `dryrun`.
-            given["side_effects"] = True
+            # And for objects that are being deleted, and for the operator's own writes.
+            given |= {"side_effects": True, "deleted": True, "own_writes": True}
         for name in ("labels", "annotations"):
             if name in given:
                 given[name] = {

@@ -605,7 +605,7 @@ async def test_a_review_keeps_the_memo_of_an_object_that_exists(
 
 @pytest.mark.parametrize("name", ["validate", "mutate"])
 @pytest.mark.parametrize("given", [{}, {"side_effects": False}])
-async def test_an_admission_handler_is_called_in_dry_runs(
+async def test_an_admission_handler_is_called_for_all_requests(
     registry: OperatorRegistry, name: str, given: dict[str, Any]
 ) -> None:
     getattr(kopf.on, name)(KIND, id="a", registry=registry, **given)(print)
@@ -614,3 +614,4 @@ async def test_an_admission_handler_is_called_in_dry_runs(
     (handler,) = module.handlers_of(operator)
     assert handler.webhook is not None
     assert handler.webhook.side_effects
+    assert not handler.webhook.spares(is_ending=True, is_own=True)
