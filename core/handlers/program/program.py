@@ -132,9 +132,12 @@ def _observation_of(
         for each in changes
         if each.rule.compares or (each.rule.has_past and each.observes_old)
     ]
-    scopes = sorted({each.scope for each in observers})
+    scopes = {each.scope for each in observers}
+    if changes and settings.places.format is not None:
+        # The format of another framework keeps the whole object for any handler.
+        scopes.add(())
     return Observation(
-        tuple(scopes),
+        tuple(sorted(scopes)),
         tuple(sorted({each.field for each in observers if each.observes_old})),
         settings.ignored,
         settings.places.paths,

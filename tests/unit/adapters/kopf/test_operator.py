@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import json
 import logging
 from typing import Any
 
@@ -297,3 +298,31 @@ def test_the_examples_in_the_docstrings_hold() -> None:
     found = doctest.testmod(module)
     assert found.attempted
     assert found.failed == 0
+
+
+def handled_spec(run: Simulated) -> Any:
+    """The spec in the last-handled object."""
+    notes = run.get()["metadata"]["annotations"]
+    return json.loads(notes["kopf.zalando.org/last-handled-configuration"])["spec"]
+
+
+@pytest.mark.parametrize("decorator", ["create", "resume", "field", "update"])
+def test_the_last_handled_object_is_renewed_whoever_looks_at_changes(
+    registry: OperatorRegistry, decorator: str
+) -> None:
+    """Else an update handler that is added later would be called for old changes."""
+    more = {"field": "spec.size"} if decorator == "field" else {}
+    calls: list[str] = []
+
+    def handle(reason: Any, **_: Any) -> None:
+        calls.append(str(reason))
+
+    getattr(kopf.on, decorator)(KIND, registry=registry, **more)(handle)
+    with simulated(registry, example("example-1", size=1)) as run:
+        seen = len(calls)
+        run.edit(spec={"other": 2})
+        assert handled_spec(run) == {"size": 1, "other": 2}
+        assert len(calls) - seen == (decorator == "update")
+        run.settle(3600)
+        before = run.get()["metadata"]["resourceVersion"]
+        assert run.settle(3600).get()["metadata"]["resourceVersion"] == before

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf.running.embedding import ActivityError
+from fnop.adapters.kopf.running.startup import ActivityError
 from fnop.adapters.webhooks.server import WebhookServer
 
 theirs = pytest.importorskip("kopf")
