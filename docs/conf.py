@@ -176,6 +176,23 @@ def _mark_calls(app: Sphinx, context: object, lines: list[str]) -> None:
     lines[:] = marked
 
 
+def _mend_metavars(app: Sphinx, context: Any, lines: list[str]) -> None:
+    """Restore the brackets that sphinx-click strips from both ends of metavars.
+
+    `[NAMESPACE/]NAME` would lose its first one. `lines` describe all options of a
+    command.
+    """
+    for each in context.command.params:
+        given = each.metavar or ""
+        shown = given.lstrip("<[{($").rstrip(">]})$")
+        if given.count("[") == shown.count("["):
+            continue
+        directive = f".. option:: {', '.join(each.opts)} "
+        for number, line in enumerate(lines):
+            if line == f"{directive}<{shown}>":
+                lines[number] = f"{directive}<{given}>"
+
+
 # ---------------------------------------------------------------- diagrams
 
 # An image cannot follow the theme that a reader chooses, but a part of the page can.
@@ -241,6 +258,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", _read_source)
     app.connect("autodoc-process-docstring", _mark_code)
     app.connect("sphinx-click-process-description", _mark_calls)
+    app.connect("sphinx-click-process-options", _mend_metavars)
     app.connect("doctree-resolved", _inline_diagrams)
     app.connect("html-page-context", _mend_page, priority=900)
     app.connect("build-finished", _write_llms)

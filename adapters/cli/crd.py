@@ -62,9 +62,9 @@ class CrdOptions:
 def crd(given: CrdOptions) -> None:
     """Print the definitions (CRDs) of the kinds in some files.
 
-    A kind is a class with @fnop.definition(...) that a file defines or imports, also
-    as a part of a module of the same project: a dataclass, a TypedDict, or a model of
-    pydantic.
+    A kind is a class with @fnop.definition(...): a dataclass, a TypedDict, or a model
+    of pydantic. The file defines the class, imports it, or imports a module of the same
+    project that does so.
 
     \b
       fnop crd operator.py > crd.yaml
@@ -75,8 +75,8 @@ def crd(given: CrdOptions) -> None:
     A change breaks if a version stops being served, a field becomes required or is
     pruned, or a valid value is rejected.
 
-    A definition that an API server would refuse is not printed. The error names the
-    class, the field and the reason.
+    fnop does not print a definition that an API server would refuse. The error names
+    the class, the field and the reason.
 
     Exit status: 0 when printed, or the same as the file, or compatible; 1 when
     different, or breaking, or when no definition can be made; 2 for a wrong call, or

@@ -86,9 +86,10 @@ class ExplainOptions:
 def explain(given: ExplainOptions) -> None:
     """Explain why an object is as it is, and what comes next.
 
-    The story is read from the cluster: the operator's state and conditions on the
-    object, its children, Events, who has written it, and whether an operator is alive.
-    Nothing is changed.  KIND is as for kubectl: databases, db, databases.fnop.dev.
+    fnop reads the cluster, and changes nothing. It reads the operator's state and
+    conditions on the object, the children, the Events, the writers of the fields, and
+    whether an operator is alive.  KIND is as for kubectl: databases, db,
+    databases.fnop.dev.
 
     \b
       fnop explain databases/orders -n prod

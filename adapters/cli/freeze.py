@@ -39,9 +39,13 @@ class ResumeOptions:
     namespace: tuple[str, ...] = declared(
         shared("namespace", "; repeat it for several")
     )
-    all_namespaces: bool = declared(shared("all_namespaces"))
+    all_namespaces: bool = declared(
+        shared("all_namespaces", ". Either -n or -A is required")
+    )
     peering: str = declared(shared("peering", default="default", show_default=True))
-    identity: str | None = option("-i", "--id", help="The record's author; you@host.")
+    identity: str | None = option(
+        "-i", "--id", help="The record's author. By default your user name and host."
+    )
     cluster: ClusterOptions
 
     def check(self) -> None:
@@ -87,11 +91,16 @@ class FreezeOptions:
 def freeze(given: FreezeOptions) -> None:
     """Freeze operators, until `fnop resume`.
 
-    Operators stop handling objects while their peering object has a record of a higher
-    priority than theirs.
+    This command writes a record into the peering object. Operators stop handling
+    objects while their peering object has a record of a higher priority than theirs.
+    Operators have the priority 0, unless they run with --priority or --dev (666).
 
     \b
       fnop freeze -A -m "the storage is being moved"
+      fnop freeze -A -p 1000    # also operators that run with --dev
+
+    Exit status: 0 when the record is written; 1 when it cannot be written; 2 for a
+    wrong call.
     """
     from fnop.adapters.kubernetes.identity import person
 
@@ -106,7 +115,14 @@ def freeze(given: FreezeOptions) -> None:
 @click.command()
 @takes(ResumeOptions)
 def resume(given: ResumeOptions) -> None:
-    """Resume operators that `fnop freeze` has frozen."""
+    """Resume operators that `fnop freeze` has frozen.
+
+    This command removes the record of `fnop freeze`, with the same -n or -A, --peering
+    and --id.
+
+    Exit status: 0 when the record is removed; 1 when it cannot be removed; 2 for a
+    wrong call.
+    """
     from fnop.adapters.kubernetes.identity import person
 
     identity = person(given.identity)

@@ -69,8 +69,8 @@ def new(
       fnop new dns-operator --kind Record --group dns.example.com
       fnop new my-operator --webhooks
 
-    NAME is that of the project, of its image, and of its namespace and account in the
-    cluster. The folder has to be empty, but for .git.
+    The project, its image, its namespace and its account in the cluster get this NAME.
+    The folder has to be empty, except for .git.
 
     Each option has a variable: FNOP_NEW_GROUP for --group.
 

@@ -143,7 +143,10 @@ class OlmOptions:
         help="A keyword, by which users find the operator.",
     )
     categories: tuple[str, ...] = option(
-        "--category", multiple=True, metavar="NAME", help="Category, such as Database."
+        "--category",
+        multiple=True,
+        metavar="NAME",
+        help="A category, such as Database.",
     )
     capabilities: str = option(
         "--capabilities",
@@ -157,7 +160,7 @@ class OlmOptions:
         default="alpha",
         show_default=True,
         metavar="TEXT",
-        help="How mature this version is, by the words of OLM.",
+        help="The maturity of this version, as OLM names it.",
     )
     replaces: str = option(
         "--replaces", default="", metavar="NAME", help="The version before: db.v1.1.0."
@@ -224,9 +227,10 @@ class OlmOptions:
 def olm(given: OlmOptions) -> None:
     """Make a bundle of an operator for the Operator Lifecycle Manager (OLM).
 
-    Its rights are those that `fnop rbac` finds, its kinds those of --crd, its examples
-    those of --object, or of the files next to the operator. Mistakes in these options
-    are reported; `operator-sdk bundle validate` judges the bundle.
+    The bundle has the rights that `fnop rbac` finds, the kinds of --crd, and the
+    objects of --object as examples. Without --crd and --object, fnop reads the files
+    next to the operator. fnop reports mistakes in these options; `operator-sdk bundle
+    validate` judges the bundle.
 
     \b
       fnop olm operator.py --version 1.2.0 --image registry.example.com/db:1.2.0
@@ -235,8 +239,9 @@ def olm(given: OlmOptions) -> None:
 
     Each option has a variable: FNOP_OLM_VERSION for --version.
 
-    Exit status: 0 when it is made; 1 when OLM would refuse it; 2 for a wrong call,
-    or an operator of which no bundle can be made. Warnings are what catalogues ask for.
+    Exit status: 0 when the bundle is made; 1 when OLM would refuse it; 2 for a wrong
+    call, or an operator of which no bundle can be made. Warnings name facts that
+    catalogues such as OperatorHub.io ask for. They do not change the exit status.
     """
     study = given.study
     namespaces = ("default",) if given.own_namespace else None

@@ -130,17 +130,19 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     ),
     "webhook_name": (
         ("--webhook-name",),
-        "The name of the webhook configurations; by default NAME.fnop.dev of --name",
+        "The name of the webhook configurations. By default it is the operator's "
+        "--name and .fnop.dev",
         {"callback": a_webhooks_name, "metavar": "NAME"},
     ),
     "webhook_events": (
         ("--webhook-events",),
-        "Denials are Kubernetes Events, too",
+        "Post each denial as a Kubernetes Event, too",
         {"is_flag": True},
     ),
     "state_key_file": (
         ("--state-key-file",),
-        "The keys of the operator's state, one per line: the first signs, any verifies",
+        "The keys of the operator's state, one per line: fnop signs by the first key, "
+        "and verifies by any key",
         {"type": _FILE, "metavar": "FILE"},
     ),
     "crds": (
@@ -173,7 +175,7 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     ),
     "seconds": (
         ("--time", "seconds"),
-        "Stop after so many seconds, and report what was not tried",
+        "Stop after this number of seconds, and report what was not tried",
         {"type": _Seconds(min=0, min_open=True), "metavar": "SECONDS"},
     ),
     "jobs": (
@@ -198,10 +200,10 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     ),
     "trusted": (
         ("--trusted",),
-        "Read recordings of any size: of your own",
+        "Read recordings of any size. Use this only for your own recordings",
         {"is_flag": True},
     ),
-    "quiet": (("-q", "--quiet"), "Say less", {"is_flag": True}),
+    "quiet": (("-q", "--quiet"), "Print less", {"is_flag": True}),
 }
 
 

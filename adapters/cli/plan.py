@@ -213,9 +213,9 @@ class PlanOptions:
 def plan(given: PlanOptions) -> None:
     """Show what an operator would do to a cluster now, without doing it.
 
-    The cluster is read, and never written: the right to get and list is enough.  From
-    what was read the operator goes on in a simulated cluster.  Calls and impure
-    handlers are not run, but listed.
+    fnop only reads the cluster: the right to get and list is enough.  Then fnop runs
+    the operator in a simulated cluster that has the same objects.  fnop does not run
+    called functions and impure handlers, but lists them.
 
     \b
       fnop plan operator.py -n prod
@@ -224,10 +224,11 @@ def plan(given: PlanOptions) -> None:
       fnop plan operator.py --admission
       fnop plan --kopf operator.py --takeover
 
-    Exit status: 0 when there is a plan; 1 when there is none, as for an operator that
-    would not serve, or a wrong call; 2 with --detailed-exitcode when something would
-    change, or is not known, and with --admission when an object would be refused or
-    changed; 3 when --fail-on or --takeover say so.
+    Exit status: 0 when there is a plan; 1 when there is no plan, for example because
+    the operator would not serve, or for a wrong call; 2 with --detailed-exitcode when
+    something would change, or is not known, and with --admission when an object would
+    be refused or changed; 3 when the plan has what --fail-on names, or --takeover has
+    found handlers.
     """
     with _program(given) as (program, marks):
         found = _planned(program, marks, given)

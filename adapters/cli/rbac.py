@@ -42,12 +42,12 @@ class StudyOptions:
     service_account: str | None = option(
         "--service-account",
         metavar="[NAMESPACE/]NAME",
-        help="The account of the operator's pod; by default fnop-operator, in the "
-        "namespace of that name, or the operator's --name.",
+        help="The account of the operator's pod. By default the account and its "
+        "namespace have the operator's --name, or fnop-operator without --name.",
     )
     election: ElectionOptions
     peering: bool = option(
-        "--peering", is_flag=True, help="With the rights for peering objects."
+        "--peering", is_flag=True, help="Add the rights for peering objects."
     )
     webhook_name: str | None = declared(shared("webhook_name"))
     webhook_events: bool = declared(shared("webhook_events"))
@@ -180,18 +180,19 @@ class RbacOptions:
 def rbac(given: RbacOptions) -> None:
     """Print the least rights that an operator needs, as YAML; or verify them.
 
-    The account's namespace is printed, too, unless --service-account names it.
+    fnop also prints the account's namespace, unless --service-account names it.
 
-    Its scripts are run in a simulated cluster, as `fnop check` does, and each with one
-    fault of every sort: a request that is made is a right that is needed. Parts of the
-    operator that did not run are named.
+    To find the rights, fnop runs the operator's scripts in a simulated cluster, as
+    `fnop check` does, and each script with one fault of every sort. For each request
+    the operator needs a right. fnop names the parts of the operator that did not run.
 
     \b
       fnop rbac operator.py | kubectl apply -f -
       fnop rbac operator.py -n team-a --service-account team-a/operator
       fnop rbac operator.py --verify --against deploy.yaml
 
-    With --verify each missing right, and each superfluous one, is one line.
+    With --verify, fnop prints a line for each missing right, and for each superfluous
+    one.
 
     Each option has a variable: FNOP_RBAC_NAMESPACE for --namespace.
 

@@ -267,8 +267,8 @@ class RunOptions:
         "--for",
         parameter="for",
         type=duration,
-        help="Stop a simulated run after so much virtual time (90s, 15m, 1h30m); with "
-        "--served, of real time.",
+        help="Stop a simulated run after this virtual time (90s, 15m, 1h30m); with "
+        "--served, after this real time.",
     )
     calls: tuple[str, ...] = declared(shared("calls", ", in a simulated run"))
     real_calls: bool = option(
@@ -305,7 +305,9 @@ class RunOptions:
     election: ElectionOptions
     name: str = declared(shared("name"))
     state_key_file: str | None = declared(
-        shared("state_key_file", ". No state is believed without a signature")
+        shared(
+            "state_key_file", ". Without a valid signature, fnop does not use a state"
+        )
     )
     guard: bool = declared(guarded)
     recording: RecordOptions
@@ -393,14 +395,14 @@ def run(given: RunOptions) -> None:
       fnop run operator.py --simulate crd.yaml object.yaml
       fnop run operator.py --simulate crd.yaml object.yaml --served
 
-    Without its CRD a kind has the definition of its class, if there is one.
+    If no manifest defines a kind, fnop makes the definition from the kind's class.
 
     Each option has a variable: FNOP_RUN_NAMESPACE for --namespace.
 
-    Exit status: 0 when stopped or settled; 1 when the operator cannot run, or in a
-    simulated run a handler failed for good, or is for a kind that is not there; 2 for
-    a wrong call, or for kinds that are ambiguous or mistyped; 3 when a simulated run
-    has not settled.
+    Exit status: 0 when stopped or settled; 1 when the operator cannot run; 2 for a
+    wrong call, or when a handler's kind is ambiguous, or looks like a mistyped served
+    kind; 3 when a simulated run has not settled. A simulated run also ends with 1 when
+    a handler has failed for good, or when the cluster lacks a handler's kind.
     """
     if given.served:
         _run_served(given)

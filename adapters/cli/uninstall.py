@@ -67,21 +67,22 @@ class UninstallOptions:
 def uninstall(given: UninstallOptions) -> None:
     """Take an operator's finalizers, state and conditions off all objects.
 
-    Without that, objects that carry its finalizer can never be deleted once it is
-    gone.  The operator's webhook configurations are deleted first: without a running
-    operator they refuse writes.  Stop the operator before, because a running one
-    restores all of that.
+    Without this command, objects with the operator's finalizer can never be deleted
+    once the operator is gone.  fnop first deletes the operator's webhook
+    configurations, which refuse writes without a running operator.  Stop the operator
+    before, because a running operator restores all of this.
 
     \b
       fnop uninstall operator.py --dry-run
       fnop uninstall operator.py -n default
 
-    The kinds are those that the handlers name, the settings those that the startup
-    handlers return: where the state is kept, and the operator's name.  Objects that
-    are waiting to be deleted go at once, and their deletion handlers are not called.
+    fnop looks at the kinds that the handlers name. It calls the startup handlers, for
+    the settings that they return: the place of the state, and the operator's name.
+    Objects that wait to be deleted disappear at once, and fnop does not call their
+    deletion handlers.
 
     Exit status: 0 when nothing is left, or with --dry-run; 1 when something could not
-    be looked at or changed, or you have said no; 2 for a wrong call.
+    be read or changed, or you have answered no; 2 for a wrong call.
     """
     try:
         settings = Settings(given.name, given.scope.namespaces)

@@ -89,8 +89,8 @@ class WebhooksOptions:
     service_account: str | None = option(
         "--service-account",
         metavar="[NAMESPACE/]NAME",
-        help="The account of the operator's pod; by default fnop-operator, in the "
-        "namespace of that name, or the operator's --name.",
+        help="The account of the operator's pod. By default the account and its "
+        "namespace have the operator's --name, or fnop-operator without --name.",
     )
     name: str = declared(shared("name"))
     selection: SelectionOptions
@@ -136,9 +136,9 @@ class WebhooksOptions:
 def webhooks(given: WebhooksOptions) -> None:
     """Print the configurations of an operator's webhooks, to apply them by hand.
 
-    An operator that runs with --webhooks keeps its configurations by itself. These are
-    for those who apply all manifests themselves: then run it with
-    --webhook-unmanaged, and --webhook-cert and --webhook-key.
+    An operator that runs with --webhooks keeps its configurations by itself. If you
+    apply all manifests yourself, apply these configurations, and run the operator with
+    --webhook-unmanaged, --webhook-cert and --webhook-key.
 
     \b
       fnop webhooks operator.py --service prod/claims --ca ca.crt | kubectl apply -f -
