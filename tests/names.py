@@ -41,11 +41,11 @@ OTHERS = {
     "Status": "The argument `status`: a read-only mapping.",
     "UNCHANGED": "For `fnop.desired`: the children stay as they are.",
     "Warnings": "The argument `warnings` of admission handlers: a list of texts.",
-    "keep_data": "A law for `explore`: claims, Secrets and replicas survive.",
-    "leave_no_orphans": "A law for `explore`: children are deleted with their owner.",
-    "never_create_twice": "A law for `explore`: nothing is created twice.",
+    "keep_data": "A property for `explore`: claims, Secrets and replicas survive.",
+    "leave_no_orphans": "A property for `explore`: children are deleted with their owner.",
+    "never_create_twice": "A property for `explore`: nothing is created twice.",
     "on": "The decorators of handlers: `@fnop.on.create` and others.",
-    "stabilise": "A law for `explore`: everything settles.",
+    "stabilise": "A property for `explore`: everything settles.",
 }
 _INNER = ("Any", "TYPE_CHECKING", "import_module")
 
