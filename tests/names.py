@@ -42,7 +42,7 @@ OTHERS = {
     "UNCHANGED": "For `fnop.desired`: the children stay as they are.",
     "Warnings": "The argument `warnings` of admission handlers: a list of texts.",
     "keep_data": "A property for `explore`: claims, Secrets and replicas survive.",
-    "leave_no_orphans": "A property for `explore`: children are deleted with their owner.",
+    "leave_no_orphans": "A property for `explore`: no child is left behind its owner.",
     "never_create_twice": "A property for `explore`: nothing is created twice.",
     "on": "The decorators of handlers: `@fnop.on.create` and others.",
     "stabilise": "A property for `explore`: everything settles.",
