@@ -303,7 +303,7 @@ class Host:
                     follower.take(line)
 
     def _end_unserved(self) -> None:
-        """End the watches of a kind if its definition is deleted or created again."""
+        """End the watches of a kind whose definition is deleted, remade or changed."""
         for views in [*self._views.values()]:
             for view in [*views.values()]:
                 if not simulated.is_served(self.cluster, view.request, view.opened):

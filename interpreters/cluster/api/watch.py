@@ -1,8 +1,8 @@
 """Watches: the events at the beginning, and the events that follow.
 
 A stream is `backlog`, then the result of `seen_by` for each later event, and now and
-then a `bookmark`. It ends when the kind is no longer served. `presented` makes tables,
-or metadata alone.
+then a `bookmark`. It ends when the kind is no longer served, and when the spec of its
+definition is written. `presented` makes tables, or metadata alone.
 """
 
 from __future__ import annotations
