@@ -126,7 +126,7 @@ WINGS = {
         "cli",
         "pyinstaller",
     ),
-    "adapters/kopf": ("arguments", "declaring", "running", "commands"),
+    "adapters/kopf": ("arguments", "declaring", "running", "commands", "porting"),
 }
 
 

@@ -28,6 +28,7 @@ _PREFIX = "FNOP"
 _MODULES = {"resume": "freeze"}
 _COMMANDS = (
     *("check", "cluster", "crd", "diff", "explain", "freeze", "new", "olm", "plan"),
+    "port",
     *("rbac", "replay", "resume", "run", "uninstall", "webhooks"),
 )
 

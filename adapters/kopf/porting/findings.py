@@ -1,0 +1,87 @@
+"""The findings about an operator's source: verdicts, places, and advice."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from fnop.effects.frozen import frozen
+
+__all__ = ["Finding", "NameUse", "Place", "Ported", "Porting", "Verdict"]
+
+
+class Verdict(IntEnum):
+    """The effort for a handler: the largest of its findings decides."""
+
+    PURE = 0
+    CHANGES = 1
+    IMPURE = 2
+
+
+@frozen
+class Place:
+    """A line of a file; lines begin at 1.
+
+    >>> str(Place("operator.py", 12))
+    'operator.py:12'
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@frozen
+class Finding:
+    """One expression that stands in the way, and the alternative in fnop.
+
+    `code` is the expression in short. `via` names the functions between the handler and
+    the line, outermost first; it is empty for the handler's own lines. A finding that
+    is `only_pure` needs no change if the handler stays impure.
+    """
+
+    verdict: Verdict
+    place: Place
+    code: str
+    advice: str
+    via: tuple[str, ...] = ()
+    only_pure: bool = False
+
+
+@frozen
+class Ported:
+    """The verdict about one handler, which several decorators may declare.
+
+    `label` is the verdict in words. `decorators` are the names of the decorators, such
+    as `on.create`.
+    """
+
+    name: str
+    decorators: tuple[str, ...]
+    place: Place
+    verdict: Verdict
+    label: str
+    findings: tuple[Finding, ...]
+
+
+@frozen
+class NameUse:
+    """A name of Kopf that fnop lacks, or has with another meaning; and its lines."""
+
+    name: str
+    sort: str
+    advice: str
+    places: tuple[Place, ...]
+
+
+@frozen
+class Porting:
+    """The report about an operator."""
+
+    handlers: tuple[Ported, ...]
+    names: tuple[NameUse, ...]
+
+    def count(self, verdict: Verdict) -> int:
+        """The number of handlers with this verdict."""
+        return sum(each.verdict is verdict for each in self.handlers)

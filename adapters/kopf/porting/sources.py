@@ -1,0 +1,164 @@
+"""The source of an operator: its modules, and those next to them that they import."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import PurePath
+
+from fnop.effects.frozen import frozen
+
+__all__ = ["Parsed", "Project", "SourceProblem", "parsed", "projects_of"]
+
+
+class SourceProblem(ValueError):
+    """A file that cannot be parsed; the text has the file and the line."""
+
+
+@frozen
+class Parsed:
+    """A parsed file.
+
+    `name` is the module's dotted name below the folder that it is imported from.
+    `shown` is the file's name in reports. The file is `given` by the user, or it is
+    imported by another file.
+    """
+
+    name: str
+    shown: str
+    tree: ast.Module
+    is_package: bool = False
+    given: bool = True
+
+    @property
+    def package(self) -> str:
+        """The package that relative imports begin from."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+    def absolute(self, module: str | None, level: int) -> str:
+        """The dotted name of an imported module; `level` counts the leading dots.
+
+        >>> here = Parsed("shop.handlers.books", "books.py", ast.parse(""))
+        >>> here.absolute("prices", 2)
+        'shop.prices'
+        """
+        if not level:
+            return module or ""
+        parts = self.package.split(".") if self.package else []
+        kept = parts[: len(parts) - level + 1]
+        return ".".join([*kept, module] if module else kept)
+
+
+class Project:
+    """The modules of an operator by their names."""
+
+    def __init__(self, modules: Iterable[Parsed]) -> None:
+        self.modules: Mapping[str, Parsed] = {each.name: each for each in modules}
+
+    @cached_property
+    def given(self) -> tuple[Parsed, ...]:
+        return tuple(each for each in self.modules.values() if each.given)
+
+    def has(self, name: str) -> bool:
+        """Whether a module of this name is a part of the operator.
+
+        Modules of Python come first, also before a file called `operator.py`.
+        """
+        return name in self.modules and name not in sys.stdlib_module_names
+
+    def has_below(self, name: str) -> bool:
+        """Whether a folder of this name has modules of the operator."""
+        return any(each.startswith(f"{name}.") for each in self.modules)
+
+
+def parsed(
+    text: bytes, name: str, shown: str, *, is_package: bool = False, given: bool = True
+) -> Parsed:
+    """Parse a file; raise `SourceProblem` if it is no Python."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as problem:
+        raise SourceProblem(
+            f"{shown}:{problem.lineno or 1}: this is not Python: {problem.msg}"
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as problem:
+        raise SourceProblem(f"{shown}:1: this cannot be parsed: {problem}") from None
+    return Parsed(name, shown, tree, is_package, given)
+
+
+def wanted(module: Parsed) -> Iterator[str]:
+    """The dotted names of the modules that a module may import."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = module.absolute(node.module, node.level)
+            yield base
+            prefix = f"{base}." if base else ""
+            yield from (f"{prefix}{each.name}" for each in node.names)
+
+
+Read = Callable[[PurePath], bytes | None]
+
+
+def projects_of(
+    paths: Iterable[PurePath], read: Read, here: PurePath
+) -> tuple[Project, ...]:
+    """The projects of these files: one for each folder that modules are imported from.
+
+    A project has the files, with the files that they import, and so on. Paths are
+    absolute. `read` returns the content of a file, or None if there is no such file.
+    Reports name the files below `here` relative to it. Raises `SourceProblem` for a
+    file that cannot be parsed.
+    """
+    by_root: dict[PurePath, dict[PurePath, str]] = {}
+    for path in paths:
+        name, root = _module_of(path, read)
+        by_root.setdefault(root, {})[path] = name
+    return tuple(_project(root, given, read, here) for root, given in by_root.items())
+
+
+def _project(
+    root: PurePath, given: Mapping[PurePath, str], read: Read, here: PurePath
+) -> Project:
+    found: dict[str, Parsed] = {}
+    seen: set[PurePath] = set()
+    waiting = [(path, name) for path, name in given.items()]
+    while waiting:
+        path, name = waiting.pop(0)
+        text = None if path in seen or name in found else read(path)
+        seen.add(path)
+        if text is None:
+            continue
+        shown = path.relative_to(here) if path.is_relative_to(here) else path
+        is_package = path.name == "__init__.py"
+        module = parsed(
+            text, name, shown.as_posix(), is_package=is_package, given=path in given
+        )
+        found[name] = module
+        for each in wanted(module):
+            waiting += _files(each, root)
+    return Project(found.values())
+
+
+def _module_of(path: PurePath, read: Read) -> tuple[str, PurePath]:
+    """The name of a file's module, and the folder that it is imported from."""
+    parts = [] if path.name == "__init__.py" else [path.stem]
+    folder = path.parent
+    while folder.name and read(folder / "__init__.py") is not None:
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts) or path.parent.name, folder
+
+
+def _files(name: str, root: PurePath) -> Iterator[tuple[PurePath, str]]:
+    """The files that an import may run: each package above the module, and itself."""
+    parts = name.split(".")
+    if not all(parts) or parts[0] in sys.stdlib_module_names:
+        return
+    for count in range(1, len(parts) + 1):
+        dotted, place = ".".join(parts[:count]), root.joinpath(*parts[:count])
+        yield place / "__init__.py", dotted
+        yield place.with_name(f"{place.name}.py"), dotted

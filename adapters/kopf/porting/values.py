@@ -1,0 +1,264 @@
+"""The values that an operator's source computes, as far as a verdict needs them.
+
+An expression has a set of possible values. Data is known by its shape alone. Functions,
+classes and names of libraries are known exactly, so that their calls can be followed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from enum import Enum
+from typing import Any, TypeAlias
+
+from fnop.effects.frozen import frozen
+
+__all__ = [
+    "ANYTHING",
+    "NOTHING",
+    "Blocked",
+    "Class",
+    "Data",
+    "Declarer",
+    "Function",
+    "Given",
+    "Instance",
+    "Known",
+    "Module",
+    "Partial",
+    "Scope",
+    "Shape",
+    "Unknown",
+    "Value",
+    "Values",
+    "contents",
+    "data",
+    "flattened",
+]
+
+
+class Shape(Enum):
+    """The shapes of data."""
+
+    MAPPING = "mapping"
+    LIST = "list"
+    SCALAR = "scalar"
+    BOOL = "bool"
+    NONE = "none"
+    ANY = "any"
+
+
+@frozen
+class Data:
+    """Plain data. `items` are what it holds, as far as it is more than data.
+
+    Data of a module is `shared`: its name. It is `changed` if functions change it.
+    `keys` are the keys of a mapping that is written out; None if they are not known.
+    """
+
+    shape: Shape = Shape.ANY
+    items: frozenset[Any] = frozenset()
+    shared: str = ""
+    changed: bool = False
+    keys: frozenset[str] | None = None
+
+
+@frozen
+class Given:
+    """An argument of the handler; a `part` of it is something within it.
+
+    The name `**` stands for all arguments that the handler does not name.
+    """
+
+    name: str
+    part: bool = False
+
+
+@frozen
+class Known:
+    """A name of an imported library or of Python, by its path.
+
+    An object that was `made` by a call of the name has the path as well. It is `shared`
+    if it was made at the top of a module, and `changed` if functions change it.
+    """
+
+    path: str
+    made: bool = False
+    shared: bool = False
+    changed: bool = False
+    shown: Any = None
+
+
+@frozen
+class Unknown:
+    """Something whose source was not found."""
+
+    what: str
+
+
+@frozen
+class Module:
+    """A module of the operator."""
+
+    name: str
+
+
+class Scope:
+    """The names of a function or of a module, with those around it.
+
+    A scope `lasts` if it exists before a handler is called. A class has a scope that
+    its methods do not see.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        outer: Scope | None = None,
+        *,
+        lasts: bool = True,
+        is_class: bool = False,
+    ) -> None:
+        self.module = module
+        self.outer = outer
+        self.lasts = lasts
+        self.is_class = is_class
+        self.names: dict[str, Values] = {}
+        self.outside: set[str] = set()  # declared by `global` or `nonlocal`
+
+    @property
+    def is_module(self) -> bool:
+        return self.outer is None
+
+
+@frozen(eq=False)
+class Class:
+    """A class of the operator; `fields` are the values that its methods assign."""
+
+    name: str
+    node: ast.ClassDef
+    scope: Scope
+    bases: tuple[Value, ...]
+    fields: dict[str, Values] = field(default_factory=dict)
+
+
+@frozen
+class Instance:
+    """An object of such a class; one that outlives the call is `shared`."""
+
+    of: Class
+    shared: bool = False
+
+
+@frozen(eq=False)
+class Function:
+    """A function of the operator, with its surroundings.
+
+    `bound` is the object of a method. `shown` is the function that it wraps by
+    `functools.wraps`. `defaults` are the values of its parameters' defaults.
+    """
+
+    name: str
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scope: Scope
+    file: str
+    kind: str = ""
+    owner: Class | None = None
+    bound: Value | None = None
+    shown: Function | None = None
+    defaults: Mapping[str, Values] = field(default_factory=dict)
+
+    @property
+    def is_async(self) -> bool:
+        return isinstance(self.node, ast.AsyncFunctionDef)
+
+    @property
+    def innermost(self) -> Function:
+        """The author's function below all wrappers."""
+        return self if self.shown is None else self.shown.innermost
+
+
+@frozen(eq=False)
+class Partial:
+    """A function with some of its arguments."""
+
+    fn: Value
+    args: tuple[Values, ...]
+    kwargs: Mapping[str, Values]
+
+
+@frozen(eq=False)
+class Blocked:
+    """A function within a decorator of a library; `path` is the decorator's."""
+
+    path: str
+    fn: Value
+
+
+@frozen(eq=False)
+class Declarer:
+    """A decorator of Kopf with its options: it declares the function it is called with.
+
+    `name` is the decorator's, such as `on.create`. `options` are the values of its
+    named arguments, and `is_complete` says whether all are known.
+    """
+
+    name: str
+    call: ast.Call
+    file: str
+    options: Mapping[str, Values]
+    is_complete: bool
+
+
+Value: TypeAlias = (
+    Data
+    | Given
+    | Known
+    | Unknown
+    | Module
+    | Class
+    | Instance
+    | Function
+    | Partial
+    | Blocked
+    | Declarer
+)
+Values: TypeAlias = frozenset[Value]
+
+NOTHING: Values = frozenset()
+ANYTHING: Values = frozenset((Data(),))
+_ITEMS_MAX = 24
+
+
+def data(shape: Shape, items: Iterable[Value] = ()) -> Values:
+    """Data of a shape; items that are data themselves count by what they hold.
+
+    >>> [found] = data(Shape.LIST, [Data(Shape.SCALAR), Known("json")])
+    >>> found.items == {Known("json")}
+    True
+    """
+    return frozenset((Data(shape, flattened(items)),))
+
+
+def flattened(items: Iterable[Value]) -> frozenset[Value]:
+    """Items without data: data counts by what it holds."""
+    found: set[Value] = set()
+    for each in items:
+        found |= each.items if isinstance(each, Data) else {each}
+    return frozenset(found) if len(found) <= _ITEMS_MAX else frozenset((Unknown("…"),))
+
+
+def contents(values: Values) -> Values:
+    """What is in these values: their items, or parts of an argument."""
+    found: set[Value] = set()
+    for each in values:
+        match each:
+            case Data():
+                found |= {*each.items, Data(shared=each.shared, changed=each.changed)}
+            case Given():
+                found.add(Given(each.name, part=True))
+            case Known():
+                found.add(each)
+            case _:
+                found.add(Unknown("an item"))
+    return frozenset(found)
