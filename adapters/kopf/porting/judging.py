@@ -80,7 +80,6 @@ _NO_PARTS = (
 )
 _NO_SOURCE = "the source of this handler was not found"
 _TWO = "two handlers have this id: give one of them id="
-_TOO_DEEP = "its code is nested too deeply to be judged"
 
 LABELS = {
     Verdict.PURE: "pure already",
@@ -166,8 +165,6 @@ class _Judge:
                 self._run(target, first, roles, indices)
             for each in group:
                 filters += self._filters(each)
-        except RecursionError:
-            reader.note(first.call, Rule(Verdict.IMPURE, _TOO_DEEP))
         finally:
             reader.files.pop()
             reader.judged = None
@@ -285,7 +282,7 @@ class _Judge:
                 )
                 if is_near and use.sort in ("missing", "private"):
                     yield Finding(Verdict.CHANGES, use.place, use.code, use.advice)
-        for each in _doubled(group[0], self.reader.declared):
+        for each in _doubled(group, self.reader.declared):
             place = Place(each.file, each.call.lineno)
             yield Finding(Verdict.CHANGES, place, short(each.call), _TWO)
 
@@ -307,7 +304,7 @@ def _of_object(fn: Function, of: Class) -> Function:
         fn.file,
         fn.kind,
         fn.owner,
-        Instance(of),
+        Instance(of, shared=True),
         fn.shown,
         fn.defaults,
     )
@@ -365,35 +362,45 @@ def _names_of(declared: Declared) -> Iterator[str]:
         yield fn.innermost.name
 
 
-def _doubled(one: Declared, others: Iterable[Declared]) -> Iterator[Declared]:
-    """The declarations of another function under the same id, for the same kind."""
-    fn = inner_function(one.target)
-    if one.within is not None or fn is None:
-        return
-    for each in others:
-        other = inner_function(each.target)
-        if other is None or each.within is not None or each is one:
-            continue
-        if other.innermost.node is not fn.innermost.node and _id(each) == _id(one):
-            yield one
-            return
+def _doubled(
+    group: Sequence[Declared], others: Sequence[Declared]
+) -> Iterator[Declared]:
+    """The declarations whose id another function has for the same kind."""
+    for one in group:
+        key, own = _key(one), inner_function(one.target)
+        for each in others:
+            fn = inner_function(each.target)
+            if fn is None or own is None or key is None or _key(each) != key:
+                continue
+            if fn.innermost.node is not own.innermost.node:
+                yield one
+                break
 
 
-def _id(declared: Declared) -> tuple[str, ...] | None:
-    """What fnop compares: the id, the field, and the kind; unique if unknown."""
-    given = {e.arg: ast.unparse(e.value) for e in declared.call.keywords}
-    fn = inner_function(declared.target)
-    if fn is None or (None in given and "id" not in given):
-        return (str(id(declared)),)
+def _key(declared: Declared) -> tuple[str, ...] | None:
+    """What fnop compares: the id, the field and the kind; None if they are unknown."""
+    call, fn = declared.call, inner_function(declared.target)
+    given = {each.arg or "**": each.value for each in call.keywords}
+    if fn is None or "**" in given or declared.within is not None:
+        return None
     own = fn.innermost
-    name = given.get("id") or f"{own.owner.name}.{own.name}" if own.owner else own.name
-    name = given.get("id") or name
-    kinds = [ast.unparse(each) for each in declared.call.args]
-    is_text = name.startswith(("'", '"'))
-    if "id" in given and not is_text:
-        return (str(id(declared)),)
-    kind = [given.get(e, "") for e in ("group", "version", "kind", "plural")]
-    return (name.strip("'\""), given.get("field", ""), *kinds, *kind)
+    name = f"{own.owner.name}.{own.name}" if own.owner else own.name
+    if "id" in given:
+        text = given["id"]
+        if not isinstance(text, ast.Constant):
+            return None
+        name = str(text.value)
+    elif not own.scope.is_module or name == "<lambda>":
+        return None
+    rest = sorted(name for name in given if name in _DISTINGUISHING)
+    shown = [f"{each}={ast.unparse(given[each])}" for each in rest]
+    return (name, *map(ast.unparse, call.args), *shown)
+
+
+_DISTINGUISHING = (
+    *("category", "field", "group", "kind", "plural", "registry"),
+    *("shortcut", "singular", "version"),
+)
 
 
 # ------------------------------------------------------------------------- results

@@ -51,6 +51,7 @@ _GLOBAL = Rule(
     "it changes a global variable, which a simulation or a replay would change again",
 )
 _LARGE = Rule(Verdict.IMPURE, "it calls more functions than were followed")
+_DEEP = Rule(Verdict.IMPURE, "it is nested too deeply to be judged")
 # Parts of arguments that a handler may write to.
 _WRITABLE = ("patch", "warnings", REST)
 # The arguments that handlers may get.
@@ -110,13 +111,19 @@ class Reader(Calls):
     def run(self, body: Iterable[ast.stmt], scope: Scope) -> None:
         """Follow statements."""
         for each in body:
-            step = getattr(self, f"_do_{type(each).__name__.lower()}", None)
-            if step is None:
-                for inner in ast.iter_child_nodes(each):
-                    if isinstance(inner, ast.expr):
-                        self.value(inner, scope)
-            else:
-                step(each, scope)
+            try:
+                self._do(each, scope)
+            except RecursionError:
+                self.note(each, _DEEP, "...")
+
+    def _do(self, statement: ast.stmt, scope: Scope) -> None:
+        step = getattr(self, f"_do_{type(statement).__name__.lower()}", None)
+        if step is not None:
+            step(statement, scope)
+            return
+        for inner in ast.iter_child_nodes(statement):
+            if isinstance(inner, ast.expr):
+                self.value(inner, scope)
 
     @contextmanager
     def _branch(self) -> Iterator[None]:
@@ -213,8 +220,10 @@ class Reader(Calls):
         inner = Scope(scope.module, scope, lasts=scope.lasts, is_class=True)
         made = Class(node.name, node, inner, tuple(e for b in bases for e in b))
         kept, self._owner = self._owner, made
-        self.run(node.body, inner)
-        self._owner = kept
+        try:
+            self.run(node.body, inner)
+        finally:
+            self._owner = kept
         found: set[Value] = {made}
         for each in node.decorator_list:
             for decorator in self.value(each, scope):

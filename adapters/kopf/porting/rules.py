@@ -252,10 +252,7 @@ def _rule_of_client(path: str) -> Rule:
     is_content = any(each in _CONTENTS for each in before)
     if is_content or last[:1].isupper() or last in ("config", "to_dict"):
         return _CLIENT_OBJECT
-    for word in last.split("_"):
-        if word in _VERBS:
-            return _VERBS[word]
-    return _CLIENT_OTHER
+    return _VERBS.get(last.partition("_")[0], _CLIENT_OTHER)
 
 
 BUILTINS = frozenset(vars(builtins))
