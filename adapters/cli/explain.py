@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fnop.adapters.cli.name_options import a_namespace
 from fnop.adapters.cli.option_fields import declared, option, takes
-from fnop.adapters.cli.options import ClusterOptions, shared
+from fnop.adapters.cli.options import ClusterOptions, a_namespace, shared
 from fnop.adapters.common.endings import fail, warn
 from fnop.adapters.common.loading import LoadProblem, load
 from fnop.adapters.common.operator_settings import (

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from fnop.adapters.cli.name_options import a_name, a_namespace, a_webhooks_name
 from fnop.adapters.cli.option_fields import declared, option
 from fnop.core.handlers.declare.connection import Impersonation
 from fnop.core.handlers.declare.settings import Settings
+from fnop.effects.names import check_name, check_namespace, check_webhooks_name
 
 if TYPE_CHECKING:
     from fnop.adapters.kubernetes.client import KubernetesApi
@@ -30,12 +30,36 @@ __all__ = [
     "ElectionOptions",
     "ScopeOptions",
     "SelectionOptions",
+    "a_name",
+    "a_namespace",
+    "a_webhooks_name",
     "files",
     "flag_of",
     "shared",
 ]
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Check = Callable[[Any, str], None]
+OptionCallback = Callable[[click.Context, click.Parameter, Any], Any]
+
+
+def _checked(check: Check) -> OptionCallback:
+    def callback(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        given = value if isinstance(value, tuple) else (value,)
+        try:
+            for each in given:
+                if each is not None:
+                    check(each, f"--{parameter.name}".replace("_", "-"))
+        except ValueError as problem:
+            raise click.UsageError(str(problem)) from problem
+        return value
+
+    return callback
+
+
+a_name = _checked(check_name)
+a_namespace = _checked(check_namespace)
+a_webhooks_name = _checked(check_webhooks_name)
 
 
 class _Seconds(click.FloatRange):
