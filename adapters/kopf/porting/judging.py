@@ -378,7 +378,7 @@ def _doubled(
 
 
 def _key(declared: Declared) -> tuple[str, ...] | None:
-    """What fnop compares: the id, the field and the kind; None if they are unknown."""
+    """The id, the field and the kind, as fnop compares them; None if unknown."""
     call, fn = declared.call, inner_function(declared.target)
     given = {each.arg or "**": each.value for each in call.keywords}
     if fn is None or "**" in given or declared.within is not None:
@@ -513,7 +513,7 @@ def _outside(findings: Sequence[Finding]) -> tuple[list[Finding], Verdict]:
 def _about_impure(
     group: Sequence[Declared], roles: Sequence[Role], judged: Judged
 ) -> Iterator[Finding]:
-    """What an impure handler has to be, too."""
+    """The further changes of an impure handler, such as its place in a module."""
     first = group[0]
     call = Place(first.file, first.call.lineno)
     if any(each in INDICES for each in roles):

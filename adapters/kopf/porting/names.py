@@ -129,7 +129,7 @@ _PACKAGE = frozenset(("on", "lifecycles"))
 
 
 def advice_for(name: str) -> str | None:
-    """What to write for a name that fnop lacks; None if fnop has it.
+    """The replacement of a name that fnop lacks; None if fnop has it.
 
     `name` is relative to Kopf, such as `DaemonStopped` or `on.daemon`.
 
@@ -188,7 +188,7 @@ _FLAT = "settings are one flat value: return settings.replace(...)"
 
 
 def advice_for_setting(path: str) -> str:
-    """What to write for a setting of Kopf, such as `execution.default_backoff`.
+    """The replacement of a setting of Kopf, such as `execution.default_backoff`.
 
     >>> advice_for_setting("execution.default_backoff")
     'return settings.replace(default_backoff=...)'

@@ -1,4 +1,4 @@
-"""What fnop refuses at registration: options, arguments and forms of functions."""
+"""The refusals of fnop at registration: options, arguments, forms of functions."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def flattened(items: Iterable[Value]) -> frozenset[Value]:
 
 
 def contents(values: Values) -> Values:
-    """What is in these values: their items, or parts of an argument."""
+    """The items of these values, or the parts of an argument."""
     found: set[Value] = set()
     for each in values:
         match each:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from textwrap import dedent
@@ -969,6 +970,13 @@ def test_the_command_prints_each_handler_with_its_lines(tmp_path: Path) -> None:
     )
     summary = "2 handlers: 1 pure already, 1 pure after changes, 0 impure"
     assert done.out.splitlines()[-1] == summary
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/port-a-kopf-operator.md").read_text("utf-8")
+    source, shown = re.findall(r"```(?:py|text)\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "operator.py").write_text(source)
+    assert port(tmp_path, "operator.py").out == shown
 
 
 def test_the_command_prints_json(tmp_path: Path) -> None:
