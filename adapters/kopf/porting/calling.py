@@ -33,7 +33,8 @@ from fnop.adapters.kopf.porting.values import (
     Values,
     contents,
     data,
-    flattened,
+    mapping,
+    pairs,
 )
 from fnop.adapters.kopf.porting.walking import (
     READ_ONLY,
@@ -44,7 +45,7 @@ from fnop.adapters.kopf.porting.walking import (
 )
 from fnop.effects.frozen import frozen
 
-__all__ = ["REST", "Arguments", "Calls"]
+__all__ = ["REST", "Arguments", "Calls", "text_of"]
 
 # The name of all arguments that a handler does not name.
 REST = "**"
@@ -244,14 +245,12 @@ class Calls(Walk):
         if path.startswith("builtins."):
             shape = _RESULTS.get(path.removeprefix("builtins."))
             if path == "builtins.dict" and not given.args and not given.rest:
-                items = flattened(given.all)
-                keys = frozenset(given.kwargs)
-                return frozenset((Data(Shape.MAPPING, items, keys=keys),))
+                return mapping(given.kwargs)
             if shape is not None:
-                kept = contents(given.all) | found
-                return data(shape, kept) if shape is not Shape.ANY else kept | ANYTHING
-        kept = frozenset(each for each in found if isinstance(each, Given))
-        return kept | _carried(given.all) | {Known(path, made=True)}
+                plain = frozenset(e for e in given.all if not _function_in(e))
+                return _built(path, shape, contents(plain) | found)
+        parts = frozenset(each for each in found if isinstance(each, Given))
+        return parts | _carried(given.all) | {Known(path, made=True)}
 
     def _follow_callbacks(self, given: Arguments) -> Values:
         """Call the functions among the arguments, as a library may do."""
@@ -296,8 +295,8 @@ class Calls(Walk):
         options = dict(given.kwargs)
         is_complete = True
         for each in given.rest:
-            if isinstance(each, Data) and each.keys is not None:
-                options |= dict.fromkeys(each.keys, each.items | ANYTHING)
+            if isinstance(each, Data) and each.entries is not None:
+                options |= dict(each.entries)
             else:
                 is_complete = False
         declarer = Declarer(name, given.node, self.file, options, is_complete)
@@ -392,6 +391,11 @@ class Calls(Walk):
         if name in READERS:
             self._follow_callbacks(given)
             items = contents(frozenset((of,)))
+            key = text_of(given.node.args[0]) if given.node.args else ""
+            if name == "get" and key:
+                items = of.at(key).union(*given.args[1:])
+            if name == "items":
+                return pairs(items)
             return data(_METHODS[name], items) if name in _METHODS else items
         if of.items:
             found: set[Value] = set()
@@ -432,7 +436,7 @@ class Calls(Walk):
 
     def _call_of_writer(self, of: Given, name: str, given: Arguments) -> Values:
         if of.name == REST and given.node.args:
-            named = _text_of(given.node.args[0])
+            named = text_of(given.node.args[0])
             if name in ("get", "pop") and named:
                 return frozenset((Given(named),))
         if of.name == "logger" and not of.part:
@@ -464,7 +468,7 @@ def _wraps(walk: Calls, given: Arguments) -> Values:
 
 
 def _getattr(walk: Calls, given: Arguments) -> Values:
-    name = _text_of(given.node.args[1]) if len(given.node.args) > 1 else ""
+    name = text_of(given.node.args[1]) if len(given.node.args) > 1 else ""
     found: set[Value] = set()
     for each in given.args[0] if given.args else ():
         if name:
@@ -516,6 +520,16 @@ _SPECIAL: Mapping[str, _Special] = {
     "builtins.setattr": _setattr,
     "builtins.super": _super,
 }
+
+
+_PAIRS = ("builtins.enumerate", "builtins.zip")
+
+
+def _built(path: str, shape: Shape, items: Values) -> Values:
+    """The result of a function of Python."""
+    if path in _PAIRS:
+        return pairs(items)
+    return items | ANYTHING if shape is Shape.ANY else data(shape, items)
 
 
 _TAKES_FUNCTION = ("map", "filter", "reduce")
@@ -585,6 +599,7 @@ def _methods_of(of: Class) -> frozenset[str]:
     return frozenset(own).union(*inherited)
 
 
-def _text_of(node: ast.expr) -> str:
+def text_of(node: ast.expr) -> str:
+    """The text of a constant; "" for all else."""
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return str(node.value) if isinstance(node, ast.Constant) and is_text else ""

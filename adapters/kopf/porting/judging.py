@@ -108,25 +108,26 @@ class _Judge:
     def __init__(self, project: Project, uses: Sequence[Use]) -> None:
         self.project, self.uses = project, uses
         self.reader = Reader(project)
+        self.indices: list[tuple[int, str]] = []
 
     def handlers(self) -> list[Ported]:
         """Find the handlers, and judge each of them."""
         for each in self.project.given:
             self.reader.load(each.name)
         self._call_the_rest()
-        indices = frozenset(
-            name
-            for each in self.reader.declared
+        self.indices = [
+            (position, name)
+            for position, each in enumerate(self.reader.declared)
             if role_of(each.decorator) in INDICES
             for name in _names_of(each)
-        )
+        ]
         done = 0
         found: list[Ported] = []
         while done < len(self.reader.declared):  # sub-handlers are added meanwhile
             fresh = self.reader.declared[done:]
             done = len(self.reader.declared)
             for group in _grouped(fresh):
-                found.append(self._judge(group, indices))
+                found.append(self._judge(group))
         return _merged(found)
 
     def _call_the_rest(self) -> None:
@@ -152,8 +153,9 @@ class _Judge:
 
     # ----------------------------------------------------------------- one handler
 
-    def _judge(self, group: Sequence[Declared], indices: frozenset[str]) -> Ported:
+    def _judge(self, group: Sequence[Declared]) -> Ported:
         first = group[0]
+        indices = frozenset(name for _, name in self.indices)
         reader = self.reader
         reader.judged = judged = Judged()
         reader.stack, reader.branches = [], 0
@@ -170,7 +172,7 @@ class _Judge:
             reader.judged = None
             reader.stack = []
         findings = [*judged.findings.values(), *filters]
-        findings += self._about_declarations(group, indices)
+        findings += self._about_declarations(group)
         findings += _about_results(judged, roles)
         return _verdict(group, roles, findings, judged)
 
@@ -263,9 +265,7 @@ class _Judge:
 
     # ---------------------------------------------------------------- declarations
 
-    def _about_declarations(
-        self, group: Sequence[Declared], indices: frozenset[str]
-    ) -> Iterator[Finding]:
+    def _about_declarations(self, group: Sequence[Declared]) -> Iterator[Finding]:
         for each in group:
             place = Place(each.file, each.call.lineno)
             for code, advice in declaration_advice(each):
@@ -274,7 +274,10 @@ class _Judge:
             spans = [(each.file, _lines(each.call))]
             if fn is not None:
                 spans.append((fn.innermost.file, _lines(fn.innermost.node.args)))
-                yield from signature_advice(each, fn, indices)
+                position = self.reader.declared.index(each)
+                above = {name for at, name in self.indices if at < position}
+                names = {name for _, name in self.indices}
+                yield from signature_advice(each, fn, above, names)
             for use in self.uses:
                 is_near = any(
                     use.place.file == file and use.place.line in lines

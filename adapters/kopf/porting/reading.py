@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from fnop.adapters.kopf.porting.calling import REST, Calls
+from fnop.adapters.kopf.porting.calling import REST, Calls, text_of
 from fnop.adapters.kopf.porting.findings import Place, Verdict
 from fnop.adapters.kopf.porting.rules import Rule, rule_for
 from fnop.adapters.kopf.porting.sources import Parsed, Project
@@ -27,7 +27,7 @@ from fnop.adapters.kopf.porting.values import (
     Values,
     contents,
     data,
-    flattened,
+    mapping,
 )
 from fnop.adapters.kopf.porting.walking import (
     READ_ONLY,
@@ -54,6 +54,7 @@ _LARGE = Rule(Verdict.IMPURE, "it calls more functions than were followed")
 _DEEP = Rule(Verdict.IMPURE, "it is nested too deeply to be judged")
 # Parts of arguments that a handler may write to.
 _WRITABLE = ("patch", "warnings", REST)
+_ADDING = ("append", "add", "extend", "insert", "update", "setdefault")
 # The arguments that handlers may get.
 _ARGUMENTS = frozenset().union(*map(kwargs_of, Role))
 _Def = ast.FunctionDef | ast.AsyncFunctionDef
@@ -396,19 +397,23 @@ class Reader(Calls):
                 self.value(target.slice, scope)
                 for owner in self.value(target.value, scope):
                     self._change(owner, target)
-                if isinstance(target.value, ast.Name):
-                    self.put(target.value.id, values, scope)
+                self.put(target.value, values, scope, text_of(target.slice))
             case _:
                 pass
 
-    def put(self, name: str, values: Values, scope: Scope) -> None:
-        """Add items to the data of a local name."""
-        if name in scope.names:
-            scope.names[name] = frozenset(
-                Data(each.shape, flattened((*each.items, *values)), each.shared)
-                if isinstance(each, Data)
-                else each
-                for each in scope.names[name]
+    def put(self, node: ast.expr, values: Values, scope: Scope, key: str = "") -> None:
+        """Add items to the data of a local name, or to data within it."""
+        if not isinstance(node, ast.Name):
+            key = ""
+            if all(isinstance(each, Data) and not each.items for each in values):
+                return
+        root = node
+        while isinstance(root, (ast.Subscript, ast.Attribute)):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id in scope.names:
+            scope.names[root.id] = frozenset(
+                each.extended(values, key) if isinstance(each, Data) else each
+                for each in scope.names[root.id]
             )
 
     def _assign_attribute(
@@ -477,11 +482,10 @@ class Reader(Calls):
     def _of_call(self, node: ast.Call, scope: Scope) -> Values:
         found = self.call(node, scope)
         func = node.func
-        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-            adds = ("append", "add", "extend", "insert", "update", "setdefault")
-            if func.attr in adds and node.args:
-                given = frozenset().union(*(self.value(e, scope) for e in node.args))
-                self.put(func.value.id, given, scope)
+        if isinstance(func, ast.Attribute) and func.attr in _ADDING:
+            given = [*node.args, *(each.value for each in node.keywords)]
+            values = frozenset().union(*(self.value(each, scope) for each in given))
+            self.put(func.value, values | contents(values), scope)
         return found
 
     def _of_await(self, node: ast.Await, scope: Scope) -> Values:
@@ -511,19 +515,21 @@ class Reader(Calls):
 
     def _of_dict(self, node: ast.Dict, scope: Scope) -> Values:
         found: set[Value] = set()
-        keys: set[str] | None = set()
+        entries: dict[str, Values] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             inner = self.value(value, scope)
-            found |= inner if key is not None else contents(inner)
-            if key is not None:
-                self.value(key, scope)
-            is_text = isinstance(key, ast.Constant) and isinstance(key.value, str)
-            if keys is not None and is_text and isinstance(key, ast.Constant):
-                keys.add(str(key.value))
+            if key is None:
+                found |= contents(inner)
+                continue
+            self.value(key, scope)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                entries[key.value] = inner
             else:
-                keys = None
-        known = None if keys is None else frozenset(keys)
-        return frozenset((Data(Shape.MAPPING, flattened(found), keys=known),))
+                found |= inner
+        if len(entries) == len(node.keys):
+            return mapping(entries)
+        found |= {each for inner in entries.values() for each in inner}
+        return data(Shape.MAPPING, found)
 
     def _of_listcomp(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope
@@ -590,16 +596,21 @@ class Reader(Calls):
         found: set[Value] = set()
         for each in self.value(node.value, scope):
             match each:
-                case Given(name=name, part=False) if name == REST:
+                case Given(name=given, part=False) if given == REST:
                     key = node.slice
                     is_text = isinstance(key, ast.Constant)
                     text = str(key.value) if isinstance(key, ast.Constant) else ""
                     found.add(Given(text) if is_text else Given(REST, part=True))
                 case Given(name="settings"):
                     found.add(each)
+                case Data():
+                    name = text_of(node.slice)
+                    found |= each.at(name) if name else contents(frozenset((each,)))
                 case Known(shared=True):
                     self.touch(each, node)
                     found.add(each)
+                case Known(path=path) if text_of(node.slice) and _acts(path):
+                    found.add(Data())  # the making of it is noted
                 case Unknown() | Class():
                     found.add(Unknown("an item"))
                 case _:
@@ -685,11 +696,8 @@ def _arguments(
     if spec.kwarg is not None:
         inner = frozenset().union(*left.values())
         whole = frozenset(e for e in rest if isinstance(e, Given))
-        keys = frozenset(left) if not rest else None
-        items = flattened(inner | contents(rest))
-        found[spec.kwarg.arg] = whole or frozenset(
-            (Data(Shape.MAPPING, items, keys=keys),)
-        )
+        made = data(Shape.MAPPING, inner | contents(rest)) if rest else mapping(left)
+        found[spec.kwarg.arg] = whole or made
     return found
 
 
@@ -702,15 +710,22 @@ def _argument(fn: Function, name: str, left: dict[str, Values], rest: Values) ->
             case Given(name=rest_name) if rest_name == REST:
                 if name in _ARGUMENTS or name not in fn.defaults:
                     found.add(Given(name))
-            case Data(keys=frozenset() as keys) if name not in keys:
-                pass
+            case Data(entries=frozenset() as entries):
+                found |= each.at(name) if name in dict(entries) else NOTHING
             case _:
                 found |= contents(frozenset((each,)))
     return frozenset(found) or frozenset((Unknown(name),))
 
 
+def _acts(path: str) -> bool:
+    rule = rule_for(path)
+    return rule is not None and rule.verdict is not Verdict.PURE
+
+
 def _mixed(values: Values, shape: Shape) -> Values:
     """The result of an operator: a path of a library stays one."""
-    kept = frozenset(each for each in values if isinstance(each, Known))
-    items = [e for e in values if not isinstance(e, Known)]
-    return kept | data(shape, items)
+    known = frozenset(each for each in values if isinstance(each, Known))
+    items: set[Value] = set()
+    for each in values - known:
+        items |= each.items if isinstance(each, Data) else {each}
+    return known | data(shape, items)

@@ -28,6 +28,8 @@ _WORDS: Mapping[Verdict, str] = {
 }
 _INDENT = "  "
 _PLACES_MOST = 8
+# The functions between a handler and a line; of more, only the ends are shown.
+_NAMES_MOST = 3
 
 
 def as_lines(found: Porting) -> Iterator[str]:
@@ -52,7 +54,10 @@ def _title(handler: Ported) -> str:
 
 
 def _line(finding: Finding) -> str:
-    via = f" (in {' > '.join(finding.via)})" if finding.via else ""
+    names = finding.via
+    if len(names) > _NAMES_MOST:
+        names = (names[0], "...", names[-1])
+    via = f" (in {' > '.join(names)})" if names else ""
     return f"{finding.place}: {finding.code}{via}: {finding.advice}"
 
 

@@ -34,6 +34,7 @@ _REGISTRY = "it takes a fnop.Registry()"
 _ID = "fnop needs a name for it: give id="
 _STARS = "fnop calls handlers with keywords alone: remove this parameter"
 _ARGUMENT = "fnop has no such argument of this handler, and no index of this name"
+_ABOVE = "declare this index above the handler"
 _REST = "fnop passes nothing to a **{0}: rename it, such as **kwargs"
 _NAMED = "**kwargs never has it: name it in the signature"
 _CLASS = "fnop reads the argument as this class: annotate fnop.Body, fnop.Spec or dict"
@@ -110,9 +111,12 @@ def _parameters(fn: Function) -> tuple[str, ...]:
 
 
 def signature_advice(
-    declared: Declared, fn: Function, indices: Iterable[str]
+    declared: Declared, fn: Function, above: Iterable[str], indices: Iterable[str]
 ) -> Iterator[Finding]:
-    """The findings about a handler's parameters and its form."""
+    """The findings about a handler's parameters and its form.
+
+    `above` are the indices that are declared before the handler, of all `indices`.
+    """
     own = fn.innermost
     role = role_of(declared.decorator)
     if own.name == "<lambda>" and "id" not in declared.options:
@@ -121,18 +125,20 @@ def signature_advice(
         yield _finding(own, own.node, f"def {own.name}", _DAEMON, only_pure=True)
     if role in INDICES and own.is_async:
         yield _finding(own, own.node, f"async def {own.name}", _INDEX)
-    known = kwargs_of(role) | frozenset(indices)
-    if role in INDICES:
-        known = kwargs_of(role)
-    yield from _about_parameters(declared, own, known)
+    own_names = kwargs_of(role)
+    known = own_names if role in INDICES else own_names | frozenset(above)
+    for node, advice in _parameters_refused(declared, own, known):
+        is_below = node.arg in indices and role not in INDICES
+        is_refused = advice != _ARGUMENT or not is_below
+        yield _finding(own, node, node.arg, advice if is_refused else _ABOVE)
     yield from _about_rest(own)
     if role in CHANGES | ADMISSION:
         yield from _about_classes(own)
 
 
-def _about_parameters(
+def _parameters_refused(
     declared: Declared, own: Function, known: Iterable[str]
-) -> Iterator[Finding]:
+) -> Iterator[tuple[ast.arg, str]]:
     spec = own.node.args
     bound = _bound_names(declared.target)
     free = {*_parameters(own)} - bound
@@ -140,11 +146,11 @@ def _about_parameters(
     if spec.vararg is not None:
         stars.append(spec.vararg)
     for each in stars:
-        yield _finding(own, each, each.arg, _STARS)
+        yield each, _STARS
     for each in (*spec.args, *spec.kwonlyargs):
         is_own = each.arg in own.defaults or each.arg not in free
         if not is_own and each.arg not in known:
-            yield _finding(own, each, each.arg, _ARGUMENT)
+            yield each, _ARGUMENT
 
 
 def _about_rest(own: Function) -> Iterator[Finding]:

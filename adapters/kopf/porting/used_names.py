@@ -76,6 +76,9 @@ def _used_in_module(module: Parsed) -> Iterator[Use]:
                 yield from _use(module, node, found)
 
 
+_MODULES = ("on", "lifecycles")
+
+
 def _below_kopf(path: str, alias: str | None) -> str | None:
     """A module's path below Kopf: "" for Kopf itself, and None for other modules."""
     if path == "fnop" and alias == "kopf":
@@ -95,6 +98,8 @@ def _path(node: ast.Attribute, aliases: dict[str, str]) -> str | None:
     if not isinstance(at, ast.Name) or at.id not in aliases:
         return None
     base = aliases[at.id]
+    if base and base.partition(".")[0] not in _MODULES:
+        return None  # an attribute of a value, whose import is reported
     # Only the first name below the module: the rest are attributes of a value.
     kept = names[:2] if not base and names[0] in ("on", "lifecycles") else names[:1]
     if len(kept) < len(names):

@@ -7,7 +7,7 @@ classes and names of libraries are known exactly, so that their calls can be fol
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -32,9 +32,12 @@ __all__ = [
     "Unknown",
     "Value",
     "Values",
+    "bounded",
     "contents",
     "data",
-    "flattened",
+    "inner_items",
+    "mapping",
+    "pairs",
 ]
 
 
@@ -54,14 +57,37 @@ class Data:
     """Plain data. `items` are what it holds, as far as it is more than data.
 
     Data of a module is `shared`: its name. It is `changed` if functions change it.
-    `keys` are the keys of a mapping that is written out; None if they are not known.
+    `entries` are those of a mapping that is written out; None if they are not known.
     """
 
     shape: Shape = Shape.ANY
     items: frozenset[Any] = frozenset()
     shared: str = ""
     changed: bool = False
-    keys: frozenset[str] | None = None
+    entries: frozenset[tuple[str, Values]] | None = None
+
+    def at(self, key: str) -> Values:
+        """The values under a key, as far as they are known."""
+        for name, values in self.entries or ():
+            if name == key:
+                return frozenset(self._lasting(each) for each in values)
+        return contents(frozenset((self,)))
+
+    def extended(self, values: Values, key: str = "") -> Data:
+        """This data with more items, under a key if it is known."""
+        items = bounded((*self.items, *values))
+        entries = None
+        if key and self.entries is not None:
+            known = dict(self.entries)
+            known[key] = known.get(key, frozenset()) | values
+            entries = frozenset(known.items())
+        return Data(self.shape, items, self.shared, self.changed, entries)
+
+    def _lasting(self, value: Value) -> Value:
+        """A part of this data, which outlives a call if the data does."""
+        if not isinstance(value, Data) or not self.shared:
+            return value
+        return Data(value.shape, value.items, self.shared, self.changed, value.entries)
 
 
 @frozen
@@ -228,24 +254,55 @@ Values: TypeAlias = frozenset[Value]
 NOTHING: Values = frozenset()
 ANYTHING: Values = frozenset((Data(),))
 _ITEMS_MAX = 24
+_DEPTH_MAX = 10
 
 
 def data(shape: Shape, items: Iterable[Value] = ()) -> Values:
-    """Data of a shape; items that are data themselves count by what they hold.
+    """Data of a shape, with these items.
 
-    >>> [found] = data(Shape.LIST, [Data(Shape.SCALAR), Known("json")])
+    >>> [found] = data(Shape.LIST, [Known("json")])
     >>> found.items == {Known("json")}
     True
     """
-    return frozenset((Data(shape, flattened(items)),))
+    return frozenset((Data(shape, bounded(items)),))
 
 
-def flattened(items: Iterable[Value]) -> frozenset[Value]:
-    """Items without data: data counts by what it holds."""
+def pairs(items: Iterable[Value]) -> Values:
+    """A list of tuples with these items, as `items()` of a mapping makes it."""
+    return data(Shape.LIST, data(Shape.LIST, (*items, Data(Shape.SCALAR))))
+
+
+def bounded(items: Iterable[Value]) -> frozenset[Value]:
+    """Items as they are; those that are nested deeply count by what they hold."""
     found: set[Value] = set()
     for each in items:
-        found |= each.items if isinstance(each, Data) else {each}
+        found |= inner_items((each,)) if _depth(each) >= _DEPTH_MAX else {each}
+    if len(found) > _ITEMS_MAX:
+        found = {*inner_items(found)}
     return frozenset(found) if len(found) <= _ITEMS_MAX else frozenset((Unknown("…"),))
+
+
+def inner_items(items: Iterable[Value]) -> frozenset[Value]:
+    """Items without data: data counts by what it holds, at any depth."""
+    found: set[Value] = set()
+    for each in items:
+        if isinstance(each, Data):
+            found |= inner_items(each.items) | {Data()}
+        else:
+            found.add(each)
+    return frozenset(found)
+
+
+def mapping(entries: Mapping[str, Values]) -> Values:
+    """A mapping with these entries."""
+    items = bounded(each for values in entries.values() for each in values)
+    return frozenset((Data(Shape.MAPPING, items, entries=frozenset(entries.items())),))
+
+
+def _depth(value: Value) -> int:
+    if not isinstance(value, Data):
+        return 0
+    return 1 + max(map(_depth, value.items), default=0)
 
 
 def contents(values: Values) -> Values:
@@ -254,7 +311,7 @@ def contents(values: Values) -> Values:
     for each in values:
         match each:
             case Data():
-                found |= {*each.items, Data(shared=each.shared, changed=each.changed)}
+                found |= {*_items_of(each)}
             case Given():
                 found.add(Given(each.name, part=True))
             case Known():
@@ -262,3 +319,11 @@ def contents(values: Values) -> Values:
             case _:
                 found.add(Unknown("an item"))
     return frozenset(found)
+
+
+def _items_of(value: Data) -> Iterator[Value]:
+    """The items of data; they outlive a call if the data does."""
+    if not value.items:
+        yield Data(shared=value.shared, changed=value.changed)
+    for each in value.items:
+        yield value._lasting(each)

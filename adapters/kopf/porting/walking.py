@@ -395,7 +395,7 @@ def shared(value: Value, name: str, changed: bool) -> Value:
     """A value that outlives the call of a handler."""
     match value:
         case Data():
-            return Data(value.shape, value.items, name, changed, value.keys)
+            return Data(value.shape, value.items, name, changed, value.entries)
         case Known(made=True):
             return Known(value.path, True, True, changed)
         case Instance():

@@ -508,6 +508,57 @@ def test_two_handlers_of_one_id_are_named() -> None:
     assert verdicts == {5: CHANGES, 8: CHANGES, 11: PURE}
 
 
+def test_an_index_is_declared_above_the_handlers_that_ask_for_it() -> None:
+    handler, index = report(
+        """
+        import kopf
+
+        @kopf.timer("kex", interval=1)
+        def count(phases, patch, **_):
+            patch.status["n"] = len(phases)
+
+        @kopf.index("pods")
+        def phases(name, status, **_):
+            return {name: status.get("phase")}
+        """
+    ).handlers
+    assert index.verdict is PURE
+    assert advice(handler) == (
+        "operator.py:5 phases: declare this index above the handler"
+    )
+
+
+def test_data_is_followed_into_its_items() -> None:
+    found = report(
+        """
+        import kopf, requests
+
+        CLIENTS = {"http": requests.Session(), "size": 3}
+
+        @kopf.on.create("kex")
+        def own(spec, **_):
+            manifest = {"metadata": {"labels": {}}, "spec": {"size": spec["size"]}}
+            manifest["metadata"]["labels"]["x"] = "1"
+            manifest["spec"].update(more=1)
+            for name, value in manifest.items():
+                value["name"] = name
+            first = next(filter(lambda each: each["x"], spec["list"]))
+            return {"x": first.get("name"), "n": len(manifest)}
+
+        @kopf.on.create("kex")
+        def theirs(spec, **_):
+            manifest = {"metadata": {"labels": spec["labels"]}}
+            manifest["metadata"]["labels"]["x"] = "1"
+
+        @kopf.on.create("kex")
+        def client(spec, **_):
+            for name, value in CLIENTS.items():
+                value.get(name)
+        """
+    )
+    assert [each.verdict for each in found.handlers] == [PURE, CHANGES, IMPURE]
+
+
 def test_a_created_child_that_is_adopted_has_a_replacement() -> None:
     source = """
         import kopf, pykube
@@ -874,11 +925,11 @@ def test_names_without_an_equivalent_have_their_lines() -> None:
         """
         import kopf
         import kopf._cogs.structs.bodies
-        from kopf import DaemonStopped as Ended, TemporaryError
+        from kopf import DaemonStopped as Ended, LogFormat, TemporaryError
         from kopf._core.actions.execution import Retry
 
         kopf.configure(verbose=True)
-        kopf.configure(debug=True)
+        kopf.configure(debug=LogFormat.FULL)
 
         @kopf.on.create("kex")
         def created(body: kopf.Body, **_):
@@ -887,6 +938,7 @@ def test_names_without_an_equivalent_have_their_lines() -> None:
     )
     assert [(e.name, e.sort, [p.line for p in e.places]) for e in found.names] == [
         ("DaemonStopped", "missing", [4]),
+        ("LogFormat", "missing", [4]),
         ("configure", "missing", [7, 8]),
         ("info", "other", [12]),
         ("_cogs.structs.bodies", "private", [3]),
