@@ -41,6 +41,7 @@ from fnop.adapters.kopf.porting.walking import (
     REMEMBERS,
     Declared,
     Walk,
+    annotated_fields,
     changed_fields,
 )
 from fnop.effects.frozen import frozen
@@ -187,6 +188,9 @@ class Calls(Walk):
                 if isinstance(each, Function) and not each.kind:
                     args = given.args if is_init else ()
                     self.enter(each, args, given.named if is_init else {})
+        makers = self.member_of_class(of, made, "__init__")
+        if not any(isinstance(each, Function) for each in makers):
+            _fill_fields(of, given)
         self._make_bases(of, given)
         return frozenset((made,))
 
@@ -242,6 +246,8 @@ class Calls(Walk):
             return frozenset((Known(path, made=True),))
         self.note(given.node, rule)
         found = self._follow_callbacks(given)
+        if rule.gives_data:
+            return ANYTHING
         if path.startswith("builtins."):
             shape = _RESULTS.get(path.removeprefix("builtins."))
             if path == "builtins.dict" and not given.args and not given.rest:
@@ -590,6 +596,15 @@ def _decorated(value: Value, decorator: Known, path: str) -> Value:
         shown or value.shown,
         value.defaults,
     )
+
+
+def _fill_fields(of: Class, given: Arguments) -> None:
+    """Note the fields of a dataclass, which has no `__init__` of its own."""
+    names = annotated_fields(of)
+    values = {**dict(zip(names, given.args, strict=False)), **given.kwargs}
+    for name in names:
+        found = values.get(name, contents(given.rest))
+        of.fields[name] = of.fields.get(name, NOTHING) | found
 
 
 def _methods_of(of: Class) -> frozenset[str]:

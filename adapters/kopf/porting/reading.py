@@ -46,6 +46,7 @@ _AWAITS = Rule(
     "a pure handler awaits effects alone: await fnop.call(...), or keep impure=True",
 )
 _CANCELLED = Rule(Verdict.CHANGES, "fnop raises fnop.Cancelled", only_pure=True)
+_TYPES = "arguments are subclasses of dict and list: write isinstance(...)"
 _GLOBAL = Rule(
     Verdict.IMPURE,
     "it changes a global variable, which a simulation or a replay would change again",
@@ -567,6 +568,11 @@ class Reader(Calls):
     def _of_compare(self, node: ast.Compare, scope: Scope) -> Values:
         for each in (node.left, *node.comparators):
             self.value(each, scope)
+            is_type = isinstance(each, ast.Call) and short(each.func) == "type"
+            if is_type and isinstance(each, ast.Call) and each.args:
+                of = self.value(each.args[0], scope)
+                if any(isinstance(value, Given) for value in of):
+                    self.note_change(node, _TYPES)
         return data(Shape.BOOL)
 
     def _of_unaryop(self, node: ast.UnaryOp, scope: Scope) -> Values:

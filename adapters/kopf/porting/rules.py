@@ -29,25 +29,31 @@ class Rule:
     """A verdict about a name, with the advice.
 
     The rule holds for calls with at most `most` arguments. One that is `only_pure` asks
-    for nothing if the handler stays impure.
+    for nothing if the handler stays impure. With `gives_data`, the result of a call is
+    plain data: a module may ask once, and handlers use the answer.
     """
 
     verdict: Verdict
     advice: str = ""
     only_pure: bool = False
     most: int = 1000
+    gives_data: bool = False
 
 
-def _acts(advice: str, most: int = 1000) -> Rule:
-    return Rule(Verdict.IMPURE, advice, most=most)
+def _acts(advice: str) -> Rule:
+    return Rule(Verdict.IMPURE, advice)
+
+
+def _asks(advice: str, most: int = 1000) -> Rule:
+    return Rule(Verdict.IMPURE, advice, most=most, gives_data=True)
 
 
 _PURE = Rule(Verdict.PURE)
 _OUTSIDE = "await fnop.call(function, ...) with the calls in a function, or impure=True"
-_CLOCK = _acts("it reads the clock: take the argument `now`, which stays the same")
-_CLOCK_WITHOUT = _acts(_CLOCK.advice, most=0)
-_TIME_OF_NOW = _acts(_CLOCK.advice, most=1)
-_DURATION = _acts(
+_CLOCK = _asks("it reads the clock: take the argument `now`, which stays the same")
+_CLOCK_WITHOUT = _asks(_CLOCK.advice, most=0)
+_TIME_OF_NOW = _asks(_CLOCK.advice, most=1)
+_DURATION = _asks(
     "it reads the clock: take `now`, or `runtime` for the time since the first attempt"
 )
 _SLEEP = Rule(
@@ -58,11 +64,11 @@ _SLEEP = Rule(
 _ASYNC_SLEEP = Rule(
     Verdict.CHANGES, "await fnop.sleep(seconds), which needs no event loop", True
 )
-_RANDOM = _acts(
+_RANDOM = _asks(
     "it draws random numbers: await fnop.random(size), or derive them from `uid`"
 )
-_RANDOM_WITHOUT = _acts(_RANDOM.advice, most=0)
-_ENVIRONMENT = _acts(
+_RANDOM_WITHOUT = _asks(_RANDOM.advice, most=0)
+_ENVIRONMENT = _asks(
     "it asks the environment: read it into a constant at the top of the module"
 )
 _FILE = _acts(
@@ -83,7 +89,7 @@ _LOCK = _acts(
     "a pure handler needs no lock and no event: fnop runs no two of them at once"
 )
 _LOOP = _acts("fnop drives a pure handler without an event loop: keep impure=True")
-_PER_PROCESS = _acts("its value differs from process to process: derive it from `uid`")
+_PER_PROCESS = _asks("its value differs from process to process: derive it from `uid`")
 _CODE = _acts("it runs code that was not found")
 
 CREATES = _acts(

@@ -43,6 +43,7 @@ __all__ = [
     "Declared",
     "Judged",
     "Walk",
+    "annotated_fields",
     "canonical",
     "changed_fields",
     "path_of",
@@ -376,7 +377,8 @@ class Walk(ABC):
             else:
                 result.add(each)
         if not found:
-            self.note_unknown(node)
+            if name not in annotated_fields(of.of):
+                self.note_unknown(node)
             return frozenset((Unknown(f"{of.of.name}.{name}"),))
         return frozenset(result)
 
@@ -445,6 +447,17 @@ def _fields_of(of: Class, name: str) -> Values:
         if isinstance(base, Class):
             found |= _fields_of(base, name)
     return frozenset(found)
+
+
+def annotated_fields(of: Class) -> list[str]:
+    """The names that a class and its bases annotate, as a dataclass does."""
+    bases = [annotated_fields(each) for each in of.bases if isinstance(each, Class)]
+    own = [
+        each.target.id
+        for each in of.node.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    ]
+    return [name for names in (*bases, own) for name in names]
 
 
 def path_of(node: ast.Attribute) -> tuple[ast.Name, list[str]] | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from textwrap import dedent
+from types import ModuleType
 
 import pytest
 
@@ -216,6 +218,34 @@ PURE_ALREADY = {
         for site in ("oslo", "rome"):
             kopf.on.create("kex", id=site)(handler_of(site))
         """,
+    "constants of the module": """
+        import datetime, os, pathlib, uuid
+        from dataclasses import dataclass
+
+        NAMESPACE = os.environ["HOME"].lower()
+        KINDS = os.environ.get("KINDS", "a,b")
+        LEVEL = os.getenv("LEVEL") or "x"
+        BEGAN, RUN = datetime.datetime.now(), uuid.uuid4()
+        TEXT = pathlib.Path(os.devnull).read_text()
+
+        @dataclass
+        class Config:
+            namespace: str
+            size: int = 3
+
+            @classmethod
+            def from_env(cls):
+                return cls(namespace=os.environ["HOME"])
+
+        CONFIG = Config.from_env()
+
+        @kopf.on.create("kex")
+        def created(spec, **_):
+            kinds = [each for each in KINDS.split(",") if each != LEVEL.lower()]
+            where = f"{NAMESPACE}/{CONFIG.namespace.strip()}/{TEXT.strip()}"
+            text = BEGAN.isoformat() + RUN.hex
+            return {"kinds": kinds, "where": where, "size": CONFIG.size, "text": text}
+        """,
     "a lambda": """
         kopf.on.create("kex", id="count")(lambda spec, **_: len(spec))
         """,
@@ -237,10 +267,14 @@ def registry() -> Iterator[Registry]:
 
 
 @pytest.mark.parametrize("name", PURE_ALREADY)
-def test_what_is_pure_already_loads_with_fnop(name: str, registry: Registry) -> None:
+def test_what_is_pure_already_loads_with_fnop(
+    name: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = report("import kopf\n" + dedent(PURE_ALREADY[name]))
     source = "import fnop as kopf\n" + dedent(PURE_ALREADY[name])
-    exec(compile(source, "operator.py", "exec"), {"__name__": "fnop_script_operator"})
+    module = ModuleType("fnop_script_operator")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(source, "operator.py", "exec"), vars(module))
     parts = [each for each in found.handlers if each.decorators == ("subhandler",)]
     registered = {each.definition[1] for each in registry.handlers}
     assert len(registered) == len(found.handlers) - len(parts)
@@ -324,6 +358,7 @@ RULES = [
     ("spec['x'] = 1", CHANGES, "arguments are read-only"),
     ("body['spec'].update(x=1)", CHANGES, "arguments are read-only"),
     ("dict(spec)['a']['b'] = 1", CHANGES, "arguments are read-only"),
+    ("type(spec) == dict", CHANGES, "write isinstance"),
     ("return [1]", CHANGES, "fnop.result([...])"),
     ("return spec['names']", CHANGES, "fnop.result([...])"),
     ("await kopf.execute(lifecycle=print)", CHANGES, "fnop.execute takes functions"),
@@ -713,6 +748,31 @@ SURROUNDINGS = {
         @kopf.on.create("kex")
         @acme.retried
         def created(name, **_): pass
+        """,
+    "a dataclass that holds a client": """
+        from dataclasses import dataclass
+
+        @dataclass
+        class Context:
+            session: requests.Session
+
+        CONTEXT = Context(requests.Session())
+
+        @kopf.on.create("kex")
+        def created(name, **_):
+            CONTEXT.session.get(name)
+        """,
+    "a named tuple that holds a client": """
+        from typing import NamedTuple
+
+        class Context(NamedTuple):
+            session: requests.Session
+
+        CONTEXT = Context(requests.Session())
+
+        @kopf.on.create("kex")
+        def created(name, **_):
+            CONTEXT.session.get(name)
         """,
     "a class of its own": """
         class Session:
