@@ -33,6 +33,7 @@ from fnop.adapters.kopf.porting.values import (
     Values,
     contents,
     data,
+    inner_items,
     mapping,
     pairs,
 )
@@ -256,7 +257,7 @@ class Calls(Walk):
                 plain = frozenset(e for e in given.all if not _function_in(e))
                 return _built(path, shape, contents(plain) | found)
         parts = frozenset(each for each in found if isinstance(each, Given))
-        return parts | _carried(given.all) | {Known(path, made=True)}
+        return parts | _carried(path, given.all) | {Known(path, made=True)}
 
     def _follow_callbacks(self, given: Arguments) -> Values:
         """Call the functions among the arguments, as a library may do."""
@@ -552,13 +553,18 @@ def _called_back(given: Arguments) -> Values:
     return frozenset().union(*named)
 
 
-def _carried(values: Values) -> Values:
+# Libraries whose functions return what they are given, or a part of it.
+_CARRYING = ("collections", "contextlib", "copy", "functools", "itertools", "operator")
+
+
+def _carried(path: str, values: Values) -> Values:
     """The arguments that may come out of a pure library again: clients and others."""
+    if path.partition(".")[0] not in _CARRYING:
+        return NOTHING
     return frozenset(
         each
-        for each in values
-        if isinstance(each, (Unknown, Instance))
-        or (isinstance(each, Known) and each.shared)
+        for each in inner_items(values)
+        if isinstance(each, (Unknown, Instance, Known))
     )
 
 

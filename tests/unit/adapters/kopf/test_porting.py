@@ -413,6 +413,9 @@ RULES = [
     ("[requests.get(each) for each in spec['x']]", IMPURE, "it sends HTTP requests"),
     ("(lambda: requests.get('x'))()", IMPURE, "it sends HTTP requests"),
     ("getattr(requests, 'get')('x')", IMPURE, "it sends HTTP requests"),
+    ("{'a': requests.get}[spec['a']]('x')", IMPURE, "it sends HTTP requests"),
+    ("[each for each in (requests.get,)][0]('x')", IMPURE, "it sends HTTP requests"),
+    ("itertools.cycle([requests.get])('x')", IMPURE, "it sends HTTP requests"),
     ("next(COUNTER)", IMPURE, "it is kept in the process"),
 ]
 PREAMBLE = """
