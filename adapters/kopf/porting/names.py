@@ -180,7 +180,7 @@ SETTINGS: Mapping[str, str] = {
     "background": "fnop polls nothing: daemons have options of their own",
     "networking": "fnop has constants and growing delays: leave it out",
     "persistence": f"return {_STORAGE}",
-    "persistence.finalizer": "it follows from the name: fnop run --name NAME",
+    "persistence.finalizer": "return settings.replace(finalizer=...)",
     "persistence.consistency_timeout": "return settings.replace("
     "echo_timeout_seconds=...)",
 }
