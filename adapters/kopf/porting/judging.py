@@ -49,6 +49,7 @@ from fnop.core.handlers.declare.roles import (
     EVENTS,
     INDICES,
     OUTSIDE,
+    ROLES,
     Role,
 )
 
@@ -459,7 +460,8 @@ def _verdict(
 ) -> Ported:
     first = group[0]
     fn = inner_function(first.target)
-    if Role.VALIDATE in roles and "patch" in judged.used and fn is not None:
+    validates = any(each in ADMISSION and not ROLES[each].mutates for each in roles)
+    if validates and "patch" in judged.used and fn is not None:
         place = Place(fn.innermost.file, fn.innermost.node.lineno)
         findings = [*findings, Finding(Verdict.CHANGES, place, "patch", _PATCHES)]
     findings = _without_clients(findings)

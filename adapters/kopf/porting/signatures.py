@@ -45,9 +45,8 @@ _READ = ("body", "spec", "status", "old", "new")
 
 def role_of(decorator: str) -> Role:
     """The role of a decorator; sub-handlers are like handlers of changes."""
-    if decorator in SUBHANDLERS:
-        return Role.CREATE
-    return Role(decorator.removeprefix("on."))
+    name = "create" if decorator in SUBHANDLERS else decorator.removeprefix("on.")
+    return Role(name)
 
 
 def inner_function(value: Value) -> Function | None:
@@ -121,7 +120,7 @@ def signature_advice(
     role = role_of(declared.decorator)
     if own.name == "<lambda>" and "id" not in declared.options:
         yield _finding(own, own.node, "lambda", _ID)
-    if role is Role.DAEMON and not (fn.is_async or own.is_async):
+    if ROLES[role].lasts and not (fn.is_async or own.is_async):
         yield _finding(own, own.node, f"def {own.name}", _DAEMON, only_pure=True)
     if role in INDICES and own.is_async:
         yield _finding(own, own.node, f"async def {own.name}", _INDEX)
