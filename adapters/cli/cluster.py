@@ -247,8 +247,7 @@ def _initial_cluster(given: ClusterCommandOptions, now: float) -> Cluster:
     except ValueError as problem:
         raise ServingProblem(f"--controllers {problem}") from problem
     from fnop.adapters.common.manifests import ManifestProblem, read_manifests
-    from fnop.adapters.serving.cluster_client import ObjectProblem
-    from fnop.adapters.serving.live_cluster import populate
+    from fnop.adapters.serving.cluster_client import ObjectProblem, populate
     from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 
     def send(request: ApiRequest) -> ApiResponse:

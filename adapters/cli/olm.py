@@ -240,7 +240,7 @@ def olm(given: OlmOptions) -> None:
     Each option has a variable: FNOP_OLM_VERSION for --version.
 
     Exit status: 0 when the bundle is made; 1 when OLM would refuse it; 2 for a wrong
-    call, or an operator of which no bundle can be made. Warnings name facts that
+    call, or an operator that cannot be bundled. Warnings name facts that
     catalogues such as OperatorHub.io ask for. They do not change the exit status.
     """
     study = given.study

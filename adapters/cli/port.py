@@ -74,7 +74,7 @@ def port(given: PortOptions) -> None:
 
 
 def _read(path: PurePath) -> bytes | None:
-    """The content of a file; None if it is no file, or cannot be read."""
+    """The content of a file; None if there is no such file, or it is not readable."""
     try:
         return Path(path).read_bytes()
     except OSError:

@@ -11,11 +11,33 @@ from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 
-__all__ = ["ObjectProblem", "create_all", "kind_called", "kind_named", "path_of"]
+__all__ = [
+    "OWN_SERVICE",
+    "ObjectProblem",
+    "create_all",
+    "kind_called",
+    "kind_named",
+    "path_of",
+    "populate",
+]
 
 _ORDER = {"CustomResourceDefinition": 0, "Namespace": 1}
 
 Manifest = Mapping[str, Any]
+
+# The service by which pods find the API server; a real server creates it itself.
+OWN_SERVICE: Mapping[str, Any] = {
+    "metadata": {
+        "name": "kubernetes",
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    },
+    "spec": {
+        "clusterIP": "10.96.0.1",
+        "ports": [
+            {"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}
+        ],
+    },
+}
 
 
 class ObjectProblem(Exception):
@@ -85,3 +107,17 @@ def create_all(
             raise ObjectProblem(
                 f"{kind.kind} {name} is refused: {message_of(response)}"
             )
+
+
+def populate(
+    registry: Callable[[], Registry],
+    send: Callable[[ApiRequest], ApiResponse],
+    manifests: Iterable[Mapping[str, Any]],
+) -> None:
+    """Create the objects with which a served cluster begins.
+
+    Raises `ObjectProblem` with the API server's reason for a refusal.
+    """
+    create_all(registry, send, manifests)
+    # Refused if the manifests have one of their own.
+    send(ApiRequest("POST", "/api/v1/namespaces/default/services", body=OWN_SERVICE))

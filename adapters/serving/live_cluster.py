@@ -11,58 +11,29 @@ import os
 import secrets
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fnop.adapters.common.plain import echo
 from fnop.adapters.serving.api_server import HttpServer
-from fnop.adapters.serving.cluster_client import create_all
+from fnop.adapters.serving.cluster_client import OWN_SERVICE, populate
 from fnop.adapters.serving.cluster_host import Caller, Host
 from fnop.adapters.serving.cluster_kubeconfig import write_kubeconfig
 from fnop.adapters.serving.cluster_login import Admin
 from fnop.adapters.serving.webhook_calls import WebhookCaller
 from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster import Cluster, empty_cluster
-from fnop.interpreters.cluster.kinds.kinds import Registry
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.simulation.documents import discovered
 from fnop.interpreters.simulation.scenario import results
 
-__all__ = ["Live", "Served", "populate", "served", "served_here"]
+__all__ = ["Live", "Served", "served", "served_here"]
 
-_OWN_NAME = "kubernetes"
-# The service by which pods find the API server; a real server creates it itself.
-_OWN_SERVICE = {
-    "metadata": {
-        "name": _OWN_NAME,
-        "labels": {"component": "apiserver", "provider": "kubernetes"},
-    },
-    "spec": {
-        "clusterIP": "10.96.0.1",
-        "ports": [
-            {"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}
-        ],
-    },
-}
 # The variables by which clients find the cluster of their pod.
 _OF_PODS = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
-
-
-def populate(
-    registry: Callable[[], Registry],
-    send: Callable[[ApiRequest], ApiResponse],
-    manifests: Iterable[Mapping[str, Any]],
-) -> None:
-    """Create the objects with which a served cluster begins.
-
-    Raises `ObjectProblem` with the API server's reason for a refusal.
-    """
-    create_all(registry, send, manifests)
-    # Refused if the manifests have one of their own.
-    send(ApiRequest("POST", "/api/v1/namespaces/default/services", body=_OWN_SERVICE))
 
 
 class Live:
@@ -100,10 +71,11 @@ class Live:
 
     def objects(self) -> list[dict[str, Any]]:
         """All objects except definitions and those that the cluster began with."""
+        own = "Service", OWN_SERVICE["metadata"]["name"]
         return [
             each
             for each in results(self.answer, discovered(self.answer))
-            if (each["kind"], each["metadata"]["name"]) != ("Service", _OWN_NAME)
+            if (each["kind"], each["metadata"]["name"]) != own
         ]
 
     def close(self) -> None:

@@ -11,14 +11,14 @@ import threading
 import traceback
 import types
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache
 from typing import Any
 
 from fnop.core.handlers.declare.plans import refuse_lost
-from fnop.core.handlers.declare.typed import typed
+from fnop.core.handlers.declare.typed import Typed, typed
 from fnop.core.handlers.run.impure import Outside, answerable
 from fnop.core.values.errors import PermanentError, TemporaryError, text_of
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Witness
@@ -173,7 +173,12 @@ class LiveStopped(StopFlag):
 
 
 # A handler's annotations are read once, and not at each of its calls.
-_typed = lru_cache(maxsize=1_000)(typed)
+_known = lru_cache(maxsize=1_000)(typed)
+
+
+def _typed(function: Any) -> Typed | None:
+    """The converted arguments of a function; a callable object may be unhashable."""
+    return (_known if isinstance(function, Hashable) else typed)(function)
 
 
 # The most effects of a call that are remembered: a daemon may run for ever.

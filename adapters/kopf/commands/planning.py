@@ -20,7 +20,7 @@ from fnop.adapters.kopf.running.translation import Unsupported
 from fnop.core.handlers.program.program import Program
 from fnop.core.memory.takeover import Predecessor
 
-__all__ = ["planned_operator"]
+__all__ = ["author_loop", "planned_operator"]
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def planned_operator(
     settings = OperatorSettings()
     # Where the whole cluster is planned, peers are of no interest.
     settings.peering.standalone = True
-    with _author_loop() as loop:
+    with author_loop() as loop:
         mine = Operator(registry, settings, None, loop)
         try:
             asyncio.run_coroutine_threadsafe(start(mine), loop).result()
@@ -58,14 +58,15 @@ def _marks(settings: OperatorSettings) -> Predecessor:
 
 
 @contextmanager
-def _author_loop() -> Iterator[asyncio.AbstractEventLoop]:
+def author_loop() -> Iterator[asyncio.AbstractEventLoop]:
     """An event loop in a thread, for the operator's own coroutines."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="operator", daemon=True)
+    thread = threading.Thread(target=loop.run_forever, name="author", daemon=True)
     thread.start()
     try:
         yield loop
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -19,6 +20,15 @@ def default_registry(monkeypatch: pytest.MonkeyPatch) -> OperatorRegistry:
     monkeypatch.setattr(registry.OperatorRegistry, "default", found)
     monkeypatch.setattr(lifecycles, "_default", [lifecycles.asap])
     return found
+
+
+@pytest.fixture
+def restored_log() -> Iterator[None]:
+    """Restore the log of the process, which commands configure."""
+    root, other = logging.getLogger(), logging.getLogger("asyncio")
+    before = root.level, root.handlers[:], other.level, other.propagate
+    yield
+    root.level, root.handlers[:], other.level, other.propagate = before
 
 
 @pytest.fixture

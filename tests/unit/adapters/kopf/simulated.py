@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from fnop.adapters.kopf.commands.planning import author_loop
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running import calls, handlers, subhandlers
@@ -134,21 +134,6 @@ class Simulated:
     def errors(self) -> list[str]:
         """The lines of fnop that report errors."""
         return [f"{e.message}: {e.error}" for e in self.said if e.level == "error"]
-
-
-@contextmanager
-def author_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop that runs in a thread, as an author's program has it."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="author")
-    thread.start()
-    try:
-        yield loop
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from fnop.core.handlers.declare.registry import default_registry
 pytest.importorskip("kopf")
 from kopf.cli import main as kopf_main
 
-pytestmark = pytest.mark.usefixtures("without_kopf")
+pytestmark = pytest.mark.usefixtures("restored_log", "without_kopf")
 
 OPERATOR = """
 import kopf
@@ -30,15 +29,6 @@ def created(**_):
     pass
 """
 Given = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def log() -> Iterator[None]:
-    """Restore the log of the process, which commands configure."""
-    root, other = logging.getLogger(), logging.getLogger("asyncio")
-    before = root.level, root.handlers[:], other.level, other.propagate
-    yield
-    root.level, root.handlers[:], other.level, other.propagate = before
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from fnop.adapters.testing.cluster_fixture import SimulatedCluster
 from tests.patience import happens, patience
 from tests.simulations import DEFINITION, example
 
-pytestmark = pytest.mark.usefixtures("without_kopf")
+pytestmark = pytest.mark.usefixtures("restored_log", "without_kopf")
 
 OPERATOR = """
 import kopf
@@ -34,15 +33,6 @@ def create(name, logger, **_):
 def delete(name, logger, **_):
     logger.info(f"deletes {name}")
 """
-
-
-@pytest.fixture(autouse=True)
-def log() -> Iterator[None]:
-    """Restore the log of the process, which commands configure."""
-    root, other = logging.getLogger(), logging.getLogger("asyncio")
-    before = root.level, root.handlers[:], other.level, other.propagate
-    yield
-    root.level, root.handlers[:], other.level, other.propagate = before
 
 
 @pytest.fixture
