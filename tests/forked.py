@@ -187,9 +187,8 @@ def _status(module: str) -> int:
 
 
 def _ended(status: int) -> int:
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    # As the interpreter ends: idle threads of pools are told to end, and are awaited.
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
