@@ -494,12 +494,7 @@ def _index_function(operator: Operator, entry: Entry) -> Callable[..., Any]:
         logger, started = operator.terse_logger(kwargs["body"]), CLOCK.now().wall
         kwargs |= {"param": entry.options.get("param"), "retry": 0, "logger": logger}
         kwargs |= times_of(started)
-        attempt = Attempt(
-            label_of(entry.role, entry.id),
-            operator.errors_of(entry),
-            entry.options.get("backoff", operator.settings.execution.default_backoff),
-            *(entry.options.get("timeout"), entry.options.get("retries"), 0, started),
-        )
+        attempt = _attempt_of(operator, entry, 0, started)
         call = CurrentCall(entry.id, copy_of(cell), None)
         try:
             found = kept(_indexed(operator, entry, kwargs, call))
@@ -526,6 +521,22 @@ def _called(call: CurrentCall, fn: Callable[..., Any], kwargs: Json) -> Any:
     return fn(**kwargs)
 
 
+def _attempt_of(
+    operator: Operator, entry: Entry, retry: int, started: float
+) -> Attempt:
+    """One attempt of a handler that the core knows only by its declaration."""
+    options = entry.options
+    return Attempt(
+        label_of(entry.role, entry.id),
+        operator.errors_of(entry),
+        options.get("backoff", operator.settings.execution.default_backoff),
+        options.get("timeout"),
+        options.get("retries"),
+        retry,
+        started,
+    )
+
+
 async def run_activity(
     operator: Operator, entry: Entry, retry: int, started: float
 ) -> Any:
@@ -543,15 +554,7 @@ async def run_activity(
         **operator.indices(),
     }
     call = CurrentCall(entry.id, None, None)
-    attempt = Attempt(
-        label_of(entry.role, entry.id),
-        operator.errors_of(entry),
-        options.get("backoff", settings.execution.default_backoff),
-        options.get("timeout"),
-        options.get("retries"),
-        retry,
-        started,
-    )
+    attempt = _attempt_of(operator, entry, retry, started)
     work = functools.partial(
         on_loop, entry.fn, kwargs, call, settings.execution.executor
     )
