@@ -47,6 +47,11 @@ SERVER_NAMES = (
 # The tokens of the server: one may do everything, RBAC grants the other nothing.
 ADMIN_TOKEN, NOBODY_TOKEN = "token-of-the-admin", "token-of-nobody"
 
+# What any request may be answered, and every client sends again: the watch cache of a
+# kind starts anew after an edit of its definition (Kubernetes 1.31 and later), or
+# priority and fairness have no seat. Nothing has been done then.
+NOT_READY = (b"storage is (re)initializing", b"too many requests, please try again")
+
 
 def assets() -> Path:
     """The folder with the binaries; it may be a folder that does not exist."""
@@ -97,7 +102,10 @@ class ApiServer:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any]:
-        """Send one request as the admin; its HTTP status and parsed JSON (or text)."""
+        """Send one request as the admin; its HTTP status and parsed JSON (or text).
+
+        What the server refuses because it is not ready is sent again: see `NOT_READY`.
+        """
         target = path if not query else f"{path}?{urlencode(query)}"
         data = None if body is None else compact(body)
         given = {"Content-Type": content_type, "Accept": "application/json"}
@@ -107,8 +115,15 @@ class ApiServer:
             # The one header that is sent once for each of its values.
             for each in (value.split(",") if name == "Impersonate-Group" else [value])
         ]
-        with self._lock:
-            status, text = self._exchange(method, target, data, sent)
+        status, text = 0, b""
+
+        def is_answered() -> bool:
+            nonlocal status, text
+            with self._lock:
+                status, text = self._exchange(method, target, data, sent)
+            return not is_not_ready(status, text)
+
+        happens(is_answered, every=0.05)
         try:
             return status, json.loads(text)
         except ValueError:
@@ -190,6 +205,11 @@ class ApiServer:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def is_not_ready(status: int, text: bytes) -> bool:
+    """Whether the server answered about itself, before it looked at the request."""
+    return status == 429 and any(words in text.lower() for words in NOT_READY)
 
 
 def warnings_of(response: http.client.HTTPResponse) -> list[str]:
