@@ -528,9 +528,16 @@ def thaw_json(value: Any) -> Any:
     True
     """
     if isinstance(value, dict):
-        return {key: thaw_json(item) for key, item in value.items()}
+        return {
+            # Most values are texts and numbers: they cost no call.
+            key: thaw_json(item) if isinstance(item, (dict, list)) else item
+            for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [thaw_json(item) for item in value]
+        return [
+            thaw_json(item) if isinstance(item, (dict, list)) else item
+            for item in value
+        ]
     return value
 
 

@@ -109,6 +109,17 @@ class MappingView(dict[str, Any]):
         self._renew()
         return dict.__repr__(self)
 
+    def plain(self) -> Json:
+        """The present values themselves, for reading: an ordinary `dict`, not a copy.
+
+        >>> Body({"metadata": {"name": "a"}}).metadata.plain()
+        {'name': 'a'}
+        """
+        found: Any = self._cell.newest()
+        for key in self._path:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found if isinstance(found, dict) else {}
+
     def copy(self) -> Json:
         """An ordinary `dict` with the same values."""
         self._renew()

@@ -7,15 +7,17 @@ continues what the other has begun. Operators may subclass the storages.
 from __future__ import annotations
 
 import abc
-import copy
 import json
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Any, TypeAlias, TypedDict
 
+from fnop.adapters.kopf.arguments.bodies import MappingView
 from fnop.core.memory.storage import is_copied_to
 from fnop.core.memory.takeover import LAST_HANDLED, annotation_names
 from fnop.core.values.diff import parse_field
+from fnop.effects.values import thaw_json
 
 __all__ = [
     "AnnotationsDiffBaseStorage",
@@ -28,6 +30,7 @@ __all__ = [
     "SmartProgressStorage",
     "StatusDiffBaseStorage",
     "StatusProgressStorage",
+    "is_ours",
     "put_at",
 ]
 
@@ -60,10 +63,12 @@ class ProgressRecord(TypedDict, total=False):
 
 
 def _value_at(body: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = body
+    found: Any = body.plain() if isinstance(body, MappingView) else body
     for key in path:
         # A dict is found at once; other mappings are looked up in an ABC's registry.
-        found = found.get(key) if isinstance(found, (dict, Mapping)) else None
+        if found is None or not isinstance(found, (dict, Mapping)):
+            return None
+        found = found.get(key)
     return found
 
 
@@ -97,12 +102,18 @@ def _purge(body: Mapping[str, Any], patch: Any, path: tuple[str, ...]) -> None:
 
 def _has(body: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     above = _value_at(body, path[:-1])
+    if above is None:
+        return False
     return isinstance(above, (dict, Mapping)) and path[-1] in above
 
 
 def _annotations(body: Mapping[str, Any]) -> Mapping[str, Any]:
     found = _value_at(body, ("metadata", "annotations"))
     return found if isinstance(found, (dict, Mapping)) else {}
+
+
+# Each object asks for the same few.
+_names_of = lru_cache(maxsize=1024)(annotation_names)
 
 
 class _Annotated:
@@ -130,7 +141,7 @@ class _Annotated:
         """
         if body is not None and is_copied_to(body):
             key = f"{key}-ofDRS"
-        newer, older = annotation_names(self.prefix, key)
+        newer, older = _names_of(self.prefix, key)
         return (newer, older) if self.v1 and older != newer else (newer,)
 
     def _mark(self, patch: MutableMapping[str, Any], body: Mapping[str, Any]) -> None:
@@ -177,7 +188,7 @@ class ProgressStorage(abc.ABC):
     @abc.abstractmethod
     def clear(self, *, essence: Essence) -> Essence:
         """A copy of the essence without the fields of this storage."""
-        return copy.deepcopy(essence)
+        return thaw_json(essence)  # type: ignore[no-any-return]
 
     def flush(self) -> None:  # noqa: B027 (subclasses may have something to do)
         """Forget what is cached."""
@@ -380,9 +391,11 @@ class DiffBaseStorage(abc.ABC):
         These are the labels, the annotations, and all stanzas but the status. With
         `extra_fields` it also has fields of the metadata or the status.
         """
-        found: Essence = copy.deepcopy(
-            {k: v for k, v in body.items() if k not in _NO_ESSENCE}
-        )
+        found: Essence = {
+            key: thaw_json(value)
+            for key, value in body.items()
+            if key not in _NO_ESSENCE
+        }
         _pick(body, found, (("metadata", "labels"), ("metadata", "annotations")))
         prefixes = _prefixes(_annotations(body))
         _remove_annotations(
@@ -406,26 +419,25 @@ class DiffBaseStorage(abc.ABC):
 _NO_ESSENCE = frozenset(("apiVersion", "kind", "metadata", "status"))
 
 
-# The stanzas that an essence lacks if they are empty.
-_LEFT_OUT = (
-    *(("metadata", "annotations"), ("metadata", "labels")),
-    *(("metadata",), ("status",)),
-)
-
-
 def _pick(
     body: Mapping[str, Any], essence: Essence, paths: Iterable[tuple[str, ...]]
 ) -> None:
     """Copy fields of an object into its essence, if it has them."""
     for path in paths:
         if path and _has(body, path):
-            put_at(essence, path, copy.deepcopy(_value_at(body, path)))
+            put_at(essence, path, thaw_json(_value_at(body, path)))
 
 
 def _remove_empty(essence: Essence) -> None:
-    for path in _LEFT_OUT:
-        if _has(essence, path) and not _value_at(essence, path):
-            del _value_at(essence, path[:-1])[path[-1]]
+    """Remove the stanzas that an essence lacks if they are empty."""
+    meta = essence.get("metadata")
+    if isinstance(meta, dict):
+        for name in ("annotations", "labels"):
+            if name in meta and not meta[name]:
+                del meta[name]
+    for name in ("metadata", "status"):
+        if name in essence and not essence[name]:
+            del essence[name]
 
 
 def _remove_annotations(essence: Essence, is_own: Callable[[str], bool]) -> None:
@@ -548,6 +560,16 @@ class MultiDiffBaseStorage(DiffBaseStorage):
     def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
         for each in self.storages:
             each.store(body=body, patch=patch, essence=essence)
+
+
+def is_ours(storage: ProgressStorage | DiffBaseStorage) -> bool:
+    """Whether a storage has no code of an author: neither itself nor a part of it.
+
+    >>> is_ours(SmartProgressStorage()), is_ours(MultiDiffBaseStorage([]))
+    (True, True)
+    """
+    parts = getattr(storage, "storages", ())
+    return type(storage).__module__ == __name__ and all(map(is_ours, parts))
 
 
 def _named_field(field: FieldSpec, name: str) -> tuple[str, ...]:

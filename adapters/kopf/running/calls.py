@@ -1,7 +1,7 @@
 """One call of an author's function: its arguments, its thread or task, its lines.
 
-Functions run on the event loop of the operator's author, and never on fnop's.
-Coroutines are tasks of that loop, the others run in the executor of the settings.
+Coroutines are tasks of the event loop of the operator's author, and never of fnop's.
+Other functions run in the executor of the settings.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = [
     "Attempt",
     "is_async",
     "logged",
-    "on_loop",
     "plain_result",
     "report_failure",
+    "run_function",
     "times",
     "untied",
 ]
@@ -75,7 +75,7 @@ def untied(problem: BaseException) -> BaseException:
     return problem
 
 
-async def on_loop(
+async def run_function(
     fn: Callable[..., Any], kwargs: Kwargs, call: CurrentCall, executor: Any
 ) -> Any:
     """Call a function with its context; it runs on this loop or in the executor.
@@ -88,7 +88,7 @@ async def on_loop(
     except (StopIteration, SystemExit) as found:
         raise untied(found) from found
     if call.family is not None and call.children and not call.family.has_run:
-        await call.family.run()
+        await call.family.run_on_loop()
     return value
 
 

@@ -6,14 +6,13 @@ subclassed the storages: they decide about places, texts, and the essence.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
 from fnop.adapters.kopf.arguments.patches import Patch
 from fnop.adapters.kopf.declaring.settings import PersistenceSettings
-from fnop.adapters.kopf.declaring.storages import ProgressRecord, put_at
+from fnop.adapters.kopf.declaring.storages import ProgressRecord, is_ours, put_at
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import CHANGES
 from fnop.core.memory.observation import (
@@ -21,6 +20,7 @@ from fnop.core.memory.observation import (
     FormerValues,
     Observation,
     digest_at,
+    digest_of,
     see,
 )
 from fnop.core.memory.progress import Progress
@@ -36,6 +36,10 @@ from fnop.effects.values import thaw_json
 __all__ = ["KopfStates", "progress_in", "record_of", "wall_of"]
 
 Json = dict[str, Any]
+
+# The scope of a whole object.
+_WHOLE = ""
+_ESSENCES_MAX = 128
 
 
 class _Known(NamedTuple):
@@ -68,6 +72,9 @@ class KopfStates:
         self._thawed: tuple[Mapping[str, Any], KopfBody] | None = None
         # The essence of the object that was asked for last, and what it was made of.
         self._newest: tuple[Mapping[str, Any], tuple[Path, ...], Json] | None = None
+        # The newest essences by their digests: what was handled is written soon.
+        self._essences: dict[str, Json] = {}
+        self._are_ours: bool | None = None
         self.know(handlers)
 
     def know_children(self, parent: str, children: Iterable[str]) -> None:
@@ -106,13 +113,24 @@ class KopfStates:
             )
             essence = dict(self._persistence.progress_storage.clear(essence=found))
             self._newest = known = (body, fields, essence)
+            if len(self._essences) >= _ESSENCES_MAX:
+                del self._essences[next(iter(self._essences))]
+            self._essences[digest_of(essence)] = essence
         return known[2]
 
     def _given(self, data: Mapping[str, Any]) -> KopfBody:
         """An object as storages get it. One pass over an object asks several times."""
         if self._thawed is None or self._thawed[0] is not data:
-            self._thawed = data, KopfBody(thaw_json(data))
+            self._thawed = data, KopfBody(self._lent(data))
         return self._thawed[1]
+
+    def _lent(self, value: Any) -> Any:
+        """A value for the storages: an author's may change what it gets."""
+        if self._are_ours is None:
+            storages = self._persistence
+            each = (storages.progress_storage, storages.diffbase_storage)
+            self._are_ours = all(map(is_ours, each))
+        return value if self._are_ours else thaw_json(value)
 
     # --------------------------------------------------------------------- reading
 
@@ -156,7 +174,7 @@ class KopfStates:
         The author's storage may exclude a field, or a part of it. With Kopf its changes
         call no handler, so its value is the present one.
         """
-        was = copy.deepcopy(essence)
+        was = thaw_json(essence)
         was |= {key: body.data.get(key) for key in ("apiVersion", "kind")}
         fields = self._fields_of(body.data)
         built = self.essence(body.data) if fields else {}
@@ -173,10 +191,11 @@ class KopfStates:
         given, patch = self._given(body.data), Patch()
         storage = self._persistence.progress_storage
         if stored.seen is not None and not stored.creating:
-            essence = self._essence_of(stored, given)
+            essence = self._essence_of(stored, body)
             diffbase = self._persistence.diffbase_storage
             if diffbase.fetch(body=given) != essence:
-                diffbase.store(body=given, patch=patch, essence=essence)
+                lent = self._lent(essence)
+                diffbase.store(body=given, patch=patch, essence=lent)
         for each in self._known:
             progress = stored.progress.get(each.id)
             if progress is None or not progress.aim:
@@ -208,14 +227,16 @@ class KopfStates:
             )
         return thaw_json(dict(patch))  # type: ignore[no-any-return]
 
-    def _essence_of(self, stored: Stored, body: KopfBody) -> Json:
+    def _essence_of(self, stored: Stored, body: Body) -> Json:
         """The essence that was handled; it is not known if no handler observes it."""
-        storage = self._persistence.diffbase_storage
         assert stored.seen is not None, "its caller has asked"
+        handled = self._essences.get(stored.seen.digest(_WHOLE, ""))
+        if handled is not None:
+            return handled
         values = _values_of(stored.seen.values)
-        if "" not in values:
-            return storage.build(body=body, extra_fields=self._fields_of(body))
-        essence: Json = thaw_json(values[""])
+        if _WHOLE not in values:
+            return self.essence(body.data)
+        essence: Json = thaw_json(values[_WHOLE])
         return essence
 
 

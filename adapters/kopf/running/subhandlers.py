@@ -20,8 +20,8 @@ from fnop.adapters.kopf.running.calls import (
     CLOCK,
     Attempt,
     logged,
-    on_loop,
     plain_result,
+    run_function,
     times as times_of,
 )
 from fnop.adapters.kopf.running.operator import Operator
@@ -77,6 +77,10 @@ class SubHandlers:
         self._reason = reason
         # An explicit `kopf.execute` replaces the round after the parent.
         self.has_run = False
+
+    async def run_on_loop(self) -> None:
+        """Do the same as `run`, on the author's loop, where coroutines belong."""
+        await self._operator.on_loop(self.run())
 
     async def run(self, lifecycle: Any = None) -> None:
         """Call the sub-handlers that are due; raise `ChildrenRetry` if any is left."""
@@ -147,7 +151,7 @@ class SubHandlers:
             self._operator, call, kwargs, self._patch, self._reason
         )
         work = functools.partial(
-            on_loop, child.fn, kwargs, call, settings.execution.executor
+            run_function, child.fn, kwargs, call, settings.execution.executor
         )
         try:
             value = await logged(attempt, kwargs["logger"], work)

@@ -21,8 +21,8 @@ from fnop.adapters.kopf.running.calls import (
     Attempt,
     is_async,
     logged,
-    on_loop,
     plain_result,
+    run_function,
     times,
     untied,
 )
@@ -91,10 +91,10 @@ async def test_a_function_runs_in_a_thread_and_a_coroutine_on_the_loop(
     async def coroutine(number: int) -> Any:
         return number, threading.current_thread()
 
-    found = await on_loop(sync, {"number": 1}, CALL, executor)
+    found = await run_function(sync, {"number": 1}, CALL, executor)
     assert found[0] == 1
     assert found[1] is not threading.current_thread()
-    found = await on_loop(coroutine, {"number": 2}, CALL, executor)
+    found = await run_function(coroutine, {"number": 2}, CALL, executor)
     assert found == (2, threading.current_thread())
 
 
@@ -113,14 +113,14 @@ async def test_a_function_has_the_context_of_its_call(
 
     VARIABLE.set("outside")
     fn = sync if kind == "thread" else coroutine
-    assert await on_loop(fn, {}, CALL, executor) == ("outside", "a")
+    assert await run_function(fn, {}, CALL, executor) == ("outside", "a")
 
 
 async def test_a_thread_keeps_its_changes_of_the_context_to_itself(
     executor: ThreadPoolExecutor,
 ) -> None:
     VARIABLE.set("before")
-    await on_loop(lambda: VARIABLE.set("inside"), {}, CALL, executor)
+    await run_function(lambda: VARIABLE.set("inside"), {}, CALL, executor)
     assert VARIABLE.get() == "before"
 
 
@@ -150,8 +150,8 @@ async def test_an_error_of_a_handler_is_an_error_of_the_call(
 
     fn = sync if kind == "thread" else coroutine
     with pytest.raises(wanted, match=text):
-        await on_loop(fn, {}, CALL, executor)
-    assert await on_loop(lambda: "again", {}, CALL, executor) == "again"
+        await run_function(fn, {}, CALL, executor)
+    assert await run_function(lambda: "again", {}, CALL, executor) == "again"
 
 
 def test_what_a_future_can_carry_stays_as_it_is() -> None:
@@ -170,7 +170,7 @@ async def test_a_cancellation_waits_for_the_thread(
         may_end.wait()
         ended.set()
 
-    running = asyncio.create_task(on_loop(slow, {}, CALL, executor))
+    running = asyncio.create_task(run_function(slow, {}, CALL, executor))
     await asyncio.to_thread(begun.wait)
     for _ in range(2):
         running.cancel()
@@ -192,7 +192,7 @@ async def test_a_coroutine_is_cancelled_at_once(executor: ThreadPoolExecutor) ->
             cancelled.append(True)
             raise
 
-    running = asyncio.create_task(on_loop(slow, {}, CALL, executor))
+    running = asyncio.create_task(run_function(slow, {}, CALL, executor))
     await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
