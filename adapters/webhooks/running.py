@@ -318,6 +318,7 @@ class Webhooks:
             namespace=self._namespace,
             manager=settings.marker,
             answers=_is_served,
+            adopts=settings.succeeds_kopf,
         )
 
     async def _only_serve(self, settings: Settings, api: Asked) -> None:

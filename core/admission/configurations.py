@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from fnop.core.admission import own_writes
 from fnop.core.api.catalogue import Catalogue
@@ -69,7 +70,7 @@ class UnknownWebhook(KeyError):
 class Group(NamedTuple):
     """Handlers that share a webhook, with the options that they have in common.
 
-    `name` is the first label of the webhook's name.
+    `name` is the first part of the webhook's name, and mostly one label.
     """
 
     name: str
@@ -90,6 +91,8 @@ class Group(NamedTuple):
         If several handlers share a webhook, another version of the operator may have
         the same webhook with other handlers.
         """
+        if self.webhook.own_name:
+            return self.handlers[0].id
         if len(self.handlers) == 1:
             return self.name
         return f"{self.name}-{digest(sorted(self.ids))[:8]}"
@@ -172,7 +175,9 @@ def _name_groups(groups: Iterable[Group]) -> Iterator[Group]:
     taken: set[str] = set()
     for each in groups:
         alone = len(each.handlers) == 1
-        base = _dns_label(each.handlers[0].id if alone else each.role.value)
+        base = each.webhook.own_name or _dns_label(
+            each.handlers[0].id if alone else each.role.value
+        )
         name, number = base, 1
         while name in taken:
             number += 1
@@ -251,10 +256,9 @@ def persistent(
     manifest: Mapping[str, Any], groups: Iterable[Group]
 ) -> list[Mapping[str, Any]]:
     """The webhooks that stay registered while the operator is down."""
-    kept = {each.name for each in groups if each.webhook.persistent}
-    return [
-        spec for spec in manifest["webhooks"] if spec["name"].partition(".")[0] in kept
-    ]
+    end = f".{manifest['metadata']['name']}"
+    kept = {f"{each.name}{end}" for each in groups if each.webhook.persistent}
+    return [spec for spec in manifest["webhooks"] if spec["name"] in kept]
 
 
 def _webhook_spec(
@@ -275,7 +279,7 @@ def _webhook_spec(
         "objectSelector": _object_selector(webhook, group.filters, about.selector),
         "sideEffects": _side_effects(group),
         "timeoutSeconds": webhook.timeout,
-        "admissionReviewVersions": ["v1"],
+        "admissionReviewVersions": [*webhook.review_versions],
     }
     if conditions := _match_conditions(group, about):
         spec["matchConditions"] = conditions
@@ -291,6 +295,8 @@ def _side_effects(group: Group) -> str:
     An impure handler is called, and so is a conversation, which may make calls. It
     refuses if it does not declare its behaviour in a dry run.
     """
+    if group.webhook.says_harmless:
+        return "None"
     acts = group.webhook.side_effects or any(
         each.function or each.signature.form is not Form.PLAN for each in group.handlers
     )
@@ -301,9 +307,9 @@ def _client_config(client: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The client configuration of one webhook, with its name at the end of the path."""
     found = dict(client)
     if (url := found.get("url")) is not None:
-        found["url"] = f"{str(url).rstrip('/')}/{name}"
+        found["url"] = f"{str(url).rstrip('/')}/{quote(name)}"
     if (service := found.get("service")) is not None:
-        path = f"{str(service.get('path') or '').rstrip('/')}/{name}"
+        path = f"{str(service.get('path') or '').rstrip('/')}/{quote(name)}"
         found["service"] = {**service, "path": path}
     return found
 
@@ -366,7 +372,7 @@ _OF_NODES = frozenset(
 def _operations_of(handler: Handler, webhook: Webhook) -> tuple[str, ...]:
     if webhook.operations:
         return webhook.operations
-    if handler.rule.mutates:  # a deletion has nothing to change
+    if handler.rule.mutates and not webhook.own_name:  # nothing to change in deletions
         return tuple(each for each in OPERATIONS if each != "DELETE")
     return ("*",)
 
@@ -528,7 +534,8 @@ def _match_conditions(group: Group, about: Registration) -> list[dict[str, str]]
     namespaces = about.namespaces
     if namespaces and has_patterns(namespaces) and not webhook.namespace_selector:
         found["namespace"] = _namespace_condition(namespaces)
-    if field := _field_condition(group.filters):
+    field = "" if webhook.own_name else _field_condition(group.filters)
+    if field:
         found["field"] = field
     return [{"name": name, "expression": cel} for name, cel in found.items()]
 

@@ -110,7 +110,8 @@ class Keeper(NamedTuple):
     so to end (monotonic seconds). `silent` is the newest process that it doubted
     because its address did not answer. If that process has returned, its address is
     only out of reach for this process. It `leads` if the webhooks were its own at its
-    last look.
+    last look. It `adopts` a configuration that no operator of fnop has marked, such as
+    one that Kopf has left.
     """
 
     operator: str
@@ -122,6 +123,7 @@ class Keeper(NamedTuple):
     leaving: float | None = None
     silent: str = ""
     leads: bool = False
+    adopts: bool = False
 
     def rival(
         self, wanted: Manifest, stored: Manifest | None, now: float
@@ -363,6 +365,8 @@ class Keeper(NamedTuple):
         uid = stored["metadata"].get("uid")
         if owner is None and self.written is not None and uid == self.written.uid:
             return ""  # another client has edited the operator's own
+        if owner is None and self.adopts:
+            return ""
         label = _label_of(stored)
         if owner is None:
             return (

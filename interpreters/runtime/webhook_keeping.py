@@ -118,7 +118,8 @@ class Configurations:
     """The configurations that one process keeps, all under one name.
 
     Configurations of roles without webhooks are not created. `answers` says whether the
-    webhooks at the address of a client configuration are served.
+    webhooks at the address of a client configuration are served. It `adopts` those that
+    Kopf has left.
     """
 
     def __init__(
@@ -131,11 +132,13 @@ class Configurations:
         namespace: str = "",
         manager: str,
         answers: Callable[[Mapping[str, Any]], Awaitable[bool]],
+        adopts: bool = False,
     ) -> None:
         self._api, self.name, self._manager = api, name, manager
         self._answers = answers
         self._keepers = {
-            role: Keeper(operator, process, role, namespace) for role in CONFIGURATIONS
+            role: Keeper(operator, process, role, namespace, adopts=adopts)
+            for role in CONFIGURATIONS
         }
 
     async def look(self, wanted: Mapping[Role, Mapping[str, Any]], now: float) -> Kept:

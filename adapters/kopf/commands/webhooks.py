@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn
 
 from fnop.adapters.webhooks.server import WebhookServer
-from fnop.core.values.errors import PermanentError
 
 __all__ = [
     "WebhookAutoServer",
@@ -43,20 +42,19 @@ class WebhookDockerDesktopServer(_HostedServer):
     DEFAULT_HOST: ClassVar[str | None] = "host.docker.internal"
 
 
-class _Missing(PermanentError, NotImplementedError):
-    """Raised for a server that fnop does not have: a startup handler is not retried."""
-
-
 class _Refused:
-    """A server that fnop does not have; the text says what to use."""
+    """A server that fnop does not have; the text says what to use.
+
+    An operator may make one and then decide for another. It does not start with this.
+    """
 
     REMEDY: str
 
     def __init__(self, **_options: Any) -> None:
-        raise _Missing(f"kopf.{type(self).__name__}: {self.REMEDY}")
+        self.refusal = f"kopf.{type(self).__name__}: {self.REMEDY}"
 
     async def __call__(self, _fn: Any) -> NoReturn:
-        raise NotImplementedError(self.REMEDY)
+        raise NotImplementedError(self.refusal)
 
 
 class WebhookNgrokTunnel(_Refused):

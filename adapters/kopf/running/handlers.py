@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
@@ -49,6 +50,9 @@ from fnop.core.handlers.declare.roles import (
     Family,
     Role,
 )
+from fnop.core.handlers.declare.webhook import SECONDS, Webhook
+from fnop.core.values.errors import PermanentError
+from fnop.core.values.evolve import replace
 from fnop.effects import Again, Return
 from fnop.effects.values import thaw_json
 
@@ -104,6 +108,9 @@ class _Maker:
         function = "" if entry.role in OUTSIDE else self._name(entry.id)
         fn = call.as_function()
         handler = _outside(entry, options, fn, function)
+        if handler.webhook is not None:
+            webhook = _as_kopf_registers(handler.webhook, handler.id, entry.options)
+            handler = replace(handler, webhook=webhook)
         call.handler = handler
         return handler
 
@@ -205,6 +212,34 @@ def _outside(
     return handler_outside(
         entry.role, entry.words, options, fn, function, author=entry.fn
     )
+
+
+def _as_kopf_registers(webhook: Webhook, id: str, given: Mapping[str, Any]) -> Webhook:
+    """The webhook of a handler as Kopf registers it: each handler has its own.
+
+    Kopf says what the author says of side effects, and calls the handler in dry runs in
+    any case. It waits as long as the API server may, and judges each update as a whole.
+    """
+    return webhook._replace(
+        own_name=_webhook_name(id),
+        says_harmless=not given.get("side_effects"),
+        ratcheting=False,
+        timeout=SECONDS[-1],
+        review_versions=("v1", "v1beta1"),
+    )
+
+
+_NOT_IN_WEBHOOKS = re.compile(r"[^\w.-]")
+
+
+def _webhook_name(id: str) -> str:
+    """The first part of the name of Kopf's webhook for a handler.
+
+    >>> _webhook_name("no_trolls/spec.keeper"), _webhook_name("<lambda>")
+    ('no-trolls.spec.keeper', '3clambda3e')
+    """
+    name = id.replace("/", ".").replace("_", "-")
+    return _NOT_IN_WEBHOOKS.sub(lambda found: found[0].encode().hex(), name)
 
 
 # Kopf waits for ever for daemons that it must not cancel.
@@ -370,7 +405,13 @@ class _Outside:
                 "warnings": warnings,
             }
             cell = Cell(thaw_json(body))
-            await self._about(cell, resource, found, patch, 0, started)
+            try:
+                await self._about(cell, resource, found, patch, 0, started)
+            except PermanentError:
+                raise
+            except Exception as problem:
+                # Whatever a handler raises denies, with its text.
+                raise PermanentError(str(problem) or repr(problem)) from problem
 
         return review
 

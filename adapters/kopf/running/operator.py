@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -30,12 +31,19 @@ from fnop.adapters.kopf.running.turns import Turns
 from fnop.adapters.running.embedding import Running
 from fnop.core.handlers.declare.lifecycles import asap
 from fnop.core.handlers.declare.roles import ROLES, Role
-from fnop.core.seam.commands import Command, Watch
-from fnop.core.seam.inputs import Input, ListItem, WatchEvent
+from fnop.core.seam.commands import Command, Perform, Watch
+from fnop.core.seam.inputs import (
+    Answered,
+    EventPosted,
+    Input,
+    ListItem,
+    WatchEvent,
+)
 from fnop.core.values.body import Key
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
+from fnop.effects.effects import Create
 from fnop.effects.values import thaw_json
 
 __all__ = ["Operator", "activity_of"]
@@ -81,6 +89,10 @@ class Operator:
         # Deleted objects, by their uids, whose last handlers may still be called.
         self._leaving: dict[str, Key] = {}
         self._indices = {name: self._index(name) for name in registry.indices}
+        # Events that wait for the answer about the one before, and its number.
+        self._posts: deque[tuple[str, Json]] = deque()
+        self._is_posting = False
+        self._posted: int | None = None
 
     def serves(self, running: Running) -> None:
         """Note that it serves now, on the loop that calls this."""
@@ -150,10 +162,34 @@ class Operator:
         return found
 
     def post(self, handler: str, manifest: Json) -> None:
-        """Post an Event; from any thread."""
-        running, loop = self.running, self._serving
-        if running is not None and loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(running.post, handler, manifest)
+        """Post an Event after those before it, as Kopf does; from any thread."""
+        loop = self._serving
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._enqueue, handler, manifest)
+
+    def _enqueue(self, handler: str, manifest: Json) -> None:
+        self._posts.append((handler, manifest))
+        if not self._is_posting:
+            self._post_next()
+
+    def _post_next(self) -> None:
+        self._posted, self._is_posting = None, bool(self._posts)
+        if self._posts and self.running is not None:
+            self.running.post(*self._posts.popleft())
+
+    def _follow_posts(self, input: Input, commands: tuple[Command, ...]) -> None:
+        """Post the next Event when the server has answered the one before it."""
+        match input:
+            case EventPosted():
+                requests = (each for each in commands if isinstance(each, Perform))
+                creation = next(filter(_is_of_event, requests), None)
+                self._posted = None if creation is None else creation.id
+                if creation is None:
+                    self._post_next()
+            case Answered(number) if number == self._posted:
+                self._post_next()
+            case _:
+                pass
 
     @contextmanager
     def live(self, cell: Cell) -> Iterator[None]:
@@ -184,6 +220,8 @@ class Operator:
         for each in commands:
             if isinstance(each, Watch):
                 _tell_stream(each)
+        if self._is_posting:
+            self._follow_posts(input, commands)
         if isinstance(input, (ListItem, WatchEvent)):
             self._see(input)
         if self._leaving:
@@ -209,6 +247,11 @@ class Operator:
             if record is None or (is_other and record.work is None):
                 del self._leaving[uid]
                 self.memos.forget(uid)
+
+
+def _is_of_event(command: Perform) -> bool:
+    effect = command.effect
+    return isinstance(effect, Create) and effect.manifest.get("kind") == "Event"
 
 
 def _tell_stream(watch: Watch) -> None:

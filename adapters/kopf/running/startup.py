@@ -17,7 +17,7 @@ from fnop.core.handlers.declare.registry import default_registry
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.program.program import Program
 from fnop.core.handlers.run.invocation import failure_of
-from fnop.core.memory.progress import Progress, judge_failure
+from fnop.core.memory.progress import Progress, judge_failure, succeeded
 
 __all__ = ["ActivityError", "program_of", "start"]
 
@@ -27,43 +27,64 @@ class ActivityError(Exception):
 
 
 async def start(mine: Operator) -> None:
-    """Run the startup handlers, one after the other; retry those that fail.
+    """Run the startup handlers in rounds, as Kopf does; retry those that fail.
 
-    They may change the settings. Raises `ActivityError`.
+    In a round, all that are due run one after the other. They may change the settings.
+    Raises `ActivityError` when all have ended and one of them has failed.
     """
-    for entry in mine.registry.entries:
-        if entry.role is Role.STARTUP:
-            await _begin(mine, entry)
-
-
-async def _begin(mine: Operator, entry: Entry) -> None:
-    options, progress = entry.options, Progress("startup", started=CLOCK.now().wall)
-    while True:
-        try:
-            await run_activity(
-                mine, entry, progress.retries, progress.started or CLOCK.now().wall
-            )
-            return
-        except Exception as problem:
+    begun = CLOCK.now().wall
+    waiting = [
+        (entry, Progress("startup", started=begun))
+        for entry in mine.registry.entries
+        if entry.role is Role.STARTUP
+    ]
+    failure: ActivityError | None = None
+    while waiting:
+        left = []
+        for entry, progress in waiting:
             now = CLOCK.now()
-            default = mine.settings.execution.default_backoff
-            judgement = judge_failure(
-                progress,
-                failure_of(problem),
-                now,
-                errors=mine.errors_of(entry),
-                timeout=options.get("timeout"),
-                retries=options.get("retries"),
-                backoff=options.get("backoff", default),
-            )
-            progress = judgement.progress
-            if progress.has_succeeded:
-                return
-            if judgement.was_last:
-                raise ActivityError(
-                    f"the startup handler {entry.id} has failed: {problem}"
-                ) from problem
-            await asyncio.sleep(max(0.0, progress.due_at(now) - now.mono))
+            if progress.due_at(now) > now.mono:
+                left.append((entry, progress))
+                continue
+            try:
+                after = await _attempted(mine, entry, progress)
+            except ActivityError as problem:
+                failure = failure or problem
+                continue
+            if not after.has_succeeded:
+                left.append((entry, after))
+        waiting, now = left, CLOCK.now()
+        if waiting:
+            due = min(progress.due_at(now) for _, progress in waiting)
+            await asyncio.sleep(max(0.0, due - now.mono))
+    if failure is not None:
+        raise failure
+
+
+async def _attempted(mine: Operator, entry: Entry, progress: Progress) -> Progress:
+    """The progress of a startup handler after one attempt.
+
+    Raises `ActivityError` if it has failed for good.
+    """
+    options, started = entry.options, progress.started or 0.0
+    try:
+        await run_activity(mine, entry, progress.retries, started)
+    except Exception as problem:
+        judgement = judge_failure(
+            progress,
+            failure_of(problem),
+            CLOCK.now(),
+            errors=mine.errors_of(entry),
+            timeout=options.get("timeout"),
+            retries=options.get("retries"),
+            backoff=options.get("backoff", mine.settings.execution.default_backoff),
+        )
+        if judgement.was_last and not judgement.progress.has_succeeded:
+            raise ActivityError(
+                f"the startup handler {entry.id} has failed: {problem}"
+            ) from problem
+        return judgement.progress
+    return succeeded(progress)
 
 
 def program_of(

@@ -128,8 +128,9 @@ class KopfStates:
         """A value for the storages: an author's may change what it gets."""
         if self._are_ours is None:
             storages = self._persistence
-            each = (storages.progress_storage, storages.diffbase_storage)
-            self._are_ours = all(map(is_ours, each))
+            self._are_ours = is_ours(storages.progress_storage) and is_ours(
+                storages.diffbase_storage
+            )
         return value if self._are_ours else thaw_json(value)
 
     # --------------------------------------------------------------------- reading

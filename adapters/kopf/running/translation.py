@@ -44,7 +44,7 @@ def settings_of(
 
     Raises `Unsupported` for what would change which objects are served and cannot be
     done: a namespace that is a regular expression, as patterns are globs; selectors of
-    the watches; a lifecycle that is not one of Kopf's.
+    the watches; a lifecycle that is not one of Kopf's; a tunnel for webhooks.
     """
     for name in ("label_selectors", "field_selectors", "shard_selectors"):
         if getattr(kopf.watching, name):
@@ -58,6 +58,8 @@ def settings_of(
                 f"the namespace pattern {each.pattern!r} is a regular expression; "
                 "write a glob, such as 'team-*'"
             )
+    if (refusal := getattr(kopf.admission.server, "refusal", None)) is not None:
+        raise Unsupported(refusal)
     if lifecycle not in _LIFECYCLES:
         raise Unsupported(
             f"{lifecycle!r} is a lifecycle of its own; use one of kopf.lifecycles"

@@ -14,7 +14,13 @@ from fnop.core.api.namespaces import check_namespace
 from fnop.core.handlers.declare.lifecycles import Lifecycle, all_at_once
 from fnop.core.memory.observation import Essence, Hidden, hidden_of
 from fnop.core.memory.seals import seal_of
-from fnop.core.memory.storage import AnyStorage, AutoStorage, Places, places_of
+from fnop.core.memory.storage import (
+    AnyStorage,
+    AutoStorage,
+    FormattedStorage,
+    Places,
+    places_of,
+)
 from fnop.core.memory.takeover import LAST_HANDLED, Predecessor
 from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member
@@ -364,6 +370,11 @@ class Settings:
             self.takes_over_key,
             parse_field(self.takes_over_field),
         )
+
+    @property
+    def succeeds_kopf(self) -> bool:
+        """Whether a Kopf operator may have served the same objects before."""
+        return self.takes_over is not None or isinstance(self.storage, FormattedStorage)
 
     @property
     def finalizers(self) -> tuple[str, ...]:

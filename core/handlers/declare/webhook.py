@@ -21,6 +21,7 @@ from fnop.effects.values import shown
 __all__ = [
     "CONDITIONS",
     "OPERATIONS",
+    "SECONDS",
     "TIMEOUT_SECONDS",
     "MatchPolicy",
     "Operation",
@@ -48,6 +49,12 @@ class Webhook(NamedTuple):
     cluster. With them it is called for objects that are being `deleted`, and for the
     operator's `own_writes`. With `ratcheting` an update is not denied for an error that
     existed before.
+
+    With an `own_name` a handler is registered as Kopf does it, alone. The webhook's
+    name begins with that one, its path is the handler's id, and the API server also
+    asks about requests that the handler lets through. It asks a webhook that
+    `says_harmless` in dry runs, too, whatever its handler says of side effects. It sends
+    an AdmissionReview in the first of `review_versions` that it knows.
     """
 
     operations: tuple[str, ...] = ()
@@ -64,6 +71,9 @@ class Webhook(NamedTuple):
     deleted: bool = False
     own_writes: bool = False
     ratcheting: bool = True
+    own_name: str = ""
+    says_harmless: bool = False
+    review_versions: tuple[str, ...] = ("v1",)
 
     def is_about(self, operation: str, subresource: str) -> bool:
         """Whether the handler is called for such a request.

@@ -19,9 +19,14 @@ from fnop.adapters.kopf.running.embedding import _is_told
 from fnop.adapters.kopf.running.handlers import run_activity
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.core.handlers.declare.roles import Role
-from fnop.core.seam.inputs import WatchEvent
+from fnop.core.operator.step import NEW
+from fnop.core.seam.commands import Perform
+from fnop.core.seam.inputs import Answered, EventPosted, WatchEvent
 from fnop.core.values.body import Body as CoreBody
 from fnop.core.values.errors import ErrorsMode
+from fnop.core.values.now import Now
+from fnop.effects import Create
+from fnop.effects.outcomes import Unknown
 from tests.unit.adapters.kopf.simulated import (
     KIND,
     Simulated,
@@ -78,6 +83,55 @@ def test_the_last_watch_event_has_the_memo_of_the_object(
         run.delete("a")
         assert diary == [("ADDED", 1), ("DELETED", 2)]
         assert run.operator.memos.of(uid, keep=False) == {}
+
+
+class Posting:
+    """Stands for the running operator, and for its event loop."""
+
+    def __init__(self) -> None:
+        self.posted: list[str] = []
+        self.state = NEW
+
+    def post(self, _handler: str, manifest: dict[str, Any]) -> None:
+        self.posted.append(manifest["message"])
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_soon_threadsafe(self, fn: Any, *given: Any) -> None:
+        fn(*given)
+
+
+def test_an_event_is_posted_when_the_one_before_is_stored(
+    registry: OperatorRegistry,
+) -> None:
+    with author_loop() as loop:
+        mine = Operator(registry, OperatorSettings(), None, loop)
+    posting: Any = Posting()
+    mine.running = mine._serving = posting
+    manifests = [{"kind": "Event", "message": text} for text in "abcd"]
+    for each in manifests[:3]:
+        mine.post("h", each)
+    assert posting.posted == ["a"]
+
+    def step(input: Any, *commands: Any) -> list[str]:
+        mine.observe(Now(0.0, 0.0), input, commands)
+        found: list[str] = posting.posted
+        return found
+
+    named = {"apiVersion": "v1", "metadata": {"name": "e"}}
+    creation = Perform(7, Create({**named, **manifests[0]}))
+    other = Perform(6, Create({**named, "kind": "Pod"}))
+    assert step(EventPosted("h", manifests[0]), other, creation) == ["a"]
+    assert step(Answered(6, Unknown("lost"))) == ["a"]
+    assert step(Answered(7, Unknown("lost"))) == ["a", "b"]
+    # It is about an Event, or the operator ends: nothing is sent.
+    assert step(EventPosted("h", manifests[1])) == ["a", "b", "c"]
+    creation = Perform(9, Create({**named, **manifests[2]}))
+    assert step(EventPosted("h", manifests[2]), creation) == ["a", "b", "c"]
+    assert step(Answered(9, Unknown("lost"))) == ["a", "b", "c"]
+    mine.post("h", manifests[3])
+    assert posting.posted == ["a", "b", "c", "d"]
 
 
 def test_a_memo_may_be_of_the_authors_class(

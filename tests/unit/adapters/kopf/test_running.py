@@ -86,7 +86,8 @@ async def test_a_startup_handler_may_end_the_operator(
     settings, memo = kopf.OperatorSettings(), kopf.Memo()
     text = await failed(registry, settings=settings, memo=memo)
     assert text == "the startup handler second has failed: no licence"
-    (found,) = calls
+    found, third_call = calls
+    assert third_call == {}, "the others run to their end, as in Kopf"
     assert found["settings"] is settings
     assert found["memo"] is memo
     assert found["activity"] == "startup"
@@ -104,6 +105,24 @@ async def test_a_startup_handler_is_retried(registry: OperatorRegistry) -> None:
 
     assert "not yet" in await failed(registry)
     assert tries == [0, 1, 2]
+
+
+async def test_startup_handlers_run_while_another_one_waits(
+    registry: OperatorRegistry,
+) -> None:
+    calls = []
+
+    @kopf.on.startup(id="slow", retries=2, backoff=0.01, registry=registry)
+    async def slow(retry: int, **_: Any) -> None:
+        calls.append(f"slow {retry}")
+        raise ValueError("not yet")
+
+    @kopf.on.startup(id="other", registry=registry)
+    def other(**_: Any) -> None:
+        calls.append("other")
+
+    assert "slow has failed" in await failed(registry)
+    assert calls == ["slow 0", "other", "slow 1"]
 
 
 async def test_an_operator_may_be_stopped_while_it_starts(

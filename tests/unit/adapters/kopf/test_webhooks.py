@@ -7,10 +7,26 @@ from typing import Any
 import pytest
 
 from fnop import kopf
-from fnop.adapters.kopf.running.startup import ActivityError
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.running.handlers import handlers_of
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.running.states import KopfStates
+from fnop.adapters.kopf.running.translation import Unsupported, settings_of
 from fnop.adapters.webhooks.server import WebhookServer
+from fnop.core.admission.configurations import (
+    Registration,
+    asked_by,
+    configurations_of,
+    groups_of,
+)
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.declare.lifecycles import asap
+from tests.unit.adapters.kopf.simulated import author_loop
 
 theirs = pytest.importorskip("kopf")
+references = pytest.importorskip("kopf._cogs.structs.references")
+build_webhooks = pytest.importorskip("kopf._core.engines.admission").build_webhooks
 
 HOSTED = ("WebhookK3dServer", "WebhookMinikubeServer", "WebhookDockerDesktopServer")
 
@@ -34,21 +50,87 @@ def test_a_server_takes_the_options_of_kopf() -> None:
 
 
 @pytest.mark.parametrize("name", ["WebhookNgrokTunnel", "WebhookAutoTunnel"])
-def test_a_tunnel_is_refused_with_the_remedy(name: str) -> None:
-    cls: Any = getattr(kopf, name)
-    for options in ({}, {"token": "t", "port": 5}):
-        with pytest.raises(
-            NotImplementedError, match=rf"kopf\.{name}: .*WebhookServer"
-        ):
-            cls(**options)
+async def test_a_tunnel_is_refused_with_the_remedy(name: str) -> None:
+    tunnel: Any = getattr(kopf, name)(token="t", port=5)
+    with pytest.raises(NotImplementedError, match=rf"kopf\.{name}: .*WebhookServer"):
+        await tunnel(print)
 
 
-async def test_a_refused_server_ends_an_operator_that_starts() -> None:
+async def test_a_tunnel_may_be_made_if_another_server_is_chosen() -> None:
+    settings = kopf.OperatorSettings()
+    settings.admission.server = kopf.WebhookNgrokTunnel(token="t")
+    settings.admission.server = kopf.WebhookServer()
+    states = KopfStates(settings.persistence)
+    assert settings_of(settings, (), asap, states).admission_server is not None
+
+
+async def test_a_tunnel_ends_an_operator_that_starts() -> None:
     registry = kopf.OperatorRegistry()
 
     @kopf.on.startup(id="configure", registry=registry)
     def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
         settings.admission.server = kopf.WebhookNgrokTunnel()
 
-    with pytest.raises(ActivityError, match=r"configure has failed.* opens no tunnel"):
+    with pytest.raises(Unsupported, match=r"kopf\.WebhookNgrokTunnel: .*no tunnel"):
         await kopf.operator(registry=registry, clusterwide=True)
+
+
+# ------------------------------------------------------------------- configurations
+
+GATES = ("example.com", "v1", "gates")
+SERVED = Catalogue((Resource(*GATES, "Gate", "gate"),))
+KOPFS_GATES = references.Resource(*GATES, kind="Gate", namespaced=True)
+
+
+def configured(registry: OperatorRegistry) -> list[Any]:
+    """The webhooks that fnop registers for the handlers of an operator."""
+    with author_loop() as loop:
+        mine = Operator(registry, kopf.OperatorSettings(), None, loop)
+        groups = groups_of(handlers_of(mine))
+    about = Registration("x.dev", {"url": "https://host/base"}, labelled=False)
+    made = configurations_of(groups, SERVED, about)
+    for group in groups:
+        assert asked_by(groups, group.path) == group.ids
+    return [webhook for each in made.values() for webhook in each["webhooks"]]
+
+
+DECLARED: dict[str, Any] = {
+    "nothing_else": {},
+    "with_operations": {"operations": ["CREATE", "UPDATE"]},
+    "of_a_field": {"field": "spec.keeper"},
+    "with_side_effects": {"side_effects": True},
+    "ignored": {"ignore_failures": True},
+    "labelled": {"labels": {"a": "PRESENT", "c": "ABSENT"}},
+    "named": {"id": "An.id/with_parts"},
+    "of_status": {"subresource": "status"},
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("verb", ["validate", "mutate"])
+def test_each_handler_has_the_webhook_that_kopf_registers(name: str, verb: str) -> None:
+    def judge(**_: Any) -> None:
+        """Admit everything."""
+
+    judge.__name__ = judge.__qualname__ = name
+    found = []
+    for module in (kopf, theirs):
+        registry = module.OperatorRegistry()
+        options = dict(DECLARED[name])
+        if "labels" in options:
+            labels = options["labels"].items()
+            options["labels"] = {key: getattr(module, name) for key, name in labels}
+        getattr(module.on, verb)(*GATES, registry=registry, **options)(judge)
+        found.append(registry)
+    ours, wanted = found
+    (expected,) = build_webhooks(
+        wanted._webhooks.get_all_handlers(),
+        resources=[KOPFS_GATES],
+        name_suffix="x.dev",
+        client_config={"url": "https://host/base"},
+    )
+    expected |= {"namespaceSelector": {}}
+    expected["objectSelector"] = expected["objectSelector"] or {}
+    if verb == "mutate":
+        expected["reinvocationPolicy"] = "Never"
+    assert configured(ours) == [expected]

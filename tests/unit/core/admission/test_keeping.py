@@ -403,6 +403,25 @@ def test_somebody_else_s_is_left_alone(server: Server, owner: str | None) -> Non
     assert not one.problem
 
 
+@pytest.mark.parametrize("webhooks", [[], wanted("https://theirs")["webhooks"]])
+def test_what_a_predecessor_has_left_unmarked_is_taken_over(
+    server: Server, webhooks: list[Any]
+) -> None:
+    """Kopf marks nothing. It empties its configuration unless it is killed."""
+    left = {**wanted("https://theirs"), "webhooks": webhooks}
+    left["metadata"] = {"name": NAME}
+    server.put(left)
+    one = Process(server, "1", wanted("https://ours"))
+    one.keeper = one.keeper._replace(adopts=True)
+    assert one.look(0)
+    assert (one.problem, server.urls) == ("", ["https://ours/kept"])
+    # What another operator of fnop has marked stays that one's.
+    left["metadata"]["annotations"] = {OWNER: "billing"}
+    server.put(left)
+    assert not one.look(1)
+    assert "is that of the operator 'billing'" in one.problem
+
+
 def test_without_webhooks_nothing_is_created_and_nobody_complained_about(
     server: Server,
 ) -> None:
