@@ -16,11 +16,13 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
+from fnop.core.handlers.declare.filters import Combination
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
 from fnop.interpreters.runtime.clock import SystemClock
 
 __all__ = [
     "Attempt",
+    "answer_of",
     "is_async",
     "logged",
     "plain_result",
@@ -50,6 +52,17 @@ def is_async(fn: Callable[..., Any]) -> bool:
             fn = fn.__wrapped__
         else:
             return False
+
+
+def answer_of(fn: Callable[..., Any], *values: Any, **kwargs: Any) -> bool:
+    """The answer of an author's filter; it may be any value, also within combinations.
+
+    >>> answer_of(lambda spec, **_: spec.get("paused"), spec={})
+    False
+    """
+    if isinstance(fn, Combination):
+        return fn.verdict(answer_of(each, *values, **kwargs) for each in fn.fns)
+    return bool(fn(*values, **kwargs))
 
 
 def times(started: float, now: datetime | None = None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from fnop.adapters.kopf.declaring.registry import Entry
 from fnop.adapters.kopf.running.calls import (
     CLOCK,
     Attempt,
+    answer_of,
     is_async,
     logged,
     plain_result,
@@ -37,7 +38,7 @@ from fnop.adapters.kopf.running.logins import connection_of
 from fnop.adapters.kopf.running.operator import Operator, activity_of
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry, SubHandlers
 from fnop.core.handlers.declare.declaring import handler_outside
-from fnop.core.handlers.declare.filters import Combination, Presence
+from fnop.core.handlers.declare.filters import Presence
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import (
     ADMISSION,
@@ -160,9 +161,7 @@ class _Maker:
         """A filter of a declaration: a function gets Kopf's arguments."""
         if not callable(given) or isinstance(given, Presence):
             return given
-        fn: Any = given
-        if isinstance(given, Combination):
-            fn = functools.partial(_combined, given)
+        fn = functools.partial(answer_of, given)
         if takes_value:
             return self._value_callback(entry, fn)
         return self._callback(entry, fn, bool)
@@ -263,12 +262,6 @@ def _cancellation(given: Json) -> Json:
         "cancellation_backoff": 0.0 if backoff is None else backoff,
         "cancellation_timeout": timeout,
     }
-
-
-def _combined(combination: Combination, *values: Any, **kwargs: Any) -> bool:
-    """Evaluate a combination of functions that take all arguments."""
-    verdicts = (bool(fn(*values, **kwargs)) for fn in combination.fns)
-    return combination.verdict(verdicts)
 
 
 def _object_kwargs(

@@ -19,6 +19,7 @@ from fnop.adapters.kopf.declaring.registry import OperatorRegistry, id_of
 from fnop.adapters.kopf.running.calls import (
     CLOCK,
     Attempt,
+    answer_of,
     logged,
     plain_result,
     run_function,
@@ -209,7 +210,7 @@ def _is_wanted(
         if not _fits(value, options.get("value", Presence.PRESENT), kwargs):
             return False
     when = options.get("when")
-    return when is None or bool(when(**kwargs))
+    return when is None or answer_of(when, **kwargs)
 
 
 def _fits(value: Any, wanted: Any, kwargs: Json) -> bool:
@@ -219,7 +220,7 @@ def _fits(value: Any, wanted: Any, kwargs: Json) -> bool:
         case Presence.ABSENT:
             return value is None
         case _ if callable(wanted):
-            return bool(wanted(value, **kwargs))
+            return answer_of(wanted, value, **kwargs)
         case _:
             return bool(value == wanted)
 

@@ -547,6 +547,26 @@ def test_old_and_new_values_are_filters(
         assert diary == ["from 2", "to none"]
 
 
+def test_combinations_within_combinations_answer_with_any_value(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def declare(id: str, **filters: Any) -> None:
+        kopf.on.create(KIND, id=id, registry=registry, **filters)(
+            lambda **_: diary.append(id)
+        )
+
+    is_paused = lambda spec, **_: spec.get("paused")  # noqa: E731
+    starts = lambda value, **_: value and value[0]  # noqa: E731
+    declare("runs", when=kopf.all_([lambda spec, **_: spec, kopf.not_(is_paused)]))
+    declare("paused", when=kopf.any_([kopf.all_([is_paused])]))
+    declare("label", labels={"app": kopf.not_(kopf.any_([kopf.none_([starts])]))})
+    thing = example(size=1)
+    thing["metadata"]["labels"] = {"app": "db"}
+    with simulated(registry, thing) as run:
+        assert diary == ["runs", "label"]
+        assert run.errors() == []
+
+
 # ------------------------------------------------------------------ Events by call
 
 

@@ -183,6 +183,8 @@ def test_filters_select_children(registry: OperatorRegistry, diary: Diary) -> No
         declare("present", annotations={"x": kopf.PRESENT})
         declare("when", when=lambda name, **_: name == "example-1")
         declare("when not", when=lambda **_: False)
+        declare("neither", when=kopf.all_([kopf.not_(lambda spec, **_: spec)]))
+        declare("both", when=kopf.all_([lambda spec, **_: spec, lambda **_: 1]))
         declare("field", field="spec.size")
         declare("no field", field="spec.other")
         declare("value", field="spec.size", value=lambda value, **_: value == 1)
@@ -191,7 +193,7 @@ def test_filters_select_children(registry: OperatorRegistry, diary: Diary) -> No
     thing = example(size=1)
     thing["metadata"]["labels"] = {"app": "db"}
     with simulated(registry, thing, lifecycle=lifecycles.all_at_once) as run:
-        assert diary == ["label", "absent", "when", "field", "value"]
+        assert diary == ["label", "absent", "when", "both", "field", "value"]
         assert run.errors() == []
 
 
