@@ -52,6 +52,7 @@ from fnop.core.handlers.declare.roles import (
     Role,
 )
 from fnop.core.handlers.declare.webhook import SECONDS, Webhook
+from fnop.core.values.diff import parse_field
 from fnop.core.values.errors import PermanentError
 from fnop.core.values.evolve import replace
 from fnop.effects import Again, Return
@@ -144,64 +145,89 @@ class _Maker:
         for name in ("labels", "annotations"):
             if name in given:
                 given[name] = {
-                    key: self._filter(entry, value, takes_value=True)
+                    key: self._filter(entry, value)
                     for key, value in given[name].items()
                 }
         for name in ("value", "old", "new"):
             if name in given:
-                given[name] = self._filter(entry, given[name], takes_value=True)
+                given[name] = self._filter(entry, given[name])
         if "when" in given:
-            given["when"] = self._filter(entry, given["when"], takes_value=False)
+            given["when"] = self._filter(entry, given["when"])
         for name in ("initial_delay", "interval"):
             if callable(given.get(name)):
-                given[name] = self._callback(entry, given[name], lambda found: found)
+                given[name] = self._callback(entry, given[name])
         return given
 
-    def _filter(self, entry: Entry, given: Any, *, takes_value: bool) -> Any:
+    def _filter(self, entry: Entry, given: Any) -> Any:
         """A filter of a declaration: a function gets Kopf's arguments."""
         if not callable(given) or isinstance(given, Presence):
             return given
-        fn = functools.partial(answer_of, given)
-        if takes_value:
-            return self._value_callback(entry, fn)
-        return self._callback(entry, fn, bool)
+        return self._callback(entry, functools.partial(answer_of, given))
 
-    def _value_callback(self, entry: Entry, fn: Callable[..., Any]) -> Any:
-        operator, is_new = self._operator, entry.role in ADMISSION
-
-        def of_value(value: Any, body: Any, resource: Any) -> bool:
-            cell = Cell(thaw_json(body))
-            kwargs = _object_kwargs(operator, cell, resource, is_new=is_new)
-            return bool(fn(thaw_json(value), **kwargs))
-
-        return of_value
-
-    def _callback(
-        self, entry: Entry, fn: Callable[..., Any], convert: Callable[[Any], Any]
-    ) -> Any:
+    def _callback(self, entry: Entry, fn: Callable[..., Any]) -> Any:
+        """A function of an option. Filters of a value get it by position."""
         operator, role = self._operator, entry.role
+        field = parse_field(entry.options.get("field"))
 
-        def arguments(body: Any, resource: Any, **more: Any) -> Json:
-            cell = Cell(thaw_json(body))
-            is_new = role in ADMISSION
-            return {**_object_kwargs(operator, cell, resource, is_new=is_new), **more}
+        def call(values: tuple[Any, ...], body: Any, resource: Any, found: Json) -> Any:
+            cell, is_new = Cell(thaw_json(body)), role in ADMISSION
+            kwargs = _object_kwargs(operator, cell, resource, is_new=is_new) | found
+            if role in CHANGES and field:
+                # The handler itself gets the change of its field alone.
+                kwargs |= operator.states.change_of(cell.data, field, found["old"])
+            return fn(*map(thaw_json, values), **kwargs)
 
         def of_change(
-            body: Any, resource: Any, reason: Any, old: Any, new: Any, diff: Any
+            *values: Any,
+            body: Any,
+            resource: Any,
+            reason: Any,
+            old: Any,
+            new: Any,
+            diff: Any,
         ) -> Any:
-            more = {"reason": reason, "diff": Diff(diff)}
-            more |= {"old": thaw_json(old), "new": thaw_json(new)}
-            return convert(fn(**arguments(body, resource, **more)))
+            found = {"reason": reason, "diff": Diff(diff)}
+            found |= {"old": thaw_json(old), "new": thaw_json(new)}
+            return call(values, body, resource, found)
 
-        def of_event(body: Any, resource: Any, type: Any) -> Any:
+        def of_event(*values: Any, body: Any, resource: Any, type: Any) -> Any:
             event = {"type": type, "object": thaw_json(body)}
-            return convert(fn(**arguments(body, resource, type=type, event=event)))
+            return call(values, body, resource, {"type": type, "event": event})
 
-        def of_object(body: Any, resource: Any) -> Any:
-            return convert(fn(**arguments(body, resource)))
+        def of_review(
+            *values: Any,
+            body: Any,
+            resource: Any,
+            operation: Any,
+            subresource: Any,
+            dryrun: Any,
+            userinfo: Any,
+            headers: Any,
+            sslpeer: Any,
+            old: Any,
+            new: Any,
+            diff: Any,
+        ) -> Any:
+            found = _review(
+                operation,
+                subresource,
+                dryrun,
+                userinfo,
+                headers,
+                sslpeer,
+                old,
+                new,
+                diff,
+            )
+            return call(values, body, resource, {**found, "warnings": []})
+
+        def of_object(*values: Any, body: Any, resource: Any) -> Any:
+            return call(values, body, resource, {})
 
         if role in CHANGES:
             return of_change
+        if role in ADMISSION:
+            return of_review
         return of_event if role in EVENTS else of_object
 
 
@@ -288,6 +314,31 @@ def _object_kwargs(
         "memo": operator.memos.of(meta.uid or "", keep=not is_new),
         "logger": operator.logger(body, posts=False),
         **operator.indices(),
+    }
+
+
+def _review(
+    operation: Any,
+    subresource: Any,
+    dryrun: Any,
+    userinfo: Any,
+    headers: Any,
+    sslpeer: Any,
+    old: Any,
+    new: Any,
+    diff: Any,
+) -> Json:
+    """The arguments about a request, for admission handlers and their filters."""
+    return {
+        "operation": operation,
+        "subresource": subresource,
+        "dryrun": dryrun,
+        "userinfo": thaw_json(userinfo),
+        "headers": thaw_json(headers),
+        "sslpeer": thaw_json(sslpeer),
+        "old": None if old is None else Body(thaw_json(old)),
+        "new": None if new is None else Body(thaw_json(new)),
+        "diff": None if diff is None else Diff(diff),
     }
 
 
@@ -385,18 +436,18 @@ class _Outside:
             diff: Any,
             started: Any,
         ) -> Any:
-            found = {
-                "operation": operation,
-                "subresource": subresource,
-                "dryrun": dryrun,
-                "userinfo": thaw_json(userinfo),
-                "headers": thaw_json(headers),
-                "sslpeer": thaw_json(sslpeer),
-                "old": None if old is None else Body(thaw_json(old)),
-                "new": None if new is None else Body(thaw_json(new)),
-                "diff": None if diff is None else Diff(diff),
-                "warnings": warnings,
-            }
+            found = _review(
+                operation,
+                subresource,
+                dryrun,
+                userinfo,
+                headers,
+                sslpeer,
+                old,
+                new,
+                diff,
+            )
+            found["warnings"] = warnings
             cell = Cell(thaw_json(body))
             try:
                 await self._about(cell, resource, found, patch, 0, started)

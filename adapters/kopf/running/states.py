@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
 from fnop.adapters.kopf.arguments.patches import Patch
+from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.settings import PersistenceSettings
 from fnop.adapters.kopf.declaring.storages import ProgressRecord, is_ours, put_at
 from fnop.core.handlers.declare.handler import Handler
@@ -28,7 +29,7 @@ from fnop.core.memory.stored_state import Stored, Unreadable
 from fnop.core.memory.takeover import LAST_HANDLED
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
-from fnop.core.values.diff import Path, resolve
+from fnop.core.values.diff import Path, diff, resolve
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import parse_time, wall_text
 from fnop.effects.values import thaw_json
@@ -117,6 +118,19 @@ class KopfStates:
                 del self._essences[next(iter(self._essences))]
             self._essences[digest_of(essence)] = essence
         return known[2]
+
+    def change_of(self, body: Mapping[str, Any], field: Path, before: Any) -> Json:
+        """The arguments about the change of a whole object, of which `field` is known.
+
+        An object that no handler was for has no stored configuration. Then the change
+        is that of the field.
+        """
+        new = self.essence(body)
+        old = self._persistence.diffbase_storage.fetch(body=self._given(body))
+        if old is None and before is not None:
+            old = copy.deepcopy(new)
+            put_at(old, field, before)
+        return {"old": old, "new": new, "diff": Diff(diff(old, new))}
 
     def _given(self, data: Mapping[str, Any]) -> KopfBody:
         """An object as storages get it. One pass over an object asks several times."""

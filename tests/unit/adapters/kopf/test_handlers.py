@@ -567,6 +567,88 @@ def test_combinations_within_combinations_answer_with_any_value(
         assert run.errors() == []
 
 
+def test_filters_of_values_get_the_change(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def grows(value: Any, old: Any, new: Any, diff: Any, reason: Any, **_: Any) -> Any:
+        if old is not None:
+            diary.append((str(reason), old["spec"], new["spec"], tuple(diff[0])))
+        return value == 2
+
+    @kopf.on.update(KIND, id="up", registry=registry, field="spec.size", new=grows)
+    def up(old: Any, new: Any, **_: Any) -> None:
+        diary.append((old, new))
+
+    with simulated(registry, example(size=1)) as run:
+        run.edit(spec={"size": 2})
+        assert (1, 2) in diary
+        change = ("change", ("spec", "size"), 1, 2)
+        assert ("update", {"size": 1}, {"size": 2}, change) in diary
+        assert run.errors() == []
+
+
+def test_filters_of_a_field_get_the_change_of_the_whole_object(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def is_other(old: Any, new: Any, diff: Any, **_: Any) -> bool:
+        sizes = old and old["spec"]["size"], new["spec"]["size"]
+        return sizes == (1, 2) and [item.field for item in diff] == [("spec", "size")]
+
+    @kopf.on.update(KIND, id="a", registry=registry, field="spec.size", when=is_other)
+    def resized(old: Any, new: Any, **_: Any) -> None:
+        diary.append((old, new))
+
+    kopf.on.create(KIND, id="made", registry=registry)(lambda **_: None)
+    with simulated(registry, example(size=1)) as run:
+        run.edit(spec={"size": 2}).edit(spec={"size": 3})
+        assert diary == [(1, 2)]
+        assert run.errors() == []
+
+
+def test_filters_of_values_get_the_event(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def is_seen(value: Any, type: Any, event: Any, **_: Any) -> Any:
+        return value == "db" and event["type"] == type == "ADDED"
+
+    @kopf.on.event(KIND, id="seen", registry=registry, labels={"app": is_seen})
+    def seen(type: Any, **_: Any) -> None:
+        diary.append(type)
+
+    thing = example(size=1)
+    thing["metadata"]["labels"] = {"app": "db"}
+    with simulated(registry, thing) as run:
+        run.edit(spec={"size": 2})
+        assert diary == ["ADDED"]
+        assert run.errors() == []
+
+
+async def test_filters_of_admission_get_the_request(registry: OperatorRegistry) -> None:
+    def is_forced(value: Any, operation: str, userinfo: Any, **_: Any) -> bool:
+        return bool(value) and operation == "DELETE" and userinfo["username"] == "ann"
+
+    @kopf.on.validate(
+        KIND,
+        id="a",
+        registry=registry,
+        labels={"app": is_forced},
+        when=lambda operation, old, **_: operation and old.spec,
+    )
+    def validated(**_: Any) -> None: ...
+
+    settings = kopf.OperatorSettings()
+    operator = Operator(registry, settings, None, asyncio.get_running_loop())
+    (handler,) = module.handlers_of(operator)
+    settings.execution.executor.shutdown()
+    request = dict.fromkeys(("subresource", "dryrun", "headers", "sslpeer", "new"))
+    request |= {"operation": "DELETE", "userinfo": {"username": "ann"}, "diff": None}
+    request |= {"old": {"spec": {"size": 1}}, "body": CoreBody(BODY).data}
+    ((_, callback),) = handler.filters.labels
+    assert callback.fn("db", **request, resource="resource")
+    assert handler.filters.when is not None
+    assert handler.filters.when.fn(**request, resource="resource")
+
+
 # ------------------------------------------------------------------ Events by call
 
 
