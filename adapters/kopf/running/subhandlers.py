@@ -111,7 +111,7 @@ class SubHandlers:
     def _selected(self) -> Iterable[_Child]:
         for fn, options in self._call.children:
             field = parse_field(options.get("field"))
-            own = id_of(fn, options.get("id")).rpartition(".")[2]
+            own = id_of(fn, options.get("id"))
             child = _Child(f"{self._call.handler}/{own}", fn, options)
             if _is_wanted(options, field, self._kwargs):
                 yield child

@@ -215,6 +215,32 @@ def test_children_may_have_children(registry: OperatorRegistry, diary: Diary) ->
         assert kept_on(run) == ["last-handled-configuration"]
 
 
+@pytest.mark.parametrize("form", ["ids", "functions"])
+def test_children_keep_their_whole_ids(
+    registry: OperatorRegistry, diary: Diary, form: str
+) -> None:
+    @kopf.on.create(KIND, id="parent", registry=registry)
+    def parent(**_: Any) -> None:
+        for host in ("a.example.org", "b.example.org"):
+
+            @kopf.subhandler(id=host if form == "ids" else None)
+            def child(host: str = host, **_: Any) -> str:
+                diary.append(host)
+                return host
+
+    with simulated(registry, example()) as run:
+        if form == "ids":
+            assert diary == ["a.example.org", "b.example.org"]
+            assert run.status() == {
+                "parent/a.example.org": "a.example.org",
+                "parent/b.example.org": "b.example.org",
+            }
+        else:
+            (name,) = run.status()
+            assert name.startswith("parent/test_children_keep_their_whole_ids.<locals>")
+            assert name.endswith(".parent.<locals>.child")
+
+
 # ----------------------------------------------------------------------- execute
 
 
