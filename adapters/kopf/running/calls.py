@@ -95,13 +95,16 @@ async def run_function(
 
     A thread cannot be cancelled: a cancellation waits for its end.
     """
-    CURRENT.set(call)
+    # A sub-handler is called within the call of its parent, which goes on after it.
+    former = CURRENT.set(call)
     try:
         value = await _called(fn, kwargs, executor)
+        if call.family is not None and call.children and not call.family.has_run:
+            await call.family.run_on_loop()
     except (StopIteration, SystemExit) as found:
         raise untied(found) from found
-    if call.family is not None and call.children and not call.family.has_run:
-        await call.family.run_on_loop()
+    finally:
+        CURRENT.reset(former)
     return value
 
 

@@ -128,7 +128,7 @@ class KopfStates:
         new = self.essence(body)
         old = self._persistence.diffbase_storage.fetch(body=self._given(body))
         if old is None and before is not None:
-            old = copy.deepcopy(new)
+            old = thaw_json(new)
             put_at(old, field, before)
         return {"old": old, "new": new, "diff": Diff(diff(old, new))}
 

@@ -43,6 +43,8 @@ from fnop.core.values.errors import ErrorsMode, TemporaryError
 __all__ = ["ChildrenRetry", "SubHandlers", "execute"]
 
 Json = dict[str, Any]
+# A function that is declared as a sub-handler, with its options.
+Declared = tuple[Callable[..., Any], Mapping[str, Any]]
 
 
 class ChildrenRetry(TemporaryError):
@@ -76,17 +78,26 @@ class SubHandlers:
         self._operator, self._call = operator, call
         self._kwargs, self._patch = kwargs, patch
         self._reason = reason
-        # An explicit `kopf.execute` replaces the round after the parent.
+        # An explicit `kopf.execute()` replaces the round after the parent.
         self.has_run = False
 
     async def run_on_loop(self) -> None:
         """Do the same as `run`, on the author's loop, where coroutines belong."""
         await self._operator.on_loop(self.run())
 
-    async def run(self, lifecycle: Any = None) -> None:
-        """Call the sub-handlers that are due; raise `ChildrenRetry` if any is left."""
-        self.has_run = True
-        children = [*self._selected()]
+    async def run(
+        self, given: Iterable[Declared] | None = None, lifecycle: Any = None
+    ) -> None:
+        """Call the sub-handlers that are due; raise `ChildrenRetry` if any is left.
+
+        They are those that are `given`, or once in a call those that it has declared.
+        """
+        if given is None:
+            if self.has_run:
+                return
+            self.has_run = True
+        declared = self._call.children if given is None else given
+        children = [*self._selected(declared)]
         self._operator.states.know_children(
             self._call.handler, [each.id for each in children]
         )
@@ -108,11 +119,11 @@ class SubHandlers:
             delay = min(max(0.0, each.due_at(now) - now.mono) for each in left)
             raise ChildrenRetry("sub-handlers are under way", delay=delay)
 
-    def _selected(self) -> Iterable[_Child]:
-        for fn, options in self._call.children:
-            field = parse_field(options.get("field"))
+    def _selected(self, declared: Iterable[Declared]) -> Iterable[_Child]:
+        for fn, options in declared:
             own = id_of(fn, options.get("id"))
             child = _Child(f"{self._call.handler}/{own}", fn, options)
+            field = parse_field(options.get("field"))
             if _is_wanted(options, field, self._kwargs):
                 yield child
 
@@ -250,10 +261,11 @@ async def execute(
     call = current_call()
     if call.family is None:
         raise LookupError("only handlers of changes have sub-handlers")
+    children: list[Declared] | None = None
     if isinstance(fns, Mapping):
-        call.children.extend((fn, {"id": id}) for id, fn in fns.items())
+        children = [(fn, {"id": id}) for id, fn in fns.items()]
     elif fns is not None:
-        call.children.extend((fn, {}) for fn in fns)
+        children = [(fn, {}) for fn in fns]
     elif registry is not None:
-        call.children.extend((each.fn, each.options) for each in registry.entries)
-    await call.family.run(lifecycle)
+        children = [(each.fn, each.options) for each in registry.entries]
+    await call.family.run(children, lifecycle)

@@ -282,6 +282,45 @@ def test_execute_calls_children_now(
         assert name.endswith("first" if form == "iterable" else "a")
 
 
+@pytest.mark.parametrize("lifecycle", [lifecycles.asap, lifecycles.all_at_once])
+def test_several_executions_are_stages(
+    registry: OperatorRegistry, diary: Diary, lifecycle: Any
+) -> None:
+    def part(name: str) -> Any:
+        async def fn(**_: Any) -> str:
+            diary.append(name)
+            return name
+
+        return fn
+
+    @kopf.on.create(KIND, id="parent", registry=registry)
+    async def parent(**_: Any) -> None:
+        kopf.register(part("declared"), id="declared")
+        await kopf.execute(fns={"a": part("a")})
+        diary.append("a is over")
+        await kopf.execute(fns={"b": part("b")})
+        diary.append("b is over")
+
+    with simulated(registry, example(), lifecycle=lifecycle) as run:
+        assert diary == ["a", "a is over", "b", "b is over", "declared"]
+        names = ("a", "b", "declared")
+        assert run.status() == {f"parent/{name}": name for name in names}
+        assert run.errors() == []
+
+
+def test_declared_children_are_executed_once(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="parent", registry=registry)
+    async def parent(**_: Any) -> None:
+        kopf.register(lambda **_: diary.append("child"), id="child")
+        await kopf.execute()
+        await kopf.execute()
+
+    with simulated(registry, example()):
+        assert diary == ["child"]
+
+
 def test_execute_may_have_a_lifecycle_of_its_own(
     registry: OperatorRegistry, diary: Diary
 ) -> None:
