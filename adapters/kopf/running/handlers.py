@@ -493,7 +493,10 @@ class _Outside:
         )
         if entry.role in CHANGES:
             reason = str(found["reason"])
-            call.family = SubHandlers(operator, call, kwargs, given, reason)
+            call.family = SubHandlers(
+                *(operator, call, kwargs, given, reason),
+                needs_change=entry.role in (Role.UPDATE, Role.FIELD),
+            )
         attempt = self._attempt(retry, begun)
         executor = operator.settings.execution.executor
         work = functools.partial(run_function, entry.fn, kwargs, call, executor)

@@ -74,10 +74,12 @@ class SubHandlers:
         kwargs: Json,
         patch: Patch,
         reason: str,
+        *,
+        needs_change: bool = False,
     ) -> None:
         self._operator, self._call = operator, call
         self._kwargs, self._patch = kwargs, patch
-        self._reason = reason
+        self._reason, self._needs_change = reason, needs_change
         # An explicit `kopf.execute()` replaces the round after the parent.
         self.has_run = False
 
@@ -123,8 +125,7 @@ class SubHandlers:
         for fn, options in declared:
             own = id_of(fn, options.get("id"))
             child = _Child(f"{self._call.handler}/{own}", fn, options)
-            field = parse_field(options.get("field"))
-            if _is_wanted(options, field, self._kwargs):
+            if _is_wanted(options, self._kwargs, needs_change=self._needs_change):
                 yield child
 
     def _progress_of(self, child: _Child) -> Progress:
@@ -160,7 +161,8 @@ class SubHandlers:
         kwargs |= {"retry": progress.retries, **times_of(started)}
         kwargs |= _of_field(parse_field(options.get("field")), self._kwargs)
         call.family = SubHandlers(
-            self._operator, call, kwargs, self._patch, self._reason
+            *(self._operator, call, kwargs, self._patch, self._reason),
+            needs_change=self._needs_change,
         )
         work = functools.partial(
             run_function, child.fn, kwargs, call, settings.execution.executor
@@ -208,18 +210,26 @@ def _of_field(field: tuple[str, ...], kwargs: Json) -> Json:
     }
 
 
-def _is_wanted(
-    options: Mapping[str, Any], field: tuple[str, ...], kwargs: Json
-) -> bool:
-    """Whether the filters of a sub-handler select the object."""
+def _is_wanted(options: Mapping[str, Any], kwargs: Json, *, needs_change: bool) -> bool:
+    """Whether the filters of a sub-handler select the object, or its change.
+
+    With `needs_change`, its field has to change, as the one of its parent.
+    """
     for name in ("labels", "annotations"):
         for key, wanted in (options.get(name) or {}).items():
             if not _fits(kwargs[name].get(key), wanted, kwargs):
                 return False
-    if field:
-        value = resolve(kwargs["body"], field)
-        if not _fits(value, options.get("value", Presence.PRESENT), kwargs):
+    if field := parse_field(options.get("field")):
+        old, new = resolve(kwargs["old"], field), resolve(kwargs["new"], field)
+        value = options.get("value")
+        value = Presence.PRESENT if value is None else value
+        if not any(_fits(each, value, kwargs) for each in (new, old)):
             return False
+        if needs_change and old == new:
+            return False
+        for found, wanted in ((old, options.get("old")), (new, options.get("new"))):
+            if wanted is not None and not _fits(found, wanted, kwargs):
+                return False
     when = options.get("when")
     return when is None or answer_of(when, **kwargs)
 

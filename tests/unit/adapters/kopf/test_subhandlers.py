@@ -241,6 +241,38 @@ def test_children_keep_their_whole_ids(
             assert name.endswith(".parent.<locals>.child")
 
 
+def test_fields_of_children_change_if_those_of_their_parent_do(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="parent", registry=registry)
+    @kopf.on.update(KIND, id="parent", registry=registry)
+    def parent(reason: str, **_: Any) -> None:
+        def declare(id: str, **filters: Any) -> None:
+            @kopf.subhandler(id=id, **filters)
+            def child(**_: Any) -> None:
+                diary.append((str(reason), id))
+
+        declare("size", field="spec.size")
+        declare("from-1", field="spec.size", old=1)
+        declare("to-2", field="spec.size", new=lambda value, **_: value == 2)
+        declare("gone", field="spec.size", value=kopf.ABSENT)
+        declare("other", field="spec.other")
+
+    with simulated(registry, example(size=1), lifecycle=lifecycles.all_at_once) as run:
+        # As in Kopf, there was no field before the creation.
+        assert diary == [("create", "size"), ("create", "gone")]
+        diary.clear()
+        run.edit(spec={"size": 2})
+        assert diary == [("update", id) for id in ("size", "from-1", "to-2")]
+        diary.clear()
+        run.edit(spec={"other": "x"})
+        assert diary == [("update", "other")]
+        diary.clear()
+        run.edit(spec={"size": None})
+        assert diary == [("update", "size"), ("update", "gone")]
+        assert run.errors() == []
+
+
 # ----------------------------------------------------------------------- execute
 
 
