@@ -132,8 +132,19 @@ class DiffItem(diffs.DiffItem):
         return repr(tuple(self))
 
 
+# In Kopf's order, the additions of a mapping precede all else, and its removals follow.
+_RANKS = {diffs.DiffOperation.ADD: 0, diffs.DiffOperation.REMOVE: 1}
+_LAST = len(_RANKS)
+
+
+def _place_of(item: DiffItem) -> list[tuple[int, str]]:
+    """The place of a difference among others in Kopf's order."""
+    *above, own = item.field or ("",)
+    return [*((_LAST, key) for key in above), (_RANKS.get(item.op, _LAST), own)]
+
+
 class Diff(tuple[DiffItem, ...], Sequence[DiffItem]):
-    """All differences of an object, in the order of their fields.
+    """All differences of an object.
 
     >>> Diff([("add", ("spec", "size"), None, 1)])[0].op
     'add'
@@ -150,6 +161,16 @@ class Diff(tuple[DiffItem, ...], Sequence[DiffItem]):
             for each in found
         )
         return super().__new__(cls, plain)
+
+    @classmethod
+    def of(cls, items: Iterable[Iterable[Any]]) -> Diff:
+        """Make a difference in Kopf's order; keys of one mapping are sorted.
+
+        >>> was_changed, was_added = ("change", ("a",), 1, 2), ("add", ("b",), None, 1)
+        >>> [str(item.op) for item in Diff.of([was_changed, was_added])]
+        ['add', 'change']
+        """
+        return cls(sorted(cls(items), key=_place_of))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)

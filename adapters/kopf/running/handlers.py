@@ -186,7 +186,7 @@ class _Maker:
             new: Any,
             diff: Any,
         ) -> Any:
-            found = {"reason": reason, "diff": Diff(diff)}
+            found = {"reason": reason, "diff": Diff.of(diff)}
             found |= {"old": thaw_json(old), "new": thaw_json(new)}
             return call(values, body, resource, found)
 
@@ -338,7 +338,7 @@ def _review(
         "sslpeer": thaw_json(sslpeer),
         "old": None if old is None else Body(thaw_json(old)),
         "new": None if new is None else Body(thaw_json(new)),
-        "diff": None if diff is None else Diff(diff),
+        "diff": None if diff is None else Diff.of(diff),
     }
 
 
@@ -376,7 +376,7 @@ class _Outside:
             started: Any,
             patch: Any,
         ) -> Any:
-            found = {"reason": reason, "diff": Diff(diff)}
+            found = {"reason": reason, "diff": Diff.of(diff)}
             found |= {"old": thaw_json(old), "new": thaw_json(new)}
             cell = Cell(thaw_json(body))
             return await self._about(cell, resource, found, patch, retry, started)

@@ -130,7 +130,7 @@ class KopfStates:
         if old is None and before is not None:
             old = thaw_json(new)
             put_at(old, field, before)
-        return {"old": old, "new": new, "diff": Diff(diff(old, new))}
+        return {"old": old, "new": new, "diff": Diff.of(diff(old, new))}
 
     def _given(self, data: Mapping[str, Any]) -> KopfBody:
         """An object as storages get it. One pass over an object asks several times."""

@@ -605,6 +605,19 @@ def test_filters_of_a_field_get_the_change_of_the_whole_object(
         assert run.errors() == []
 
 
+def test_additions_come_first_in_a_diff(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.update(KIND, id="a", registry=registry)
+    def updated(diff: kopf.Diff, **_: Any) -> None:
+        diary.append([(str(item.op), item.field[-1]) for item in diff])
+
+    kopf.on.create(KIND, id="made", registry=registry)(lambda **_: None)
+    with simulated(registry, example(a=1, b=1)) as run:
+        run.edit(spec={"a": 2, "b": None, "z": 1})
+        assert diary == [[("add", "z"), ("remove", "b"), ("change", "a")]]
+
+
 def test_filters_of_values_get_the_event(
     registry: OperatorRegistry, diary: Diary
 ) -> None:
