@@ -55,7 +55,7 @@ from fnop.core.handlers.declare.webhook import SECONDS, Webhook
 from fnop.core.values.diff import parse_field
 from fnop.core.values.errors import PermanentError
 from fnop.core.values.evolve import replace
-from fnop.effects import Again, Return
+from fnop.effects import Return
 from fnop.effects.values import thaw_json
 
 __all__ = ["handlers_of", "run_activity"]
@@ -510,8 +510,12 @@ class _Outside:
             # A function in a thread needs no loop of the author: two switches less.
             called = operator.on_loop(work()) if self._is_async else work()
             value = await called
-        except ChildrenRetry as unfinished:
-            return Again(unfinished.delay or 0.0)
+        except ChildrenRetry:
+            # As in Kopf, a round of sub-handlers is an attempt of their parent.
+            if attempt.retries is not None and retry + 1 >= attempt.retries:
+                line = f"{attempt.name} has exceeded {retry + 1} retries."
+                kwargs["logger"].error(line)
+            raise
         finally:
             _take_over(given, patch)
         result = plain_result(value)

@@ -172,7 +172,9 @@ class SubHandlers:
         except ChildrenRetry as retry:
             now = CLOCK.now()
             after = progress._replace(
-                until=now.wall + (retry.delay or 0), due=now.mono + (retry.delay or 0)
+                retries=progress.retries + 1,
+                until=now.wall + (retry.delay or 0),
+                due=now.mono + (retry.delay or 0),
             )
         except Exception as problem:
             after = judge_failure(

@@ -215,6 +215,43 @@ def test_children_may_have_children(registry: OperatorRegistry, diary: Diary) ->
         assert kept_on(run) == ["last-handled-configuration"]
 
 
+def test_rounds_of_children_are_attempts_of_their_parents(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="parent", registry=registry)
+    def parent(retry: int, **_: Any) -> None:
+        diary.append(("parent", retry))
+
+        @kopf.subhandler(id="child")
+        def child(retry: int, **_: Any) -> None:
+            diary.append(("child", retry))
+            for name in "ab":
+                kopf.register(lambda **_: None, id=name)
+
+    @kopf.on.create(KIND, id="other", registry=registry)
+    def other(**_: Any) -> None:
+        diary.append("other")
+
+    with simulated(registry, example(), lifecycle=lifecycles.asap) as run:
+        first, second = (("parent", 0), ("child", 0)), (("parent", 1), ("child", 1))
+        assert diary == [*first, "other", *second]
+        assert run.errors() == []
+
+
+def test_a_parent_has_as_many_rounds_as_attempts(
+    registry: OperatorRegistry, diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    @kopf.on.create(KIND, id="parent", registry=registry, retries=2)
+    def parent(**_: Any) -> None:
+        for name in "abc":
+            kopf.register(lambda own=name, **_: diary.append(own), id=name)
+
+    with simulated(registry, example(), lifecycle=lifecycles.asap) as run:
+        assert diary == ["a", "b"]
+        assert "Handler 'parent' has exceeded 2 retries." in caplog.messages
+        assert kept_on(run) == ["last-handled-configuration"]
+
+
 @pytest.mark.parametrize("form", ["ids", "functions"])
 def test_children_keep_their_whole_ids(
     registry: OperatorRegistry, diary: Diary, form: str
