@@ -34,5 +34,8 @@ def get_default_lifecycle() -> Any:
 def set_default_lifecycle(lifecycle: Any) -> None:
     """Replace the default lifecycle; None restores `asap`."""
     found = asap if lifecycle is None else lifecycle
-    logging.getLogger("kopf").warning(f"The default lifecycle is now {found}.")
+    logging.getLogger("kopf").warning(
+        f"The default lifecycle is already set to {_default[0]}, "
+        f"overriding it to {lifecycle}."
+    )
     _default[0] = found

@@ -30,3 +30,5 @@ def test_there_is_a_default_that_can_be_replaced(
     kopf.set_default_lifecycle(None)
     assert kopf.get_default_lifecycle() is ours.asap
     assert [each.levelno for each in caplog.records] == [logging.WARNING] * 2
+    former = f"The default lifecycle is already set to {ours.one_by_one}"
+    assert caplog.messages[1] == f"{former}, overriding it to None."
