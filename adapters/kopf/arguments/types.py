@@ -133,7 +133,7 @@ class DiffItem(diffs.DiffItem):
 
 
 # In Kopf's order, the additions of a mapping precede all else, and its removals follow.
-_RANKS = {diffs.DiffOperation.ADD: 0, diffs.DiffOperation.REMOVE: 1}
+_RANKS: Mapping[str, int] = {diffs.DiffOperation.ADD: 0, diffs.DiffOperation.REMOVE: 1}
 _LAST = len(_RANKS)
 
 
@@ -170,7 +170,9 @@ class Diff(tuple[DiffItem, ...], Sequence[DiffItem]):
         >>> [str(item.op) for item in Diff.of([was_changed, was_added])]
         ['add', 'change']
         """
-        return cls(sorted(cls(items), key=_place_of))
+        found: list[DiffItem] = [*cls(items)]
+        found.sort(key=_place_of)
+        return cls(found)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
