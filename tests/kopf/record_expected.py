@@ -13,11 +13,12 @@ A story has these keys:
 - `probed`: start the endpoint of probes, which the step `probe` asks
 - `watches`: the plurals whose watch-streams an operator that is ready has
 - `records`: the plurals whose objects are a part of the trace
-- `loose`: handlers of watch events, see `Trace`
+- `loose`: handlers of watch events, and timers, see `Trace`
 - `refusals`: requests may be refused
 - `steps`: one verb each, such as `create: FILE`, `edit: {of: PLURAL/NAME, patch: ...}`
   (a merge patch), `wait: {of:, field:, is:}` (any value without `is`), `delete:`,
-  `gone:`, `look: NAME` (wait until all is quiet, and record the objects), `restart:`
+  `gone:`, `look: NAME` (wait until all is quiet, and record the objects),
+  `restart: STEPS` (steps while no operator runs, or `{}`)
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ APIS = (
     "/apis/apps/v1",
     "/apis/batch/v1",
     "/apis/admissionregistration.k8s.io/v1",
+    "/apis/networking.k8s.io/v1",
     f"/apis/{GROUP}/v1",
 )
 
@@ -157,7 +159,8 @@ class Trace:
     """The lines that an operator has logged, sorted by the object they are about.
 
     Handlers of watch events are `loose`: how often they are called depends on the
-    number of writes, and on events that Kopf takes together.
+    number of writes, and on events that Kopf takes together. A timer is `loose` if its
+    end is not ordered with handlers of the change that it makes.
     """
 
     loose: Collection[str] = ()
@@ -187,7 +190,11 @@ class Trace:
 
     def _is_loose(self, message: str) -> bool:
         """Does this line come as often as there are watch events or requests?"""
-        done = {f"Handler {handler!r} succeeded." for handler in self.loose}
+        done = {
+            f"{form} {handler!r} succeeded."
+            for form in ("Handler", "Timer", "Daemon")
+            for handler in self.loose
+        }
         return message in done or _REQUEST_DONE.search(message) is not None
 
     def _add_call(self, about: str, form: str, handler: str) -> None:
@@ -392,7 +399,13 @@ class Player:
 
     def play(self) -> None:
         """Perform all steps. The operator runs from the beginning to the end."""
-        steps: dict[str, Callable[[Any], None]] = {
+        self.begin()
+        self._perform(self.story["steps"])
+        self._look("end")
+        self.end()
+
+    def _perform(self, steps: Iterable[Mapping[str, Any]]) -> None:
+        verbs: dict[str, Callable[[Any], None]] = {
             "create": self._create,
             "edit": self._edit,
             "wait": self._wait,
@@ -402,16 +415,14 @@ class Player:
             "probe": self._probe,
             "restart": self._restart,
         }
-        self.begin()
-        for step in self.story["steps"]:
+        for step in steps:
             ((verb, argument),) = step.items()
-            steps[verb](argument)
-        self._look("end")
-        self.end()
+            verbs[verb](argument)
 
-    def _restart(self, _: Any) -> None:
+    def _restart(self, steps: Any) -> None:
         self.settle()
         self.end()
+        self._perform(steps)
         self.begin()
 
     def _create(self, file: str) -> None:
