@@ -1038,6 +1038,13 @@ PURE_IN_REPLICAS = {
         "built",
     },
     "08-rollouts": {"pause", "conditions", "deployed", "image_changed"},
+    "13-records": {
+        *("services_by_name", "hosts", "watched"),
+        *("zone_added", "zone_changed", "serial_changed"),
+    },
+    "14-certificates": {"audited", "renewal_seen"},
+    "15-servers": set[str](),
+    "16-mailboxes": {"broken"},
 }
 
 
