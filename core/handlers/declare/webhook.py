@@ -53,8 +53,8 @@ class Webhook(NamedTuple):
     With an `own_name` a handler is registered as Kopf does it, alone. The webhook's
     name begins with that one, its path is the handler's id, and the API server also
     asks about requests that the handler lets through. It asks a webhook that
-    `says_harmless` in dry runs, too, whatever its handler says of side effects. It sends
-    an AdmissionReview in the first of `review_versions` that it knows.
+    `says_harmless` in dry runs, too, whatever its handler says of side effects. Reviews
+    come in the first of `review_versions` that the API server knows.
     """
 
     operations: tuple[str, ...] = ()
