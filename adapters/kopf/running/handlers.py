@@ -11,7 +11,7 @@ import asyncio
 import functools
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
@@ -503,13 +503,13 @@ class _Outside:
         work = functools.partial(logged, attempt, kwargs["logger"], work)
         if entry.role in CHANGES:
             work = functools.partial(_announced, operator, owner, found, work)
-        if entry.role in CHANGES | EVENTS:
-            uid = (owner.get("metadata") or {}).get("uid") or ""
-            work = functools.partial(operator.in_turn, uid, work)
+        work = functools.partial(self._at_its_place, work)
         try:
-            # A function in a thread needs no loop of the author: two switches less.
-            called = operator.on_loop(work()) if self._is_async else work()
-            value = await called
+            if entry.role in CHANGES | EVENTS:
+                uid = (owner.get("metadata") or {}).get("uid") or ""
+                value = await operator.in_turn(uid, work)
+            else:
+                value = await work()
         except ChildrenRetry:
             # As in Kopf, a round of sub-handlers is an attempt of their parent.
             if attempt.retries is not None and retry + 1 >= attempt.retries:
@@ -520,6 +520,15 @@ class _Outside:
             _take_over(given, patch)
         result = plain_result(value)
         return None if result is None else Return(result)
+
+    async def _at_its_place(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Do work on the author's loop, if the function is a coroutine function.
+
+        A function in a thread needs no loop of the author: two switches less.
+        """
+        if self._is_async:
+            return await self._operator.on_loop(work())
+        return await work()
 
     @property
     def _posts(self) -> bool:

@@ -109,7 +109,7 @@ class Operator:
         return await asyncio.wrap_future(running)
 
     async def in_turn(self, uid: str, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Await a call about an object after those that came before; on this loop."""
+        """Await a call about an object after those before; only on fnop's loop."""
         async with self._turns.of(uid):
             return await work()
 

@@ -20,7 +20,6 @@ from fnop.core.memory.observation import (
     Essence,
     FormerValues,
     Observation,
-    digest_at,
     digest_of,
     see,
 )
@@ -167,7 +166,7 @@ class KopfStates:
         for each in self._known:
             record = storage.fetch(key=each.id, body=given)
             if record is not None:
-                found = _progress_of(record, each, body, observation)
+                found = _progress_of(record)
                 if found is not None:
                     progress[each.id] = found
         essence = self._persistence.diffbase_storage.fetch(body=given)
@@ -291,18 +290,12 @@ def _text(wall: float | None) -> str | None:
     return None if wall is None else wall_text(wall).replace("Z", "+00:00")
 
 
-def _progress_of(
-    record: Mapping[str, Any], known: _Known, body: Body, observation: Observation
-) -> Progress | None:
-    """The progress that a record of Kopf means for the object as it is now."""
+def _progress_of(record: Mapping[str, Any]) -> Progress | None:
+    """The progress that a record of Kopf means."""
     purpose = record.get("purpose") or Reason.CREATE.value
     if purpose == Reason.RESUME.value:
         return None  # once per process
-    digest = digest_at(body, known.scope, observation)
-    found = progress_in(record, f"{purpose}:{digest}")
-    if not found.is_finished or purpose == Reason.DELETE.value:
-        return found
-    return found._replace(acted=digest)
+    return progress_in(record, f"{purpose}:")
 
 
 def progress_in(record: Mapping[str, Any], aim: str) -> Progress:

@@ -374,7 +374,16 @@ class Settings:
     @property
     def succeeds_kopf(self) -> bool:
         """Whether a Kopf operator may have served the same objects before."""
-        return self.takes_over is not None or isinstance(self.storage, FormattedStorage)
+        return self.takes_over is not None or self.as_kopf
+
+    @property
+    def as_kopf(self) -> bool:
+        """Whether changes are handled by Kopf's rules, as states have Kopf's form.
+
+        A change that comes while handlers are unfinished belongs to the same handling:
+        they see it at their next attempt, and finished ones are not called again.
+        """
+        return isinstance(self.storage, FormattedStorage)
 
     @property
     def finalizers(self) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def _with_acted_digest(
     change.
     """
     body = invocation.situation.body
-    if body is None or not context.is_served:
+    if body is None or not context.is_served or context.settings.as_kopf:
         return own_progress
     if not own_progress.is_finished and not invocation.done.acts:
         return own_progress

@@ -38,7 +38,10 @@ from fnop.core.objects.decide.progression import (
     keeps_back,
     mark_of,
 )
-from fnop.core.objects.decide.recording_progress import record_progress
+from fnop.core.objects.decide.recording_progress import (
+    changes_object,
+    record_progress,
+)
 from fnop.core.objects.decide.selection import Circumstances, passes
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import Change, ObjectRecord, Work
@@ -114,13 +117,26 @@ def handle(
         for each in change.selected
     }
     ready, due = _find_candidates(at, record, work, change, all_progress)
+    if ready and at.settings.as_kopf and _writes_before_next(at, work):
+        return record_progress(at, record, work, change, all_progress, due)
     if ready and not at.stopping and _may_begin(at, record, work, change):
         for first in at.settings.lifecycle(ready):
             return _begin(at, record, work, change, first)
-    if any(not each.waits for each in work.running):
+    # Kopf writes nothing while a handler runs, which may write the object itself.
+    if any(at.settings.as_kopf or not each.waits for each in work.running):
         return Rest(deadline)
     due = earlier(deadline, due)
     return record_progress(at, record, work, change, all_progress, due)
+
+
+def _writes_before_next(at: Circumstances, work: Work) -> bool:
+    """Whether the next handler of the change is to see the changes of those before.
+
+    Kopf calls one handler in a pass over the object, and writes at the end of each.
+    """
+    return at.settings.lifecycle is not all_at_once and any(
+        changes_object(work, author) for author, _ in work.patches
+    )
 
 
 def _find_candidates(

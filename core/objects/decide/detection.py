@@ -80,9 +80,10 @@ def _is_of_interest(at: Circumstances, record: ObjectRecord) -> bool:
     """Whether a deletion that others hold up is to be handled.
 
     Others' finalizers hold it up, or a pod's grace period, or a namespace's content.
-    fnop calls optional handlers for it, once in a process: they hold nothing.
+    fnop calls optional handlers for it, once in a process: they hold nothing. Kopf
+    calls none without its own finalizer.
     """
-    if record.released or not record.body.is_deleting:
+    if record.released or not record.body.is_deleting or at.settings.as_kopf:
         return False
     return any(prematches(at, record, each) for each in _optional_handlers(at))
 

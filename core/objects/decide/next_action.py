@@ -337,9 +337,10 @@ def _overlook_state(at: Circumstances, record: ObjectRecord) -> Overlook | None:
     """Remember the object's state while no handler matches.
 
     fnop writes nothing on it. If a filter of an update handler matches later, for
-    example because a field appears, that is a change of this state.
+    example because a field appears, that is a change of this state. For Kopf it is the
+    creation.
     """
-    if not at.kind.overlooks or record.stored.seen is not None:
+    if not at.kind.overlooks or record.stored.seen is not None or at.settings.as_kopf:
         return None
     seen = see(record.body, at.kind.observation)
     return None if record.overlooked == seen else Overlook(seen)

@@ -139,6 +139,8 @@ def aim_of(
     """
     if handler.rule.is_for_resuming:
         return f"resume:{at.seed}"  # once per process, whatever the object is
+    if at.settings.as_kopf:
+        return f"{reason.value}:"  # one handling, whatever changes meanwhile
     observation, scope = at.kind.observation, scope_name(handler.scope)
     if handler.entries and scope not in see(body, observation).digests:
         return f"{reason.value}:{known.digest(scope, ABSENT)}"

@@ -26,10 +26,9 @@ from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
 from fnop.core.state.writing import Contents
 from fnop.core.values.cause import Cause, Reason
 from fnop.core.values.finalizers import Duty, without_finalizer
-from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
 
-__all__ = ["record_progress", "upkeep"]
+__all__ = ["changes_object", "record_progress", "upkeep"]
 
 # A delay of a minute or more may outlast the process, so it is stored (R19).
 _LONG_DELAY_SECONDS = 60.0
@@ -175,6 +174,8 @@ def _ended(
     """
     stored = record.stored
     seen = change.seen
+    if at.settings.as_kopf:
+        return Stored(seen, False, NOTHING, stored.results)
     if stored.creating and stored.seen:
         seen = completed(stored.seen, change.seen)
     ahead: dict[str, Progress] = {}
@@ -207,7 +208,7 @@ def _ahead_of_itself(
         if failed
         else _viewed_digest(own, handler, handler, seen)
     )
-    writes = failed and _changes_object(record.work or IDLE, handler)
+    writes = failed and changes_object(record.work or IDLE, handler.id)
     is_seen = done == seen.digest(scope_name(handler.scope), "") and not writes
     made = "" if failed else _made_by(own)
     if made:  # if another client undoes that, it is a change
@@ -226,14 +227,14 @@ def _made_by(own: Progress) -> str:
     return observed if changes and own.acted and own.acted != observed else ""
 
 
-def _changes_object(work: Work, handler: Handler) -> bool:
-    """Whether a handler, or a part of it, changes more than the status."""
+def changes_object(work: Work, handler: str) -> bool:
+    """Whether a handler, by its id, or a part of it changes more than the status."""
     return any(
         isinstance(patch, Transform)
         or patch.json
         or set(patch.merge or ()) - {"status"}
         for name, patch in work.patches
-        if name == handler.id or name.startswith(f"{handler.id}/")
+        if name == handler or name.startswith(f"{handler}/")
     )
 
 
@@ -313,7 +314,7 @@ def _progress_to_keep(
         if each.handled and name not in all_progress
     }
     for name, each in all_progress.items():
-        if _matters(handlers[name], each, at.now, more=more):
+        if _matters(at, handlers[name], each, more=more):
             kept[name] = each
         elif each.acted and not each.is_finished:
             mark = mark_of(each) if marking else stored.progress.get(name)
@@ -321,10 +322,17 @@ def _progress_to_keep(
     return kept
 
 
-def _matters(handler: Handler, progress: Progress, now: Now, *, more: bool) -> bool:
-    """Whether a restart needs to know it; `more` means that other work follows."""
+def _matters(
+    at: Circumstances, handler: Handler, progress: Progress, *, more: bool
+) -> bool:
+    """Whether a restart needs to know it; `more` means that other work follows.
+
+    Kopf stores each attempt. Records of sub-handlers stay as long as their parent's.
+    """
     if progress.is_finished:
         return more
+    if at.settings.as_kopf:
+        return bool(progress.retries)
     if progress.handled:
         return True
     if progress.acted and not progress.aim.endswith(progress.acted):
@@ -334,7 +342,8 @@ def _matters(handler: Handler, progress: Progress, now: Now, *, more: bool) -> b
     if handler.retries is not None or handler.timeout is not None:
         return True
     return (
-        progress.until is not None and progress.until - now.wall >= _LONG_DELAY_SECONDS
+        progress.until is not None
+        and progress.until - at.now.wall >= _LONG_DELAY_SECONDS
     )
 
 

@@ -114,7 +114,7 @@ def after_own_write(
         each and each._replace(progress=moved_progress(each.progress, kind, moves))
         for each in (contents.after, contents.memory)
     )
-    if contents.ends and after is not None:
+    if contents.ends and after is not None and not context.settings.as_kopf:
         after = memory = with_undoing(kind, after, base, body)
     record = keeping_pace(context, record, contents.patches, base, body)
     return record, contents._replace(after=after, memory=memory)

@@ -35,15 +35,19 @@ def housed(context: Context, record: ObjectRecord, contents: Contents) -> Conten
 def homeless(
     context: Context, record: ObjectRecord, contents: Contents, names: set[str]
 ) -> Contents:
-    """Return the contents with results in the state: the status lacks the fields."""
+    """Return the contents with results in the state: the status lacks the fields.
+
+    Kopf's form of the state has no results.
+    """
+    place = _name_place(home_of(context, record.body))
+    end = f"is kept with the state, in {place}" if place else "is not stored"
     for name in sorted(names):
         context.warn_once(
             f"result {context.key.resource} {name}",
-            f"the status of this kind has no place for the result of {name}; it is "
-            f"kept with the state, in {_name_place(home_of(context, record.body))}",
+            f"the status of this kind has no place for the result of {name}; it {end}",
         )
     left = {k: v for k, v in contents.results.items() if k not in names}
-    if not record.readable:
+    if not record.readable or not place:
         return contents._replace(results=left)
     moved = {name: contents.results[name] for name in names}
     base = contents.after or contents.memory or record.stored

@@ -192,7 +192,9 @@ def _state_for_result(
     names = moved_handlers(record, {name for name, _ in contents.patches})
     moves = moves_of(kind, names, record.body, made)
     moved = after._replace(progress=moved_progress(after.progress, kind, moves))
-    return with_undoing(kind, moved, record.body, made) if contents.ends else moved
+    if not contents.ends or context.settings.as_kopf:
+        return moved
+    return with_undoing(kind, moved, record.body, made)
 
 
 def _put_writing(

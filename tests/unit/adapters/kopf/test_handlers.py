@@ -20,6 +20,7 @@ from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.declare.writers import PatchWriter
 from fnop.core.values.body import Body as CoreBody
 from fnop.effects import Return
+from tests.patience import patience, soon
 from tests.unit.adapters.kopf.simulated import KIND, author_loop, example, simulated
 
 Diary = list[Any]
@@ -322,6 +323,56 @@ async def test_a_daemon_is_asked_to_stop(registry: OperatorRegistry, kind: str) 
     assert not running.done()
     stopped.event.set()
     assert await running == Return("RESOURCE_DELETED")
+
+
+@pytest.mark.parametrize("first", ["sync", "async"])
+@pytest.mark.parametrize("second", ["sync", "async"])
+def test_handlers_of_one_object_are_called_one_after_the_other(
+    registry: OperatorRegistry, diary: Diary, first: str, second: str
+) -> None:
+    began, end = threading.Event(), threading.Event()
+
+    def holds(**_: Any) -> None:
+        began.set()
+        assert end.wait(patience(20))
+        diary.append("first")
+
+    async def holds_as_well(**_: Any) -> None:
+        await asyncio.to_thread(holds)
+
+    def follows(**_: Any) -> None:
+        diary.append("second")
+
+    async def follows_as_well(**_: Any) -> None:
+        follows()
+
+    one = holds if first == "sync" else holds_as_well
+    other = follows if second == "sync" else follows_as_well
+    kopf.on.event(KIND, id="first", registry=registry)(one)
+    kopf.on.event(KIND, id="second", registry=registry)(other)
+
+    async def play(operator: Operator) -> None:
+        found = {
+            "body": CoreBody(BODY).data,
+            "type": "ADDED",
+            "resource": "resource",
+            "started": datetime.fromtimestamp(0, UTC),
+            "patch": PatchWriter(),
+        }
+        calls = [each.fn(**found) for each in module.handlers_of(operator)]
+        running = asyncio.create_task(calls[0])
+        await soon(began.is_set)
+        waiting = asyncio.create_task(calls[1])
+        done, _ = await asyncio.wait({waiting}, timeout=0.01)
+        assert not done
+        end.set()
+        await asyncio.wait_for(asyncio.gather(running, waiting), patience(20))
+
+    with author_loop() as authors:
+        operator = Operator(registry, kopf.OperatorSettings(), None, authors)
+        asyncio.run(play(operator))
+        operator.settings.execution.executor.shutdown()
+    assert diary == ["first", "second"]
 
 
 @pytest.mark.parametrize(
