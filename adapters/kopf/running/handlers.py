@@ -52,6 +52,7 @@ from fnop.core.handlers.declare.roles import (
     Role,
 )
 from fnop.core.handlers.declare.webhook import SECONDS, Webhook
+from fnop.core.values.cause import Reason
 from fnop.core.values.diff import parse_field
 from fnop.core.values.errors import PermanentError
 from fnop.core.values.evolve import replace
@@ -186,7 +187,7 @@ class _Maker:
             new: Any,
             diff: Any,
         ) -> Any:
-            found = {"reason": reason, "diff": Diff.of(diff)}
+            found = {"reason": Reason(reason), "diff": Diff.of(diff)}
             found |= {"old": thaw_json(old), "new": thaw_json(new)}
             return call(values, body, resource, found)
 
@@ -376,7 +377,7 @@ class _Outside:
             started: Any,
             patch: Any,
         ) -> Any:
-            found = {"reason": reason, "diff": Diff.of(diff)}
+            found = {"reason": Reason(reason), "diff": Diff.of(diff)}
             found |= {"old": thaw_json(old), "new": thaw_json(new)}
             cell = Cell(thaw_json(body))
             return await self._about(cell, resource, found, patch, retry, started)

@@ -118,6 +118,29 @@ def test_an_object_that_was_there_is_resumed_once(
         assert diary == ["create", "resume"]
 
 
+def test_a_reason_is_a_member_of_its_enumeration(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def is_wanted(reason: Any, **_: Any) -> bool:
+        diary.append(reason)
+        return True
+
+    @kopf.on.create(KIND, registry=registry, when=is_wanted)
+    def made(reason: Any, **_: Any) -> None:
+        diary.append(reason)
+        kopf.register(part, id="part")
+
+    def part(reason: Any, **_: Any) -> None:
+        diary.append(reason)
+
+    with simulated(registry, example()) as run:
+        assert run.errors() == []
+    assert len(diary) > 2
+    for reason in diary:
+        assert reason is kopf.Reason.CREATE
+        assert (reason.name, reason.value, str(reason)) == ("CREATE", *2 * ["create"])
+
+
 def test_an_object_whose_handlers_are_optional_is_not_held(
     registry: OperatorRegistry,
 ) -> None:
