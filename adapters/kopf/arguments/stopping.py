@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import threading
 from typing import Any
 
-__all__ = ["DaemonStopped"]
+__all__ = ["DaemonStopped", "DaemonStoppingReason"]
+
+
+class DaemonStoppingReason(enum.Flag):
+    """The reasons why a daemon is to stop, as in `stopped.reason`.
+
+    fnop gives one of those that say why. Kopf adds the stages of the end.
+    """
+
+    DONE = enum.auto()
+    FILTERS_MISMATCH = enum.auto()
+    RESOURCE_DELETED = enum.auto()
+    OPERATOR_PAUSING = enum.auto()
+    OPERATOR_EXITING = enum.auto()
+    DAEMON_SIGNALLED = enum.auto()
+    DAEMON_CANCELLED = enum.auto()
+    DAEMON_ABANDONED = enum.auto()
 
 
 class DaemonStopped:
@@ -21,11 +38,11 @@ class DaemonStopped:
         self._loop = loop
         self._flag = threading.Event()
         self._event = asyncio.Event() if loop is not None else None
-        self.reason = ""
+        self.reason: DaemonStoppingReason | None = None
 
     def set(self, reason: str) -> None:
-        """Ask the daemon to stop; from any thread."""
-        self.reason = reason
+        """Ask the daemon to stop, with a reason of fnop's; from any thread."""
+        self.reason = DaemonStoppingReason[reason.upper()]
         self._flag.set()
         if self._loop is not None and self._event is not None:
             self._loop.call_soon_threadsafe(self._event.set)
@@ -57,4 +74,5 @@ class DaemonStopped:
         return self
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.reason or 'no'}>"
+        reason = "no" if self.reason is None else self.reason.name
+        return f"<{type(self).__name__}: {reason}>"

@@ -10,7 +10,7 @@ from fnop.adapters.kopf.arguments.bodies import Body, Meta, Spec, Status
 from fnop.adapters.kopf.arguments.indices import Index, Store
 from fnop.adapters.kopf.arguments.memos import Memo
 from fnop.adapters.kopf.arguments.patches import Patch, PatchFn
-from fnop.adapters.kopf.arguments.stopping import DaemonStopped
+from fnop.adapters.kopf.arguments.stopping import DaemonStopped, DaemonStoppingReason
 from fnop.adapters.kopf.arguments.types import (
     Annotations,
     BodyEssence,
@@ -107,7 +107,6 @@ from fnop.core.handlers.declare.filters import (
     none_,
     not_,
 )
-from fnop.core.handlers.declare.writers import DaemonStoppingReason
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import DiffOperation
 from fnop.core.values.errors import (

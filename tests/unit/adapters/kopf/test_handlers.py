@@ -330,11 +330,11 @@ async def test_a_daemon_is_asked_to_stop(registry: OperatorRegistry, kind: str) 
     @kopf.daemon(KIND, id="a", registry=registry)
     def sync(stopped: Any, **_: Any) -> Any:
         loop.call_soon_threadsafe(flag.set)
-        return bool(stopped.wait()) and stopped.reason
+        return bool(stopped.wait()) and stopped.reason.name
 
     async def coroutine(stopped: Any, **_: Any) -> Any:
         flag.set()
-        return bool(await stopped.wait()) and stopped.reason
+        return bool(await stopped.wait()) and stopped.reason.name
 
     flag = asyncio.Event()
     if kind == "async":

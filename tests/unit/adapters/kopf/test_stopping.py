@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from fnop.adapters.kopf.arguments.stopping import DaemonStopped
+import pytest
+
+from fnop import kopf
+from fnop.adapters.kopf.arguments.stopping import DaemonStopped, DaemonStoppingReason
+from fnop.core.handlers.declare.writers import DaemonStoppingReason as CoreReason
 
 
 def test_a_stop_wakes_a_thread_that_waits() -> None:
@@ -18,10 +22,20 @@ def test_a_stop_wakes_a_thread_that_waits() -> None:
 
     thread = threading.Thread(target=daemon)
     thread.start()
-    stopped.set("OPERATOR_EXITING")
+    stopped.set("operator_exiting")
     thread.join()
     assert found[-1] is True
-    assert (stopped.is_set(), stopped.reason) == (True, "OPERATOR_EXITING")
+    assert stopped.is_set()
+
+
+@pytest.mark.parametrize("reason", list(CoreReason))
+def test_its_reason_is_a_flag_as_in_kopf(reason: CoreReason) -> None:
+    stopped = DaemonStopped(None)
+    assert stopped.reason is None
+    stopped.set(reason.value)
+    assert stopped.reason is DaemonStoppingReason[reason.name]
+    assert stopped.reason in stopped.reason | DaemonStoppingReason.DAEMON_SIGNALLED
+    assert kopf.DaemonStoppingReason is DaemonStoppingReason
 
 
 def test_a_wait_of_a_thread_may_end_before() -> None:
