@@ -268,6 +268,8 @@ def _webhook_name(id: str) -> str:
     return _NOT_IN_WEBHOOKS.sub(lambda found: found[0].encode().hex(), name)
 
 
+# Kopf gives a daemon that looks at `stopped` a few turns of its loop to end by itself.
+INSTANT_SECONDS = 0.5
 # Kopf waits for ever for daemons that it must not cancel.
 _FOR_EVER_SECONDS = 10 * 365 * 86_400.0
 
@@ -276,17 +278,16 @@ def _cancellation(given: Json) -> Json:
     """The options for the end of a daemon or a timer, as Kopf means them.
 
     Without `cancellation_timeout=` it is never cancelled. With it alone, it is
-    cancelled at once.
+    cancelled if it does not end at once.
 
     >>> _cancellation({"cancellation_timeout": 5})
-    {'cancellation_backoff': 0.0, 'cancellation_timeout': 5}
+    {'cancellation_backoff': 0.5, 'cancellation_timeout': 5}
     """
     timeout = given.get("cancellation_timeout")
     if timeout is None:
         return {"cancellation_backoff": _FOR_EVER_SECONDS}
-    backoff = given.get("cancellation_backoff")
     return {
-        "cancellation_backoff": 0.0 if backoff is None else backoff,
+        "cancellation_backoff": given.get("cancellation_backoff") or INSTANT_SECONDS,
         "cancellation_timeout": timeout,
     }
 

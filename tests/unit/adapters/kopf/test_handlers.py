@@ -402,7 +402,7 @@ def test_handlers_of_one_object_are_called_one_after_the_other(
     ("given", "wanted"),
     [
         ({}, (math.inf, None)),
-        ({"cancellation_timeout": 5}, (0.0, 5)),
+        ({"cancellation_timeout": 5}, (module.INSTANT_SECONDS, 5)),
         ({"cancellation_timeout": 5, "cancellation_backoff": 3}, (3, 5)),
         ({"cancellation_polling": 5}, (math.inf, None)),
     ],
