@@ -165,19 +165,26 @@ class Reader(Calls):
         match source:
             case Module():
                 names = self.load(source.name).names
+                if Module(f"{base}.{name}") in names.get(name, ()):
+                    return self._submodule(f"{base}.{name}")
                 if name in names:
                     return self.as_shared(names[name], name, source.name)
                 if self.project.has(f"{base}.{name}"):
-                    return frozenset((Module(f"{base}.{name}"),))
+                    return self._submodule(f"{base}.{name}")
                 return frozenset((Unknown(f"{base}.{name}"),))
             case Known():
                 if f"{base}.{name}" in self.project.modules:  # a folder
-                    return frozenset((Module(f"{base}.{name}"),))
+                    return self._submodule(f"{base}.{name}")
                 return frozenset((Known(canonical(f"{source.path}.{name}")),))
             case _:
                 if f"{base}.{name}".strip(".") in self.project.modules:
-                    return frozenset((Module(f"{base}.{name}".strip(".")),))
+                    return self._submodule(f"{base}.{name}".strip("."))
                 return frozenset((Unknown(f"{base}.{name}"),))
+
+    def _submodule(self, path: str) -> Values:
+        """A module that is imported by its name: the import runs it."""
+        self.load(path)
+        return frozenset((Module(path),))
 
     def _import_all(self, source: Value, scope: Scope) -> None:
         if isinstance(source, Module):

@@ -1023,6 +1023,38 @@ def test_each_setting_has_a_replacement() -> None:
     assert names.advice_for_setting("unknown.x").startswith("settings are one flat")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from parts import changes",
+        "from parts import changes as others",
+        "import parts.changes",
+        "from parts.changes import made",
+    ],
+)
+@pytest.mark.parametrize("is_package", [True, False])
+def test_an_imported_module_has_handlers_too(line: str, is_package: bool) -> None:
+    inner = """
+        import kopf
+
+        @kopf.on.create("kex")
+        def made(**_): pass
+    """
+    others = {"parts____init__": ""} if is_package else {}
+    found = report(line, parts__changes=inner, **others)
+    assert [each.name for each in found.handlers] == ["made"]
+
+
+def test_a_module_of_the_same_package_has_handlers_too() -> None:
+    files = {
+        HERE / "parts/__init__.py": b"",
+        HERE / "parts/main.py": b"from . import changes",
+        HERE / "parts/changes.py": b"import kopf\nkopf.on.create('k')(lambda **_: 1)",
+    }
+    found = ported(projects_of([HERE / "parts/main.py"], files.get, HERE))  # type: ignore[arg-type]
+    assert len(found.handlers) == 1
+
+
 # ---------------------------------------------------------------------- operators
 
 # By hand: what each of these handlers does, line by line.
