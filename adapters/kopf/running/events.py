@@ -107,7 +107,8 @@ def _manifest(
         "reportingComponent": component,
         "reportingInstance": "dev" if posting is None else posting.reporting_instance,
         "source": {"component": component},
-        "involvedObject": dict(reference),
+        # An object that is in no namespace has its Events in this one.
+        "involvedObject": {"namespace": "default", **reference},
     }
 
 

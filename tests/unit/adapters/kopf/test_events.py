@@ -82,6 +82,14 @@ def test_an_event_has_the_fields_of_kopfs_events(posted: Post) -> None:
     }
 
 
+def test_an_event_about_an_object_in_no_namespace_is_in_the_default_one(
+    posted: Post,
+) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    ((_, manifest),) = posted(lambda: events.info(node, reason="R"))
+    assert manifest["involvedObject"]["namespace"] == "default"
+
+
 def test_the_settings_name_the_reporter(
     posted: Post, settings: PostingSettings
 ) -> None:
