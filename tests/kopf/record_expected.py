@@ -10,6 +10,8 @@ runs in a namespace of its own, next to a real API server. The traces are stored
 A story has these keys:
 
 - `program`: `kopf` for `kopf run operator.py`, `own` for `python operator.py`
+- `module`: what `kopf run -m` gets in place of `operator.py`; it is in the folder
+- `clusterwide`: `kopf run` gets `--all-namespaces`
 - `probed`: start the endpoint of probes, which the step `probe` asks
 - `watches`: the plurals whose watch-streams an operator that is ready has
 - `records`: the plurals whose objects are a part of the trace
@@ -19,6 +21,9 @@ A story has these keys:
   (a merge patch), `wait: {of:, field:, is:}` (any value without `is`), `delete:`,
   `gone:`, `look: NAME` (wait until all is quiet, and record the objects),
   `restart: STEPS` (steps while no operator runs, or `{}`)
+
+`PLURAL@NAMESPACE` is a plural in another namespace, and `PLURAL/NAME/status` the
+subresource.
 """
 
 from __future__ import annotations
@@ -39,6 +44,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +157,16 @@ _REQUEST_DONE = re.compile(
     r"|^(Reconfiguring|Cleaning up) the .*webhook "
 )
 _UNWANTED = re.compile(r"(finished with inconsistencies): .*")
+# All of a traceback but the errors: the rest names files.
+_TRACEBACK = re.compile(r"^\s|^$|^Traceback |^The above exception ")
 _BACKGROUND = frozenset({"Timer", "Daemon", "Indexer", "Webhook"})
+
+
+def named(ref: Mapping[str, Any], plurals: Mapping[str, str], namespace: str) -> str:
+    """The object as in a story: its plural, another namespace, its name."""
+    place = ref.get("namespace") or namespace
+    elsewhere = "" if place == namespace else f"@{place}"
+    return f"{plurals[ref['kind']]}{elsewhere}/{ref['name']}"
 
 
 @dataclass
@@ -164,6 +179,7 @@ class Trace:
     """
 
     loose: Collection[str] = ()
+    namespace: str = ""
     calls: dict[str, list[str]] = field(default_factory=dict)
     background: dict[str, dict[str, int | str]] = field(default_factory=dict)
     log: dict[str, list[str]] = field(default_factory=dict)
@@ -172,10 +188,11 @@ class Trace:
         try:
             entry = json.loads(line)
         except ValueError:
-            self.log.setdefault("stderr", []).append(normal_text(line))
+            if not _TRACEBACK.search(line):
+                self.log.setdefault("stderr", []).append(normal_text(line))
             return
         ref = entry.get("object") or {}
-        about = f"{plurals[ref['kind']]}/{ref['name']}" if ref else "operator"
+        about = named(ref, plurals, self.namespace) if ref else "operator"
         message = normal_text(str(entry["message"]))
         if found := _CALL.search(message):
             self._add_call(about, *found.groups())
@@ -242,6 +259,8 @@ class Player:
             "REPLICA_CERTIFICATES": str(server.pki),
             "PYTHONUNBUFFERED": "1",
         }
+        if "module" in self.story:
+            self._environment["PYTHONPATH"] = str(folder)
         self._paths: dict[str, tuple[str, bool]] = {}
         self.plurals: dict[str, str] = {"Namespace": "namespaces"}
 
@@ -281,10 +300,12 @@ class Player:
             raise RuntimeError(f"{method} {path}: {status} {answer}")
         return answer
 
-    def _path(self, plural: str, name: str = "") -> str:
+    def _path(self, plural: str, *names: str) -> str:
+        """The address of a plural, of its object, or of a subresource of that."""
+        plural, _, elsewhere = plural.partition("@")
         api, namespaced = self._paths[plural]
-        place = f"/namespaces/{self.namespace}" if namespaced else ""
-        return f"{api}{place}/{plural}" + (f"/{name}" if name else "")
+        place = f"/namespaces/{elsewhere or self.namespace}" if namespaced else ""
+        return "/".join((f"{api}{place}/{plural}", *names))
 
     def _objects(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """All objects of the kinds that the story records, but the cluster's own."""
@@ -305,13 +326,16 @@ class Player:
     def events(self) -> list[dict[str, Any]]:
         """The Events, each once; `count` says one or many."""
         found: dict[str, dict[str, Any]] = {}
-        path = f"/api/v1/namespaces/{self.namespace}/events"
-        for each in self._request("GET", path)["items"]:
+        places = {plural.partition("@")[2] for plural in self.story["records"]}
+        if self.story.get("clusterwide"):
+            places.add("default")  # Events of objects that are in no namespace
+        paths = [self._path(f"events@{each}") for each in sorted(places | {""})]
+        for each in chain(*(self._request("GET", path)["items"] for path in paths)):
             ref = each["involvedObject"]
             if each.get("reportingComponent") != "kopf":
                 continue
             entry = {
-                "object": f"{self.plurals[ref['kind']]}/{ref['name']}",
+                "object": named(ref, self.plurals, self.namespace),
                 "type": each["type"],
                 "reason": each["reason"],
                 "message": normal_text(each["message"]),
@@ -347,20 +371,23 @@ class Player:
         if self.story["program"] == "own":
             # Its folder stays off the path: `operator` is a module of Python's, too.
             return [str(self._python), "-P", "operator.py"]
-        options = ["--standalone", "-n", self.namespace, "--verbose"]
-        if self.story.get("probed"):
-            options.append(f"--liveness=http://127.0.0.1:{self._port}/healthz")
-        module = [str(self._python), "-P", "-m", "kopf", "run"]
-        return [*module, *options, "--log-format=json", "operator.py"]
+        return [str(self._python), "-P", "-m", "kopf", "run", *self._options()]
 
     def _command_of_fnop(self) -> list[str]:
         module = [str(self._python), "-P", "-m", "fnop.kopf"]
         if self.story["program"] == "own":
             return [*module, "operator.py"]
-        options = ["--standalone", "-n", self.namespace, "--verbose"]
+        return [*module, "run", *self._options()]
+
+    def _options(self) -> list[str]:
+        """The options of `kopf run`, and what it loads."""
+        options = ["--standalone", "--verbose", "--log-format=json"]
+        is_wide = self.story.get("clusterwide")
+        options += ["--all-namespaces"] if is_wide else ["-n", self.namespace]
         if self.story.get("probed"):
             options.append(f"--liveness=http://127.0.0.1:{self._port}/healthz")
-        return [*module, "run", *options, "--log-format=json", "operator.py"]
+        loaded = self.story.get("module")
+        return [*options, "-m", loaded] if loaded else [*options, "operator.py"]
 
     def _watches(self, log: Path, plural: str) -> bool:
         line = f"Starting the watch-stream for {plural}."
@@ -427,9 +454,9 @@ class Player:
 
     def _create(self, file: str) -> None:
         for body in yaml.safe_load_all((self.folder / file).read_text()):
-            status, answer = self._server.raw(
-                "POST", self._path(self.plurals[body["kind"]]), body
-            )
+            place = body["metadata"].get("namespace", "")
+            path = self._path(f"{self.plurals[body['kind']]}@{place}")
+            status, answer = self._server.raw("POST", path, body)
             self._answered("create", file, status, answer)
 
     def _edit(self, step: Mapping[str, Any]) -> None:
@@ -449,13 +476,13 @@ class Player:
                 raise RuntimeError(str(entry))
 
     def _wait(self, step: Mapping[str, Any]) -> None:
-        plural, _, name = step["of"].partition("/")
+        path_of = self._path(*step["of"].split("/"))
         missing, path = object(), step["field"]
         # A name of a handler in the status may have dots.
         keys = path.split(".") if isinstance(path, str) else path
 
         def value() -> Any:
-            status, found = self._server.raw("GET", self._path(plural, name))
+            status, found = self._server.raw("GET", path_of)
             if status != 200:
                 return missing
             for key in keys:
@@ -506,7 +533,7 @@ class Player:
 
     def trace(self) -> dict[str, Any]:
         """All that the replica has left, in a normal form."""
-        trace = Trace(self.story.get("loose", ()))
+        trace = Trace(self.story.get("loose", ()), self.namespace)
         for log in self._logs:
             for line in log.read_text().splitlines():
                 trace.add(line, self.plurals)
