@@ -1,0 +1,1 @@
+"""Feeds, by asyncio and the standard library: a package that `kopf run -m` loads."""
