@@ -456,7 +456,7 @@ class _Outside:
             except PermanentError:
                 raise
             except Exception as problem:
-                # Whatever a handler raises denies, with its text.
+                # It denies whatever it raises, with the text of that.
                 raise PermanentError(str(problem) or repr(problem)) from problem
 
         return review
@@ -497,7 +497,7 @@ class _Outside:
             reason = str(found["reason"])
             call.family = SubHandlers(
                 *(operator, call, kwargs, given, reason),
-                needs_change=entry.role in (Role.UPDATE, Role.FIELD),
+                needs_change=ROLES[entry.role].compares,
             )
         attempt = self._attempt(retry, begun)
         executor = operator.settings.execution.executor
