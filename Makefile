@@ -93,7 +93,7 @@ definitions: .venv/ready ## definitions of well-known projects: simulated agains
 faults: .venv/ready ## all faults between operator and API server (needs KUBEBUILDER_ASSETS)
 	FNOP_FAULTS=all $(BIN)/python -m pytest -q -s tests/cluster/test_faults.py tests/cluster/test_outages.py tests/cluster/test_kill.py
 
-kopf-replicas: .venv/ready ## eight Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng)
+kopf-replicas: .venv/ready ## sixteen Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng)
 	$(BIN)/python -m tests.kopf.record_expected --fnop --python $${PYTHON:-$(BIN)/python}
 
 kopf-switch: .venv/ready ## 100 objects go from Kopf to fnop and back, with each storage (OBJECTS=34 a phase)
