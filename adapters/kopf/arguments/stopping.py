@@ -41,8 +41,12 @@ class DaemonStopped:
         self.reason: DaemonStoppingReason | None = None
 
     def set(self, reason: str) -> None:
-        """Ask the daemon to stop, with a reason of fnop's; from any thread."""
-        self.reason = DaemonStoppingReason[reason.upper()]
+        """Ask the daemon to stop, with a reason of fnop's; from any thread.
+
+        It may be a word that is no reason: the call is cancelled.
+        """
+        reasons = DaemonStoppingReason.__members__
+        self.reason = reasons.get(reason.upper(), DaemonStoppingReason.DAEMON_CANCELLED)
         self._flag.set()
         if self._loop is not None and self._event is not None:
             self._loop.call_soon_threadsafe(self._event.set)

@@ -38,6 +38,13 @@ def test_its_reason_is_a_flag_as_in_kopf(reason: CoreReason) -> None:
     assert kopf.DaemonStoppingReason is DaemonStoppingReason
 
 
+def test_a_call_that_is_cancelled_is_to_stop_too() -> None:
+    stopped = DaemonStopped(None)
+    stopped.set("cancelled")
+    assert stopped.is_set()
+    assert stopped.reason is DaemonStoppingReason.DAEMON_CANCELLED
+
+
 def test_a_wait_of_a_thread_may_end_before() -> None:
     stopped = DaemonStopped(None)
     assert not stopped.wait(0)
