@@ -24,12 +24,8 @@ def astray(
     same server; so may the operator's own address and another one. Namespaces are
     `labelled` with their names since Kubernetes 1.21.
     """
-    own = {each.name for each in groups}
-    found = [
-        each
-        for each in stored.get("webhooks") or ()
-        if each["name"].partition(".")[0] in own
-    ]
+    own = tuple(f"{each.name}." for each in groups)
+    found = [e for e in stored.get("webhooks") or () if e["name"].startswith(own)]
     label = f"{stored['kind']} {stored['metadata']['name']}"
     elsewhere = sorted(
         {
