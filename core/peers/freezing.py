@@ -157,7 +157,7 @@ def _reason_of_freeze(frozen: Frozen, member: Member) -> str:
             return (
                 f"it has the same priority as {peers}; "
                 "all of them are frozen: give each another --priority, or run replicas "
-                "with --leader-elect"
+                "with --leader-elect, which --kopf lacks"
             )
         case Why.DOUBLED:
             return (

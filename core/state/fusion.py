@@ -94,8 +94,10 @@ def next_write(
     if unsaid or _lacks_fields(target, schema):
         target = _without_conditions(target, body, own)
     parts = _parts_by_endpoint(target, body, split=resource.has_status)
-    # The request that says "done" is the last (R20).
-    state_last = contents.after is not None and not place.in_status
+    # The request that says "done" is the last (R20). For a deletion the finalizer says
+    # it: with records removed before it, handlers would be called again after a crash.
+    says_done = contents.after is not None and contents.finalizer is None
+    state_last = says_done and not place.in_status
     return _next_part(parts, body, taken, state_last=state_last)
 
 

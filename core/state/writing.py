@@ -23,9 +23,10 @@ class Contents(NamedTuple):
     """The changes of the handled object that one write makes.
 
     `after` is the state that is stored once the write is done (None: it stores none).
-    `finalizer` is set if the write only adds or removes it. `memory` is the state that
-    this process remembers then, and `ends` means that the change is done. `restores`
-    means that the object has lost the state that was stored on it.
+    `finalizer` is set if the write adds or removes it, and changes nothing else but the
+    state. `memory` is the state that this process remembers then, and `ends` means that
+    the change is done. `restores` means that the object has lost the state that was
+    stored on it.
     """
 
     patches: Changes = ()

@@ -151,6 +151,10 @@ def _record_deletion(
             return RecordInMemory(stored, ends=True, released=True)
         if (clear := cleared_first(at, record)) is not None:
             return clear
+        if at.settings.as_kopf and record.stored.progress:
+            # Others may still hold the object: Kopf leaves no record on it.
+            done = record.stored._replace(progress=NOTHING)
+            return Write(Contents((), {}, done, done, ends=True, finalizer=Duty.REMOVE))
         return Write(Contents(finalizer=Duty.REMOVE, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
     news = may_save(at, record) and _is_news(record.stored, after)

@@ -168,3 +168,38 @@ def test_an_optional_handler_is_called_with_the_finalizer_alone(
         run.edit(metadata={"finalizers": [*own, "example.com/hold"]})
         run.delete()
         assert diary == (["optional", "needed"] if is_held else [])
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("storage", ["annotations", "status"])
+def test_a_deletion_leaves_no_record_on_an_object_that_others_hold(
+    registry: OperatorRegistry, diary: Diary, storage: str, is_held: bool
+) -> None:
+    @kopf.on.delete(KIND, id="first", registry=registry)
+    def first(**_: Any) -> None:
+        diary.append("first")
+
+    @kopf.on.delete(KIND, id="second", registry=registry)
+    def second(retry: int, **_: Any) -> None:
+        diary.append(("second", retry))
+        if retry == 0:
+            raise kopf.TemporaryError("not yet", delay=100)
+
+    settings = kopf.OperatorSettings()
+    if storage == "status":
+        settings.persistence.progress_storage = kopf.StatusProgressStorage()
+    with simulated(registry, example(), settings=settings) as run:
+        if is_held:
+            own = run.get()["metadata"]["finalizers"]
+            run.edit(metadata={"finalizers": [*own, "example.com/hold"]})
+        run.delete()
+        assert diary == ["first", ("second", 0), ("second", 1)]
+        assert run.errors() == []
+        found = run.get()
+        if not is_held:
+            assert found is None
+            return
+        assert found["metadata"]["finalizers"] == ["example.com/hold"]
+        names = {*found["metadata"]["annotations"]}
+        assert names == {"kopf.zalando.org/last-handled-configuration"}
+        assert not ((found.get("status") or {}).get("kopf") or {}).get("progress")

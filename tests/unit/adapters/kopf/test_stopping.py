@@ -30,11 +30,12 @@ def test_a_stop_wakes_a_thread_that_waits() -> None:
 
 @pytest.mark.parametrize("reason", list(CoreReason))
 def test_its_reason_is_a_flag_as_in_kopf(reason: CoreReason) -> None:
+    assert DaemonStopped(None).reason is None
     stopped = DaemonStopped(None)
-    assert stopped.reason is None
     stopped.set(reason.value)
-    assert stopped.reason is DaemonStoppingReason[reason.name]
-    assert stopped.reason in stopped.reason | DaemonStoppingReason.DAEMON_SIGNALLED
+    found = stopped.reason
+    assert found is DaemonStoppingReason[reason.name]
+    assert found in found | DaemonStoppingReason.DAEMON_SIGNALLED
     assert kopf.DaemonStoppingReason is DaemonStoppingReason
 
 
