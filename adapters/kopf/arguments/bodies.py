@@ -57,12 +57,16 @@ class MappingView(dict[str, Any]):
         data = self._cell.newest()
         if data is self._shown:
             return
+        dict.clear(self)
+        dict.update(self, self._part_of(data))
+        self._shown = data
+
+    def _part_of(self, data: Json) -> Mapping[str, Any]:
+        """The values at the path of this view; none if there is no mapping."""
         found: Any = data
         for key in self._path:
             found = found.get(key) if isinstance(found, Mapping) else None
-        dict.clear(self)
-        dict.update(self, found if isinstance(found, Mapping) else {})
-        self._shown = data
+        return found if isinstance(found, Mapping) else {}
 
     def __getitem__(self, key: str) -> Any:
         self._renew()
@@ -109,16 +113,13 @@ class MappingView(dict[str, Any]):
         self._renew()
         return dict.__repr__(self)
 
-    def plain(self) -> Json:
-        """The present values themselves, for reading: an ordinary `dict`, not a copy.
+    def plain(self) -> Mapping[str, Any]:
+        """The present values themselves, for reading: not a copy, and not a view.
 
         >>> Body({"metadata": {"name": "a"}}).metadata.plain()
         {'name': 'a'}
         """
-        found: Any = self._cell.newest()
-        for key in self._path:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found if isinstance(found, dict) else {}
+        return self._part_of(self._cell.newest())
 
     def copy(self) -> Json:
         """An ordinary `dict` with the same values."""

@@ -43,7 +43,7 @@ class DaemonStopped:
     def set(self, reason: str) -> None:
         """Ask the daemon to stop, with a reason of fnop's; from any thread.
 
-        It may be a word that is no reason: the call is cancelled.
+        Any other word counts as a cancellation: the core cancels calls with its own.
         """
         reasons = DaemonStoppingReason.__members__
         self.reason = reasons.get(reason.upper(), DaemonStoppingReason.DAEMON_CANCELLED)

@@ -102,9 +102,7 @@ def _purge(body: Mapping[str, Any], patch: Any, path: tuple[str, ...]) -> None:
 
 def _has(body: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     above = _value_at(body, path[:-1])
-    if above is None:
-        return False
-    return isinstance(above, (dict, Mapping)) and path[-1] in above
+    return bool(above) and isinstance(above, (dict, Mapping)) and path[-1] in above
 
 
 def _annotations(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ subclassed the storages: they decide about places, texts, and the essence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
@@ -74,7 +75,6 @@ class KopfStates:
         self._newest: tuple[Mapping[str, Any], tuple[Path, ...], Json] | None = None
         # The newest essences by their digests: what was handled is written soon.
         self._essences: dict[str, Json] = {}
-        self._are_ours: bool | None = None
         self.know(handlers)
 
     def know_children(self, parent: str, children: Iterable[str]) -> None:
@@ -137,13 +137,14 @@ class KopfStates:
             self._thawed = data, KopfBody(self._lent(data))
         return self._thawed[1]
 
+    @cached_property
+    def _are_ours(self) -> bool:
+        """Whether the storages have no code of an author."""
+        storages = self._persistence
+        return is_ours(storages.progress_storage) and is_ours(storages.diffbase_storage)
+
     def _lent(self, value: Any) -> Any:
         """A value for the storages: an author's may change what it gets."""
-        if self._are_ours is None:
-            storages = self._persistence
-            self._are_ours = is_ours(storages.progress_storage) and is_ours(
-                storages.diffbase_storage
-            )
         return value if self._are_ours else thaw_json(value)
 
     # --------------------------------------------------------------------- reading
