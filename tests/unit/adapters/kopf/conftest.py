@@ -6,10 +6,11 @@ import logging
 import sys
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-from fnop.adapters.kopf.declaring import lifecycles, registry
+from fnop.adapters.kopf.declaring import lifecycles, registry as registries
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 
 
@@ -17,9 +18,21 @@ from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 def default_registry(monkeypatch: pytest.MonkeyPatch) -> OperatorRegistry:
     """An empty registry, and the default lifecycle, for one test."""
     found = OperatorRegistry()
-    monkeypatch.setattr(registry.OperatorRegistry, "default", found)
+    monkeypatch.setattr(registries.OperatorRegistry, "default", found)
     monkeypatch.setattr(lifecycles, "_default", [lifecycles.asap])
     return found
+
+
+@pytest.fixture
+def registry() -> OperatorRegistry:
+    """A registry for the handlers of one operator."""
+    return OperatorRegistry()
+
+
+@pytest.fixture
+def diary() -> list[Any]:
+    """Where handlers note that they were called."""
+    return []
 
 
 @pytest.fixture

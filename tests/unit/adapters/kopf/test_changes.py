@@ -18,16 +18,6 @@ from tests.unit.adapters.kopf.simulated import KIND, Simulated, example, simulat
 Diary = list[Any]
 
 
-@pytest.fixture
-def registry() -> OperatorRegistry:
-    return OperatorRegistry()
-
-
-@pytest.fixture
-def diary() -> Diary:
-    return []
-
-
 def edit(run: Simulated, **change: Any) -> Simulated:
     """Patch the object as a user; the operator has not reacted yet."""
     path = run.path("example-1")

@@ -33,16 +33,6 @@ ABOUT_OBJECTS = {
 OF_CHANGES = ABOUT_OBJECTS | {"reason", "diff", "old", "new"}
 
 
-@pytest.fixture
-def registry() -> OperatorRegistry:
-    return OperatorRegistry()
-
-
-@pytest.fixture
-def diary() -> Diary:
-    return []
-
-
 def test_the_examples_in_the_docstrings_hold() -> None:
     found = doctest.testmod(module)
     assert found.attempted

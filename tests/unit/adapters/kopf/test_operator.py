@@ -38,16 +38,6 @@ from tests.unit.adapters.kopf.simulated import (
 Diary = list[Any]
 
 
-@pytest.fixture
-def registry() -> OperatorRegistry:
-    return OperatorRegistry()
-
-
-@pytest.fixture
-def diary() -> Diary:
-    return []
-
-
 def test_a_memo_is_of_one_object_until_it_is_deleted(
     registry: OperatorRegistry, diary: Diary
 ) -> None:

@@ -15,11 +15,6 @@ from fnop.adapters.kopf.running.embedding import run_tasks
 from fnop.adapters.kopf.running.startup import ActivityError
 
 
-@pytest.fixture
-def registry() -> OperatorRegistry:
-    return OperatorRegistry()
-
-
 @pytest.mark.parametrize("name", ["indexers", "memories", "insights", "vault"])
 async def test_parts_of_kopf_itself_are_refused(name: str) -> None:
     given: Any = {name: object()}

@@ -16,16 +16,6 @@ from tests.unit.adapters.kopf.simulated import KIND, example, simulated
 Diary = list[Any]
 
 
-@pytest.fixture
-def registry() -> OperatorRegistry:
-    return OperatorRegistry()
-
-
-@pytest.fixture
-def diary() -> Diary:
-    return []
-
-
 def kept_on(run: Any) -> list[str]:
     """The names of Kopf's annotations on the object."""
     names = run.get()["metadata"].get("annotations") or {}

@@ -91,10 +91,5 @@ async def test_a_handler_of_watch_events_waits_for_the_one_before(
 
 
 @pytest.fixture
-def registry() -> OperatorRegistry:
-    return OperatorRegistry()
-
-
-@pytest.fixture
 def diary() -> Diary:
     return []
