@@ -88,8 +88,3 @@ async def test_a_handler_of_watch_events_waits_for_the_one_before(
 
     await called_at_once(registry, "uv")
     assert sorted(diary) == ["u: 1", "v: 1"]
-
-
-@pytest.fixture
-def diary() -> Diary:
-    return []
