@@ -29,7 +29,7 @@ from fnop.core.peers.peers import Mode
 from fnop.core.seam.commands import CloseStream
 from fnop.core.seam.inputs import AlarmRang, Answered
 from fnop.core.state.address import Address
-from fnop.core.state.coordination import Coordination
+from fnop.core.state.coordination import ALONE, Coordination
 from fnop.core.state.lifecycle import IN_SERVICE, Phase, settled
 from fnop.core.state.requests import ForLease, ForPeers
 from fnop.core.state.turn import Turn
@@ -58,6 +58,8 @@ __all__ = [
 def begin(turn: Turn) -> None:
     """Begin peering and the election, as far as the settings configure them."""
     member, candidate = turn.settings.peering, turn.settings.election
+    if member is None and candidate is None:
+        return
     turn.coordination = Coordination(
         peering=None if member is None else meeting.begin(member),
         election=None if candidate is None else electing.begin(candidate),
@@ -66,6 +68,8 @@ def begin(turn: Turn) -> None:
 
 def keep_time(turn: Turn) -> None:
     """Advance peering and the election first: a right to serve may have ended."""
+    if turn.coordination is ALONE:
+        return
     if turn.coordination.peering_is_due(turn.now):
         advance_peering(turn, AlarmRang())
     if turn.coordination.election_is_due(turn.now):
@@ -74,7 +78,7 @@ def keep_time(turn: Turn) -> None:
 
 def wake(turn: Turn) -> list[float]:
     """The monotonic times when peering and the election are due."""
-    return [*turn.coordination.moments]
+    return [] if turn.coordination is ALONE else [*turn.coordination.moments]
 
 
 # --------------------------------------------------------------------- peering

@@ -121,13 +121,11 @@ def step(
     turn = Turn(program, state, now, live)
     keep_time(turn)
     _take_input(turn, input)
-    _work(turn)
-    # Keys that became due and were not served are queued in the order of these parts.
-    turn.objects.enqueue()
-    settle(turn)
-    turn.objects.enqueue()
-    _advance_phase(turn)
-    turn.objects.enqueue()
+    # Keys that become due and are not served are queued in the order of these parts.
+    for part in (_work, settle, _advance_phase):
+        part(turn)
+        if turn.objects.fresh is not None:
+            turn.objects.enqueue()
     if turn.noted:
         report_noted(turn)
     turn.set_alarm(_next_alarm(turn))
@@ -333,7 +331,8 @@ def _work(turn: Turn) -> None:
     for stream in turn.streams.waiting():
         if stream.due <= turn.now.mono:
             open_stream(turn, stream)
-    follow_logs(turn)
+    if turn.logs.read:
+        follow_logs(turn)
     if _is_due(turn.survey.due, turn) and turn.survey.discovery is None:
         discover(turn)
     for _ in range(UNITS_MAX):
@@ -349,14 +348,16 @@ def _work(turn: Turn) -> None:
 
 def _take_due(turn: Turn) -> Key | None:
     """The next key; activities come before all objects."""
-    return take_activity(turn) or turn.objects.take_due()
+    activity = take_activity(turn) if turn.lifecycle.activities else None
+    return activity or turn.objects.take_due()
 
 
 def _next_due(turn: Turn) -> float | None:
     """The monotonic time when an object, or an activity, is due next."""
     due = turn.objects.queue.next_due()
-    for _, activity in turn.lifecycle.served_activities:
-        due = earlier(due, activity.due)
+    if turn.lifecycle.activities:
+        for _, activity in turn.lifecycle.served_activities:
+            due = earlier(due, activity.due)
     return due
 
 
@@ -376,6 +377,8 @@ def _may_serve(turn: Turn) -> bool:
 
 def _advance_phase(turn: Turn) -> None:
     """Enter the next phases of the operator's life, as far as their events occurred."""
+    if turn.lifecycle.phase is Phase.SERVING:
+        return  # only a request or a verdict ends this phase
     while (event := _reached_milestone(turn)) is not None:
         turn.lifecycle = advance(turn.lifecycle, turn.now, event)
         _enter_phase(turn)
@@ -459,7 +462,7 @@ def _next_alarm(turn: Turn) -> float | None:
         due = _next_due(turn)
         if due is not None:
             moments.append(due)
-    if (opening := logs_due(turn)) is not None:
+    if turn.logs.read and (opening := logs_due(turn)) is not None:
         moments.append(opening)
     if turn.survey.due is not None and turn.survey.discovery is None:
         moments.append(turn.survey.due)

@@ -34,7 +34,10 @@ class Context:
     `turn` is the step, for everything that is not about this object alone.
     """
 
-    __slots__ = ("is_activity", "key", "now", "settings", "turn")
+    __slots__ = ("is_activity", "key", "kind", "now", "settings", "turn")
+
+    kind: Kind
+    """The object's kind; `KeyError` if it is not served now."""
 
     def __init__(self, turn: Turn, key: Key) -> None:
         self.turn = turn
@@ -43,6 +46,19 @@ class Context:
         self.is_activity = is_activity(key)
         self.now: Now = turn.now
         self.settings: Settings = turn.settings
+
+    def __getattr__(self, name: str) -> Kind:
+        """Look the kind up when it is first needed.
+
+        What handlers observe of indices changes within a step: such a kind is not kept.
+        """
+        if name != "kind":
+            raise AttributeError(f"a context has no attribute {name!r}")
+        kind = self.turn.survey.kinds[self.key.resource]
+        if kind.observation.has_entries:
+            return self.turn.observing(kind)
+        self.kind = kind
+        return kind
 
     def of(self, key: Key) -> Context:
         """The context of another object, in the same step."""
@@ -63,14 +79,6 @@ class Context:
         """The change of the cluster that an activity is about."""
         activity = self.turn.lifecycle.activities.get(self.key)
         return activity and activity.change
-
-    @property
-    def kind(self) -> Kind:
-        """The object's kind; `KeyError` if it is not served now."""
-        kind = self.turn.survey.kinds[self.key.resource]
-        if not kind.observation.has_entries:
-            return kind
-        return self.turn.observing(kind)
 
     @property
     def is_served(self) -> bool:
@@ -126,8 +134,9 @@ class Context:
     @property
     def children(self) -> Mapping[Key, str]:
         """The versions of the objects that this one owns, of the kinds in `owns=`."""
-        record = self.record
-        return NOTHING if record is None else self.turn.objects.owned_by(record.body)
+        objects = self.turn.objects
+        record = self.record if objects.family.owners else None
+        return NOTHING if record is None else objects.owned_by(record.body)
 
     def activity_failed(self) -> None:
         """Note that a startup or cleanup handler has failed permanently."""

@@ -12,7 +12,7 @@ from fnop.core.state.lifecycle import Phase
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 
-__all__ = ["Coordination"]
+__all__ = ["ALONE", "Coordination"]
 
 
 @quick
@@ -70,3 +70,7 @@ class Coordination(NamedTuple):
         """The times when peering and the election are due."""
         each = self.peering_due, self.election_due
         return tuple([moment for moment in each if moment is not None])
+
+
+# An operator without peers and without an election.
+ALONE = Coordination()

@@ -57,11 +57,11 @@ class OpenObjects:
     """The objects while one step, at the monotonic time `now`, changes them."""
 
     __slots__ = (
-        "_fresh",
         "_now",
         "_records",
         "_touched",
         "family",
+        "fresh",
         "indices",
         "queue",
         "tombstones",
@@ -72,13 +72,13 @@ class OpenObjects:
         self._now = now
         # The changed records, before they are stored; None if the object is dropped.
         self._touched: dict[Key, ObjectRecord | None] = {}
-        self._fresh: Key | None = None
+        # The first key that became due in this step, until it is served or queued.
+        self.fresh: Key | None = None
 
     def get(self, key: Key) -> ObjectRecord | None:
         """The present record of an object."""
-        if key in self._touched:
-            return self._touched[key]
-        return self._records.get(key)
+        touched = self._touched
+        return touched[key] if key in touched else self._records.get(key)
 
     def body(self, key: Key) -> Body | None:
         """Any known object, as it is now."""
@@ -101,15 +101,15 @@ class OpenObjects:
             self.due(child)  # it has lost its owner
         self._touched[key] = None
         self.queue = self.queue.discard(key)
-        if self._fresh == key:
-            self._fresh = None
+        if self.fresh == key:
+            self.fresh = None
 
     def drop_all(self) -> None:
         """Forget all objects; indices are kept."""
         self._touched.clear()
         self._records, self.queue, self.tombstones, *_ = Objects()
         self.family = Family(self.family.owners)
-        self._fresh = None
+        self.fresh = None
 
     def owned_by(self, body: Body) -> Mapping[Key, str]:
         """The versions of the objects that an object owns, by their keys."""
@@ -178,8 +178,8 @@ class OpenObjects:
 
     def due(self, key: Key, at: float | None = None) -> None:
         """Reconcile this object at that time; without a time, at once."""
-        if at is None and self._fresh is None:
-            self._fresh = key
+        if at is None and self.fresh is None:
+            self.fresh = key
         elif at is None:
             self.queue = self.queue.add_last(key, self._now)
         else:
@@ -191,22 +191,21 @@ class OpenObjects:
         If a key became due in this step while no other is due, it need not enter the
         queue. That is the common case, and the order is the same.
         """
-        first, fresh = self.queue.next_due(), self._fresh
-        if first is not None and first <= self._now:
-            key: Key | None
-            key, self.queue = self.queue.take(self._now)
+        first, fresh = self.queue.first(), self.fresh
+        if first is not None and first[0] <= self._now:
+            key: Key = first[2]
+            self.queue = self.queue.discard(key)
             return key
         if fresh is not None:
-            self._fresh = None
+            self.fresh = None
             if first is not None:
                 self.queue = self.queue.discard(fresh)
         return fresh
 
     def enqueue(self) -> None:
         """Queue the key that became due in this step and was not reconciled in it."""
-        if self._fresh is not None:
-            self.queue = self.queue.add_last(self._fresh, self._now)
-            self._fresh = None
+        self.queue = self.queue.add_last(self.fresh, self._now)
+        self.fresh = None
 
     def index(self, name: str, index: Any) -> None:
         """Store the new value of an index."""
@@ -215,7 +214,7 @@ class OpenObjects:
     def close(self) -> Objects:
         """The next value."""
         self._store_touched()
-        assert self._fresh is None, "what is due is queued before a step ends"
+        assert self.fresh is None, "what is due is queued before a step ends"
         return Objects(
             self._records, self.queue, self.tombstones, self.indices, self.family
         )

@@ -162,10 +162,6 @@ class Requests(NamedTuple):
         left = self.pending.delete(number)
         return ticket, Requests(left, self.calls - is_outside(ticket), self.allowances)
 
-    def has_slot(self, most: int) -> bool:
-        """Whether a further request may be sent; calls hold no slot (R13)."""
-        return len(self.pending) - self.calls < most
-
 
 def under_way(requests: Requests) -> str:
     """The unanswered requests, for a log line; "" without any.

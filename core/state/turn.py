@@ -28,7 +28,7 @@ from fnop.core.seam.commands import (
 )
 from fnop.core.state.activity import is_activity
 from fnop.core.state.address import Address
-from fnop.core.state.coordination import Coordination
+from fnop.core.state.coordination import ALONE, Coordination
 from fnop.core.state.lifecycle import Lifecycle, Phase, ended
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Objects, OpenObjects
@@ -69,7 +69,7 @@ class State(NamedTuple):
     logs: LogStreams = LogStreams()
     objects: Objects = Objects()
     requests: Requests = Requests()
-    coordination: Coordination = Coordination()
+    coordination: Coordination = ALONE
     notes: Notes = Notes()
     # The time of the last alarm requested (monotonic).
     alarm: float | None = None
@@ -237,7 +237,9 @@ class Turn:
 
     def has_slot(self) -> bool:
         """Whether a further request may be sent; calls hold no slot (R13)."""
-        return self.requests.has_slot(self.settings.request_concurrency)
+        requests = self.requests
+        under_way = len(requests.pending) - requests.calls
+        return under_way < self.settings.request_concurrency
 
     def perform(
         self,

@@ -41,7 +41,8 @@ def is_behind(version: str, known: str | None) -> bool:
     return int(version) < int(known)
 
 
-_HEAD = frozenset(("is_deleting", "uid", "version"))
+_PARSED = frozenset(("data", "meta"))
+_HEAD = frozenset(("finalizers", "is_deleting", "uid", "version"))
 
 
 class Body:
@@ -50,59 +51,71 @@ class Body:
     Malformed metadata reads as absent, so that a bad object causes no error elsewhere.
     """
 
+    # Slots without a value cost a call; with one they cost nothing. The core reads some
+    # of them dozens of times in a step.
     __slots__ = (
-        "_data",
-        "_meta",
         "_packing",
         "_raw",
+        "data",
+        "finalizers",
         "is_deleting",
+        "meta",
         "owners",
         "seen",
         "uid",
         "version",
     )
 
+    data: dict[str, Any]
+    """The parsed object; it must not be changed."""
+    meta: dict[str, Any]
     # The metadata that is read all the time; the first access reads all of it.
     uid: str
     is_deleting: bool
+    finalizers: tuple[str, ...]
     version: str
     """resourceVersion: compared for equality, or by `is_behind`."""
 
     def __init__(self, data: dict[str, Any] | None, raw: bytes | None = None) -> None:
-        self._data = data
+        if data is not None:
+            self._take_data(data)
         self._raw = raw
         self._packing: Packing | None = None
-        self._meta: dict[str, Any] | None = None
         # The cached result of `observation.see`; not part of the value.
         self.seen: tuple[Any, Any] | None = None
         # The result of `owned.owners_of`, for comparison with the next version.
         self.owners: tuple[Any, ...] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """Read the head if one of its attributes has no value yet."""
-        if name not in _HEAD:
+        """Compute an attribute that has no value yet: parse the text, read the head."""
+        if name in _PARSED:
+            text = self.raw
+            self._take_data(orjson.loads(text))
+            _note_parsed(self, len(text))
+        elif name in _HEAD:
+            self._read_head(self.meta)
+        else:
             raise AttributeError(f"a body has no attribute {name!r}")
-        meta = self.meta
+        return getattr(self, name)
+
+    def _take_data(self, data: Any) -> None:
+        self.data = data
+        # A patch may have replaced the whole object by another value.
+        found = data.get("metadata") if isinstance(data, dict) else None
+        self.meta = found if isinstance(found, dict) else {}
+
+    def _read_head(self, meta: dict[str, Any]) -> None:
         self.uid = str(meta.get("uid") or "")
         self.version = str(meta.get("resourceVersion") or "")
         self.is_deleting = bool(meta.get("deletionTimestamp"))
-        return getattr(self, name)
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """The parsed object; it must not be changed."""
-        data = self._data
-        if data is None:
-            text = self.raw
-            data = self._data = orjson.loads(text)
-            _note_parsed(self, len(text))
-        return data
+        found = meta.get("finalizers")
+        self.finalizers = tuple(found) if isinstance(found, list) else ()
 
     @property
     def raw(self) -> bytes:
         """The JSON text."""
         if self._raw is None:
-            return orjson.dumps(self._data)
+            return orjson.dumps(self.data)
         packing = self._packing
         return self._raw if packing is None else packing.text_of(self._raw)
 
@@ -115,11 +128,13 @@ class Body:
         """Drop what was read from the text: it is only a cache."""
         if self._raw is None:
             return
-        self._data = self._meta = self.seen = None
+        self.seen = None
+        with suppress(AttributeError):  # both are set, or none
+            del self.data, self.meta
         if self._packing is not None:
             # Its strings take more memory than the body without its text.
             with suppress(AttributeError):  # all are set at once, or none
-                del self.uid, self.version, self.is_deleting
+                del self.uid, self.version, self.is_deleting, self.finalizers
 
     @property
     def can_be_packed(self) -> bool:
@@ -140,14 +155,6 @@ class Body:
         return found if isinstance(found, int) else None
 
     @property
-    def meta(self) -> dict[str, Any]:
-        meta = self._meta
-        if meta is None:
-            found = self.data.get("metadata")
-            meta = self._meta = found if isinstance(found, dict) else {}
-        return meta
-
-    @property
     def name(self) -> str:
         return str(self.meta.get("name") or "")
 
@@ -155,11 +162,6 @@ class Body:
     def namespace(self) -> str | None:
         found = self.meta.get("namespace")
         return found if isinstance(found, str) else None
-
-    @property
-    def finalizers(self) -> tuple[str, ...]:
-        found = self.meta.get("finalizers")
-        return tuple(found) if isinstance(found, list) else ()
 
     def stanza(self, name: str) -> dict[str, Any]:
         """A top-level mapping such as spec; empty when absent or malformed."""

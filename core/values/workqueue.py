@@ -129,7 +129,8 @@ class WorkQueue:
         queue = WorkQueue(due, line, later, heap, self.serial + 1, size)
         return queue._drop_replaced() if size > 2 * len(due) + _STALE_MAX else queue
 
-    def _first(self) -> QueueEntry | None:
+    def first(self) -> QueueEntry | None:
+        """The entry that is due first: its deadline, its serial, and its key."""
         if not self.size:
             return None
         line, later, heap = self.line.front, self.later.front, self.heap
@@ -142,7 +143,7 @@ class WorkQueue:
 
     def next_due(self) -> float | None:
         """The earliest deadline; None when nothing is queued."""
-        first = self._first()
+        first = self.first()
         return None if first is None else first[0]
 
     def take(self, now: float) -> tuple[Any, WorkQueue]:
@@ -152,7 +153,7 @@ class WorkQueue:
         >>> key, rest.next_due()
         ('b', 5.0)
         """
-        first = self._first()
+        first = self.first()
         if first is None or first[0] > now:
             return None, self
         return first[2], self.discard(first[2])

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import signal
 import threading
+from signal import default_int_handler
 from threading import get_ident
 from types import FrameType, TracebackType
 from typing import NoReturn
+
+# `signal.getsignal` makes an enum of each answer, at twenty times the cost.
+from _signal import getsignal as _handler_of  # type: ignore[import-not-found]
 
 __all__ = ["Interrupted", "interruptible"]
 
@@ -26,9 +30,9 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
-def _is_interrupting(number: int) -> bool:
-    """Whether a signal raises a KeyboardInterrupt; in the background it does not."""
-    return signal.getsignal(number) is signal.default_int_handler
+def _interrupting() -> list[int]:
+    """The signals that raise a KeyboardInterrupt; in the background none does."""
+    return [each for each in _SIGNALS if _handler_of(each) is default_int_handler]
 
 
 class _Ear:
@@ -61,14 +65,12 @@ class interruptible:
 
     def __enter__(self) -> None:
         global _ear
-        self._is_outermost = (
-            _ear is None
-            and threading.current_thread() is threading.main_thread()
-            and any(map(_is_interrupting, _SIGNALS))
-        )
-        if self._is_outermost:
-            ear = _Ear()
-            for number in filter(_is_interrupting, _SIGNALS):
+        self._is_outermost = False
+        if _ear is not None or not (numbers := _interrupting()):
+            return
+        if threading.current_thread() is threading.main_thread():
+            self._is_outermost, ear = True, _Ear()
+            for number in numbers:
                 signal.signal(number, ear)
             _ear = ear
 
@@ -85,7 +87,7 @@ class interruptible:
         if self._is_outermost:
             _ear = None
             for number in _SIGNALS:
-                if signal.getsignal(number) is ear:
-                    signal.signal(number, signal.default_int_handler)
+                if _handler_of(number) is ear:
+                    signal.signal(number, default_int_handler)
         if ear.pressed is not None:
             raise ear.pressed  # with its traceback, which shows where it was pressed

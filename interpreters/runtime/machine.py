@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterable
+from contextlib import nullcontext
 from threading import get_ident
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, Protocol, runtime_checkable
 
 from fnop.core.admission.decisions import Decision
@@ -134,9 +134,8 @@ class Machine:
         eye = self.eye
         self._steps += 1
         self.live.hears = None if eye is None else eye.drove
-        with self._guard_turn():
-            found = step(self.program, self.state, now, input, self.live)
-            self.state, commands = found
+        with _Turn(self):
+            self.state, commands = step(self.program, self.state, now, input, self.live)
         for observer in self._observers:
             observer.observe(now, input, commands)
         if isinstance(input, (ListItem, WatchEvent)):
@@ -153,28 +152,6 @@ class Machine:
         kind = stream[0]
         record = records.get(Key(kind, body.namespace or "", body.name))
         self._packings.pack(kind, body, record)
-
-    @contextmanager
-    def _guard_turn(self) -> Iterator[None]:
-        """Run a turn of the author's code: hide the event loop, notice actions."""
-        loop, thread = asyncio._get_running_loop(), get_ident()
-        asyncio._set_running_loop(None)
-        outer = GUARDED.get(thread)
-        if self._guard is not None:
-            GUARDED[thread] = self._guard
-        eye = self.eye
-        if eye is not None:
-            eye.open()
-        try:
-            with interruptible():
-                yield
-        finally:
-            if eye is not None:
-                eye.shut()
-            GUARDED.pop(thread, None)
-            if outer is not None:
-                GUARDED[thread] = outer
-            asyncio._set_running_loop(loop)
 
     def reviews(self, request: Request) -> bool:
         """Whether an admission handler covers the kind of a request."""
@@ -199,7 +176,7 @@ class Machine:
         begun = self._steps
         while True:
             try:
-                with self._guard_turn():
+                with _Turn(self):
                     asked = (
                         next(conversation)
                         if outcome is None
@@ -233,6 +210,42 @@ class Machine:
             finally:
                 if eye is not None:
                     eye.shut()
+
+
+class _Turn:
+    """A turn of the author's code: hide the event loop, notice actions."""
+
+    __slots__ = ("_eye", "_guard", "_interruptible", "_loop", "_outer", "_thread")
+
+    def __init__(self, machine: Machine) -> None:
+        self._eye, self._guard = machine.eye, machine._guard
+        self._interruptible = interruptible()
+
+    def __enter__(self) -> None:
+        self._loop, self._thread = asyncio._get_running_loop(), get_ident()
+        asyncio._set_running_loop(None)
+        self._outer = GUARDED.get(self._thread)
+        if self._guard is not None:
+            GUARDED[self._thread] = self._guard
+        if self._eye is not None:
+            self._eye.open()
+        self._interruptible.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        steps: TracebackType | None,
+    ) -> None:
+        try:
+            self._interruptible.__exit__(kind, problem, steps)
+        finally:
+            if self._eye is not None:
+                self._eye.shut()
+            GUARDED.pop(self._thread, None)
+            if self._outer is not None:
+                GUARDED[self._thread] = self._outer
+            asyncio._set_running_loop(self._loop)
 
 
 def _guard_of(machine: Machine, *, refuses: bool) -> Guard:

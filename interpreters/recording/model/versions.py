@@ -31,16 +31,15 @@ class Packed(Body):
         super().__init__(None, orjson.dumps(data))
         self.pack(_ALONE)
 
-    @property
-    def data(self) -> dict[str, Any]:
-        """The object, parsed again."""
-        found: dict[str, Any] = orjson.loads(self.raw)
-        return found
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The metadata, parsed again."""
-        return self.stanza("metadata")
+    def __getattr__(self, name: str) -> Any:
+        """Parse the object, or its metadata, again."""
+        match name:
+            case "data":
+                return orjson.loads(self.raw)
+            case "meta":
+                return self.stanza("metadata")
+            case _:
+                return super().__getattr__(name)
 
 
 # Packing without a similar object as its base.
