@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import signal
 import threading
+
+# `signal.getsignal` makes an enum of each answer, at twenty times the cost.
+from _signal import getsignal as _handler_of  # type: ignore[import-not-found]
 from signal import default_int_handler
 from threading import get_ident
 from types import FrameType, TracebackType
 from typing import NoReturn
-
-# `signal.getsignal` makes an enum of each answer, at twenty times the cost.
-from _signal import getsignal as _handler_of  # type: ignore[import-not-found]
 
 __all__ = ["Interrupted", "interruptible"]
 
