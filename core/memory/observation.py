@@ -204,10 +204,20 @@ class Seen:
             return found[at]
         return f"{_PREFIX}{found[at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES].hex()}"
 
+    def has_digests_of(self, other: Seen) -> bool:
+        """Whether the digests of all scopes are those of another state."""
+        if self._scopes is other._scopes:  # nearly always, for they are shared
+            return self._digests == other._digests
+        return self.digests == other.digests
+
+    def covers(self, other: Seen) -> bool:
+        """Whether it has a digest of each scope that another state has."""
+        return self._scopes is other._scopes or {*other._scopes} <= {*self._scopes}
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Seen)
-            and self.digests == other.digests
+            and self.has_digests_of(other)
             and self.values == other.values
         )
 

@@ -341,7 +341,8 @@ def _work(turn: Turn) -> None:
             break
         context = Context(turn, key)
         serve(context)
-        go_on(context)
+        if turn.logs.read:
+            go_on(context)
         if turn.drives:
             break
 

@@ -252,6 +252,8 @@ def dropped_fields(
     (Kubernetes: field pruning). Only a field that the last request has set counts as
     dropped.
     """
+    if not contents.patches:
+        return []
     dropped = set(_absent_pointers(sent.patch.merge or {}, response.data, ""))
     return [
         (author, pointer)

@@ -167,7 +167,7 @@ class Turn:
             self.alarm,
         ) = state
         # The settings in force: the program's, or as changed by startup handlers.
-        self.settings = settings_of(program, self.lifecycle)
+        self.settings = self.lifecycle.settings or program.settings
         self.counters = Counters(counters.seed, counters.serial, counters.step + 1)
         self.streams = OpenStreams(streams)
         # Kinds whose handlers observe entries of the present indices.

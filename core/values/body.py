@@ -90,19 +90,20 @@ class Body:
         """Compute an attribute that has no value yet: parse the text, read the head."""
         if name in _PARSED:
             text = self.raw
-            self._take_data(orjson.loads(text))
-            _note_parsed(self, len(text))
-        elif name in _HEAD:
-            self._read_head(self.meta)
-        else:
+            data, meta = self._take_data(orjson.loads(text))
+            _note_parsed(self, len(text))  # which may drop both at once
+            return data if name == "data" else meta
+        if name not in _HEAD:
             raise AttributeError(f"a body has no attribute {name!r}")
+        self._read_head(self.meta)
         return getattr(self, name)
 
-    def _take_data(self, data: Any) -> None:
-        self.data = data
+    def _take_data(self, data: Any) -> tuple[Any, dict[str, Any]]:
         # A patch may have replaced the whole object by another value.
         found = data.get("metadata") if isinstance(data, dict) else None
-        self.meta = found if isinstance(found, dict) else {}
+        meta = found if isinstance(found, dict) else {}
+        self.data, self.meta = data, meta
+        return data, meta
 
     def _read_head(self, meta: dict[str, Any]) -> None:
         self.uid = str(meta.get("uid") or "")

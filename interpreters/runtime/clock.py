@@ -58,13 +58,10 @@ class ThreadClock:
         """Start the clock of the thread that creates it."""
         self._path = f"/proc/self/task/{threading.get_native_id()}/schedstat"
 
-    def mono(self) -> float:
-        """Seconds of the machine's monotonic clock."""
-        return time.monotonic()
-
-    def busy(self) -> float:
-        """Seconds that the calling thread has been on a processor."""
-        return time.thread_time()
+    # Seconds of the machine's monotonic clock; and seconds that the calling thread has
+    # been on a processor. Each step reads them.
+    mono = staticmethod(time.monotonic)
+    busy = staticmethod(time.thread_time)
 
     def waited(self) -> float | None:
         """Seconds that the thread has waited for a processor, over its whole life."""
@@ -88,6 +85,8 @@ class Pulse:
         get_clock = getattr(time, "pthread_getcpuclockid", None)
         self._clock = None if get_clock is None else get_clock(threading.get_ident())
         self._last = time.monotonic(), self._processor_seconds(), 0.0
+        # The seconds of all stops up to the last beat.
+        self.stopped = 0.0
 
     def beat(self) -> float:
         """Note that this thread runs; return the seconds of all stops so far.
@@ -99,13 +98,8 @@ class Pulse:
         late = now - at - self.seconds
         if self._clock is not None and late >= self.seconds:
             stopped += max(0.0, late - (runs - ran))
-        self._last = now, runs, stopped
+        self._last, self.stopped = (now, runs, stopped), stopped
         return stopped
-
-    @property
-    def stopped(self) -> float:
-        """The seconds of all stops up to the last beat."""
-        return self._last[2]
 
     def _processor_seconds(self) -> float:
         """The seconds that the watched thread has been on a processor."""

@@ -93,7 +93,8 @@ class Guard:
         self._is_on = is_on
         self._tells = tells
         self._told: set[CodeType] = set()
-        self._acts: list[Act] = []
+        # The first action of each handler or function, until it is told.
+        self.acts: list[Act] = []
         _install()
 
     def __enter__(self) -> None:
@@ -108,8 +109,8 @@ class Guard:
         del GUARDED[get_ident()]
 
     def news(self) -> list[Act]:
-        """The first action of each handler or function, returned once."""
-        acts, self._acts = self._acts, []
+        """Tell the noticed actions, each once."""
+        acts, self.acts = self.acts, []
         return acts
 
     def saw(self, did: str, frame: FrameType | None) -> None:
@@ -122,7 +123,7 @@ class Guard:
         act = _act(did, author)
         if author.f_code not in self._told:
             self._told.add(author.f_code)
-            self._acts.append(act)
+            self.acts.append(act)
         if self.refuses:
             problem = NotPure(act.refusal, act)
             witness = Witness.current.get()

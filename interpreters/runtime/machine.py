@@ -195,7 +195,8 @@ class Machine:
 
     def acts(self) -> list[Act]:
         """The actions of the author's code on the world since the last call."""
-        return [] if self._guard is None else self._guard.news()
+        guard = self._guard
+        return guard.news() if guard is not None and guard.acts else []
 
     def close(self) -> None:
         """Close the conversations that are still open."""

@@ -117,11 +117,12 @@ class Meter:
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
         """Take one step into account."""
         moment = now.mono
-        if self._reached is None or self._is_of_server(input):
-            self._reached = moment
         if isinstance(input, _HEARD):
+            self._reached = moment
             self._on_line_of_stream(input, moment)
-        elif isinstance(input, Answered):
+        elif self._reached is None or self._is_of_server(input):
+            self._reached = moment
+        if isinstance(input, Answered):
             self._on_answer(input.id, moment)
         elif isinstance(input, LogLines):
             self.lines.update(each.handler for each in input.lines)
@@ -135,7 +136,10 @@ class Meter:
             self._on_command(command, moment)
 
     def _is_of_server(self, input: Input) -> bool:
-        """Whether an input comes from the API server, and not from its absence."""
+        """Whether an input comes from the API server, and not from its absence.
+
+        The lines of lists and watches do; they are not asked about here.
+        """
         match input:
             case StreamEnded(reason="unreachable" | "silent"):
                 return False
@@ -143,7 +147,7 @@ class Meter:
                 unheard = isinstance(outcome, Raised | Unknown | Unreachable)
                 return not unheard and number not in self._calling
             case _:
-                return isinstance(input, (*_HEARD, LogLines, StreamEnded))
+                return isinstance(input, LogLines | StreamEnded)
 
     def _on_line_of_stream(
         self, input: WatchEvent | Bookmark | ListItem | ListDone, moment: float

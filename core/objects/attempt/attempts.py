@@ -196,7 +196,7 @@ def _with_changed(
     invocations: tuple[Invocation, ...], changed: Invocation
 ) -> tuple[Invocation, ...]:
     return tuple(
-        changed if each.serial == changed.serial else each for each in invocations
+        [changed if each.serial == changed.serial else each for each in invocations]
     )
 
 

@@ -51,7 +51,7 @@ ENDINGS: Mapping[Family, Ending] = {
 def left(
     invocations: tuple[Invocation, ...], ended: Invocation
 ) -> tuple[Invocation, ...]:
-    return tuple(each for each in invocations if each.serial != ended.serial)
+    return tuple([each for each in invocations if each.serial != ended.serial])
 
 
 def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:

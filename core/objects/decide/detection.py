@@ -43,7 +43,7 @@ def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
 
 def _has_changed_scope(was: Seen, now: Seen) -> bool:
     """Whether a scope that was observed then has changed."""
-    if was.digests == now.digests:
+    if was.has_digests_of(now):
         return False
     found = now.digests.items()
     return any(new != was.digest(scope, new) for scope, new in found)
@@ -53,10 +53,11 @@ def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
     deleting = record.body.is_deleting
     # An optional handler does not hold an object, but is called if another does.
     deleters = _optional_handlers(at) if deleting else ()
+    kind = at.kind
     needed = (
-        any(prematches(at, record, each) for each in (*at.kind.deleters, *deleters))
-        or holds_object(at, record)
-        or (bool(at.kind.reconcilers) and holds_children(at, record))
+        any([prematches(at, record, each) for each in (*kind.deleters, *deleters)])
+        or (bool(kind.background) and holds_object(at, record))
+        or (bool(kind.reconcilers) and holds_children(at, record))
     )
     return finalizer_duty(
         needed=needed,

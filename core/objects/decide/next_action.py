@@ -91,12 +91,13 @@ def next_action(at: Circumstances, record: ObjectRecord) -> Decision:
 
 def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
     work = record.work or IDLE
-    action: Action | None = abandons(at, record, work) or _continue_work(
-        at, record, work
-    )
-    if action is not None:
-        return action
-    woken = _woken(at, work)
+    action: Action | None = None
+    woken: _Woken | None = None
+    if work is not IDLE:
+        action = abandons(at, record, work) or _continue_work(at, record, work)
+        if action is not None:
+            return action
+        woken = _woken(at, work)
     if woken is not None and not record.left:
         return woken.action
     # Daemons and timers may be due again and again, faster than fnop can serve them.
@@ -122,6 +123,8 @@ class _Woken(NamedTuple):
 
 def _woken(at: Circumstances, work: Work) -> _Woken | None:
     """The conversation of a daemon or timer that has been due for longest."""
+    if not work.background_runs:
+        return None
     found = [
         _Woken(each.due, action)
         for each in work.background_runs
@@ -209,7 +212,7 @@ def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
 
 def _wake_time(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
     """The time when work is due that does not wait for a write of the object."""
-    waking = first_due(work.invocations)
+    waking = None if work is IDLE else first_due(work.invocations)
     if work.pending_events:
         waking = earlier(waking, _events_due(at, record, work))
     if record.vanished or not at.kind.background:

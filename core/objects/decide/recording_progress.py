@@ -353,14 +353,18 @@ def _matters(
 
 def _is_news(stored: Stored, after: Stored) -> bool:
     """Whether the states differ: a restart would decide differently without this."""
-    was = stored.seen.digests if stored.seen else None
-    new = after.seen.digests if after.seen else None
     return (
-        was != new
+        not _are_alike(stored.seen, after.seen)
         or stored.creating != after.creating
         or dict(stored.progress) != dict(after.progress)
         or dict(stored.results) != dict(after.results)
     )
+
+
+def _are_alike(one: Seen | None, other: Seen | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.has_digests_of(other)
 
 
 def upkeep(
@@ -389,7 +393,7 @@ def _complete_stored_state(
     assert was is not None, "a NOOP has been seen before"
     places = at.settings.places
     vanished = at.kind.remembers and places.lacks(record.body)
-    missing = not seen.digests.keys() <= was.digests.keys()
+    missing = not was.covers(seen)
     lingers = places.lingers(record.body)
     if vanished and record.backoff.contention.until > at.now.mono:
         return Rest(record.backoff.contention.until)

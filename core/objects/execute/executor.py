@@ -173,9 +173,10 @@ def _decide_action(context: Context, record: ObjectRecord) -> Action:
     """Return the next action, by `next_action`; log the errors of filters."""
     if context.is_activity:
         return _activity_action(context, record)
-    if not context.is_served:
-        return Forget()
-    kind = context.kind
+    try:
+        kind = context.kind
+    except KeyError:
+        return Forget()  # its kind is no longer served
     stopping = context.turn.lifecycle.phase is not Phase.SERVING
     seed, indices = context.turn.counters.seed, context.turn.objects.indices
     settings, now = context.settings, context.now

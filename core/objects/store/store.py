@@ -50,7 +50,9 @@ PENDING_EVENTS_MAX = 100
 def observe(context: Context, stream: Stream, type: str | None, body: Body) -> None:
     """Store a version of an object from a list or watch; its key is due."""
     in_service = context.turn.lifecycle.phase in (Phase.SERVING, Phase.STANDBY)
-    if not in_service or _is_over(context, stream, type, body):
+    if not in_service:
+        return
+    if context.turn.objects.tombstones and _is_over(context, stream, type, body):
         return
     record = was = context.record
     tell_seen(context, type, was and was.body, body)
@@ -71,10 +73,11 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     kind = context.kind
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
-    if context.turn.lifecycle.phase is Phase.SERVING:
+    watches = kind.event_handlers or kind.log_handlers
+    if watches and context.turn.lifecycle.phase is Phase.SERVING:
         former = None if was is None else was.body
         record = _show_to_handlers(context, record, stream, type, body, former)
-    if kind.waits_for_idleness and _has_changed(was, body, kind):
+    if kind.background and kind.waits_for_idleness and _has_changed(was, body, kind):
         record = record._replace(changed=context.now.mono)
     context.put(record)
     _make_due(context, record)
