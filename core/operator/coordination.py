@@ -208,11 +208,12 @@ def _request_lease(turn: Turn, ask: Ask) -> None:
 
 def settle(turn: Turn) -> None:
     """Set the phase that the verdicts require, while the operator is in service."""
-    if turn.lifecycle.phase not in IN_SERVICE:
+    before, is_frozen = turn.lifecycle.phase, turn.lifecycle.frozen is not None
+    if before is Phase.SERVING and turn.coordination is ALONE and not is_frozen:
+        return  # as in nearly all steps
+    if before not in IN_SERVICE:
         return
-    is_frozen = turn.lifecycle.frozen is not None
     after = Phase.FROZEN if is_frozen else turn.coordination.wants(turn.now)
-    before = turn.lifecycle.phase
     if before is after:
         return
     turn.lifecycle = settled(turn.lifecycle, after)

@@ -328,9 +328,10 @@ def _work(turn: Turn) -> None:
 
     Objects are served only while a request may be sent.
     """
-    for stream in turn.streams.waiting():
-        if stream.due <= turn.now.mono:
-            open_stream(turn, stream)
+    if turn.streams.may_wait:
+        for stream in turn.streams.waiting():
+            if stream.due <= turn.now.mono:
+                open_stream(turn, stream)
     if turn.logs.read:
         follow_logs(turn)
     if _is_due(turn.survey.due, turn) and turn.survey.discovery is None:
@@ -370,7 +371,9 @@ def _may_serve(turn: Turn) -> bool:
     """Whether an object may be served: a request can be sent, indices are filled."""
     if turn.lifecycle.phase in SUSPENDED:
         return True  # it needs no request
-    if not turn.has_slot():
+    # Calls hold no slot (R13).
+    under_way = len(turn.requests.pending) - turn.requests.calls
+    if under_way >= turn.settings.request_concurrency:
         return False
     awaits = turn.objects.indices or turn.objects.family.owners
     return not awaits or are_filled(turn)
@@ -458,7 +461,9 @@ def _next_alarm(turn: Turn) -> float | None:
     """The time when work is due next, if nothing happens before."""
     if turn.lifecycle.phase is Phase.ENDED:
         return None
-    moments = [stream.due for stream in turn.streams.waiting()]
+    moments: list[float] = []
+    if turn.streams.may_wait:
+        moments += (stream.due for stream in turn.streams.waiting())
     if _may_serve(turn):
         due = _next_due(turn)
         if due is not None:

@@ -25,6 +25,7 @@ __all__ = ["ACTIVITY", "Activity", "activity_of", "is_activity", "key_of_change"
 ACTIVITY = Key("", "", "")
 # In place of the resource in an object's key.
 _OF_CLUSTER = "cluster"
+_WITHOUT_OBJECTS = (ACTIVITY.resource, _OF_CLUSTER)
 
 
 def key_of_change(number: int) -> Key:
@@ -38,7 +39,7 @@ def is_activity(key: Key) -> bool:
     >>> is_activity(ACTIVITY), is_activity(Key("pods.v1.", "default", "a"))
     (True, False)
     """
-    return key == ACTIVITY or key.resource == _OF_CLUSTER
+    return key.resource in _WITHOUT_OBJECTS
 
 
 @quick

@@ -46,19 +46,15 @@ class Context:
         self.is_activity = is_activity(key)
         self.now: Now = turn.now
         self.settings: Settings = turn.settings
+        kind = turn.survey.kinds.get(key.resource)
+        if kind is not None and not kind.observation.has_entries:
+            self.kind = kind
 
     def __getattr__(self, name: str) -> Kind:
-        """Look the kind up when it is first needed.
-
-        What handlers observe of indices changes within a step: such a kind is not kept.
-        """
+        """Give a kind whose handlers observe entries of indices, as these are now."""
         if name != "kind":
             raise AttributeError(f"a context has no attribute {name!r}")
-        kind = self.turn.survey.kinds[self.key.resource]
-        if kind.observation.has_entries:
-            return self.turn.observing(kind)
-        self.kind = kind
-        return kind
+        return self.turn.observing(self.turn.survey.kinds[self.key.resource])
 
     def of(self, key: Key) -> Context:
         """The context of another object, in the same step."""

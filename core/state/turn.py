@@ -235,12 +235,6 @@ class Turn:
     def emit(self, command: Command) -> None:
         self.commands.append(command)
 
-    def has_slot(self) -> bool:
-        """Whether a further request may be sent; calls hold no slot (R13)."""
-        requests = self.requests
-        under_way = len(requests.pending) - requests.calls
-        return under_way < self.settings.request_concurrency
-
     def perform(
         self,
         effect: Effect,

@@ -23,11 +23,15 @@ _AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
 
 @quick
 class Streams(NamedTuple):
-    """The streams, in the order of their beginning."""
+    """The streams, in the order of their beginning.
+
+    Only if it `may_wait`, a stream may wait to be opened: each step asks that.
+    """
 
     followed: Table[StreamKey, Stream] = Table()
     # The open listings and watches, by number.
     numbers: Table[int, StreamKey] = Table()
+    may_wait: bool = False
 
     @property
     def are_at_rest(self) -> bool:
@@ -38,10 +42,10 @@ class Streams(NamedTuple):
 class OpenStreams:
     """The streams while one step changes them."""
 
-    __slots__ = ("followed", "numbers")
+    __slots__ = ("followed", "may_wait", "numbers")
 
     def __init__(self, streams: Streams) -> None:
-        self.followed, self.numbers = streams
+        self.followed, self.numbers, self.may_wait = streams
 
     def of(self, number: int) -> Stream | None:
         """The stream of an input; None for a late input."""
@@ -82,11 +86,15 @@ class OpenStreams:
 
     def waiting(self) -> tuple[Stream, ...]:
         """All streams that wait to be opened at their due time."""
-        found = self.followed.values()
-        return tuple([one for one in found if one.phase is StreamPhase.WAITING])
+        each = self.followed.values()
+        found = tuple([one for one in each if one.phase is StreamPhase.WAITING])
+        self.may_wait = bool(found)
+        return found
 
     def put(self, stream: Stream) -> None:
         """Store the stream."""
+        if stream.phase is StreamPhase.WAITING:
+            self.may_wait = True
         key = self.numbers.get(stream.id) or stream.key
         self.followed = self.followed.set(key, stream)
 
@@ -107,8 +115,8 @@ class OpenStreams:
 
     def drop_all(self) -> None:
         """Remove all streams."""
-        self.followed, self.numbers = Streams()
+        self.followed, self.numbers, self.may_wait = Streams()
 
     def close(self) -> Streams:
         """The next value."""
-        return Streams(self.followed, self.numbers)
+        return Streams(self.followed, self.numbers, self.may_wait)
