@@ -9,11 +9,10 @@ step, and is closed into the next value.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from fnop.core.streams.stream import Stream, StreamKey, StreamPhase, StreamPurpose
 from fnop.core.values.body import Key
-from fnop.core.values.evolve import quick
 from fnop.core.values.table import Table
 
 __all__ = ["OpenStreams", "Streams"]
@@ -21,8 +20,7 @@ __all__ = ["OpenStreams", "Streams"]
 _AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
 
 
-@quick
-class Streams(NamedTuple):
+class Streams(Struct, frozen=True):
     """The streams, in the order of their beginning."""
 
     followed: Table[StreamKey, Stream] = Table()
@@ -41,7 +39,7 @@ class OpenStreams:
     __slots__ = ("followed", "numbers")
 
     def __init__(self, streams: Streams) -> None:
-        self.followed, self.numbers = streams
+        self.followed, self.numbers = streams.followed, streams.numbers
 
     def of(self, number: int) -> Stream | None:
         """The stream of an input; None for a late input."""
@@ -107,7 +105,8 @@ class OpenStreams:
 
     def drop_all(self) -> None:
         """Remove all streams."""
-        self.followed, self.numbers = Streams()
+        none = Streams()
+        self.followed, self.numbers = none.followed, none.numbers
 
     def close(self) -> Streams:
         """The next value."""
