@@ -1,7 +1,7 @@
 """The fields of an author's classes.
 
-These are dataclasses, TypedDicts, models of pydantic and Structs of msgspec. Neither
-library is imported here: a class can belong to it only if the author's own file has
+These are dataclasses, TypedDicts, models of pydantic and Structs of msgspec. pydantic
+is not imported here: a class can belong to it only if the author's own file has
 imported it.
 """
 

@@ -24,10 +24,10 @@ VERBS: Mapping[str, Verb] = {
 
 
 class Change(Struct, frozen=True):
-    """A change of the cluster: the `verb` that was done to the `target`.
+    """A change of the cluster: what was done to the `target`, such as `pods/a`.
 
     `object` is the target after the change, or the last one before its deletion.
-    A target is written like `pods/a`. Generated parts of its name are `*`, as in the
+    `verb` is what was done. Generated parts of a name are `*` in `target`, as in the
     sites of faults.
 
         made = [each.target for each in world.changes("pods") if each.verb == "create"]
