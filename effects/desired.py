@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from enum import Enum
 from typing import Any, Literal, Never, TypeAlias
 
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
 from fnop.effects.effects import Witness, check_manifest
-from fnop.effects.frozen import frozen
 from fnop.effects.manifests import Manifest, manifest_of
 from fnop.effects.models import Model, is_model
 from fnop.effects.names import check_made
@@ -43,8 +44,7 @@ _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 _MESSAGE_LENGTH_MAX = 32_768
 
 
-@frozen
-class Child:
+class Child(Struct, frozen=True):
     """A manifest of an object that should exist, with options for keeping it.
 
     Built by `fnop.child`, which explains `manifest`, `after`, `keep`, `adopt`, `force`,
@@ -63,7 +63,7 @@ class Child:
     on_immutable: OnImmutable = "fail"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "manifest", freeze_written(self.manifest, "a child"))
+        force_setattr(self, "manifest", freeze_written(self.manifest, "a child"))
         check_manifest(self.manifest, "fnop.child", named=True)
         check_made(self.manifest, "fnop.child")
         if self.on_immutable not in ("fail", "replace"):
@@ -88,8 +88,7 @@ def label_of(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['kind'].lower()}/{place}{meta['name']}"
 
 
-@frozen
-class StatusCondition:
+class StatusCondition(Struct, frozen=True):
     """A condition of an object, built by `fnop.condition`.
 
     `type` names it; `status` is "True", "False" or "Unknown", `reason` a word, and
@@ -124,8 +123,7 @@ True
 Wanted: TypeAlias = Manifest | Child | None
 
 
-@frozen
-class Desired:
+class Desired(Struct, frozen=True):
     """The objects that should exist, and more; built by `fnop.desired`.
 
     `children` are manifests with options. `conditions` and `status` are merged into the

@@ -11,12 +11,15 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from copy import copy
 from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
 from fnop.effects.names import check_name, check_namespace, check_subresource
+from fnop.effects.structs import beside
 from fnop.effects.values import (
     check_seconds,
     freeze_json,
@@ -169,10 +172,8 @@ def _place_of_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> str:
     return f" at {origin[0][0]}:{origin[0][1]}" if origin else ""
 
 
-class _Effect:
+class _Effect(Struct, frozen=True):
     """The base of all effects: they can be awaited, and validate their own fields."""
-
-    __slots__ = ()
 
     def __post_init__(self) -> None:
         self._check()
@@ -195,7 +196,7 @@ class _Effect:
             raise TypeError(
                 f"{where} must be a {kind.__name__}, not {type(value).__name__}"
             )
-        object.__setattr__(self, name, frozen(value, where))
+        force_setattr(self, name, frozen(value, where))
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return (yield self)
@@ -212,10 +213,8 @@ class _Effect:
         return type(self).__name__
 
 
-class _Asking(_Effect):
+class _Asking(_Effect, frozen=True):
     """An effect with an answer, which is available only by awaiting the effect."""
-
-    __slots__ = ()
 
     def __getitem__(self, key: Any) -> NoReturn:
         part = "items" if isinstance(key, int) else f"[{key!r}]"
@@ -229,10 +228,8 @@ class _Asking(_Effect):
             raise AttributeError(_words_for_unawaited(self, f"has no .{name}"))
 
 
-class _Question(_Asking):
+class _Question(_Asking, frozen=True):
     """An effect that is built only for its answer, such as a read."""
-
-    __slots__ = ()
 
     def __len__(self) -> int:
         raise TypeError(_words_for_unawaited(self, "has no length"))
@@ -273,7 +270,7 @@ def unanswered(effect: Any) -> str | None:
     return _words_for_unawaited(effect, "answers nobody")
 
 
-def _check_text(effect: object, name: str, *, optional: bool = False) -> None:
+def _check_text(effect: Struct, name: str, *, optional: bool = False) -> None:
     value = getattr(effect, name)
     if optional and value is None:
         return
@@ -285,22 +282,21 @@ def _check_text(effect: object, name: str, *, optional: bool = False) -> None:
     _set_plain_texts(effect, name)
 
 
-def _set_plain_texts(effect: object, *names: str) -> None:
+def _set_plain_texts(effect: Struct, *names: str) -> None:
     """Convert some fields to plain texts: `f"{Colour.RED}"` is not a `Colour` value."""
     for name in names:
         value = getattr(effect, name)
         if value is not None and (type(value) is not str or not value.isascii()):
             found = plain_text(value, f"{type(effect).__name__}.{name}")
-            object.__setattr__(effect, name, found)
+            force_setattr(effect, name, found)
 
 
-def _check_selector(effect: object, name: str) -> None:
+def _check_selector(effect: Struct, name: str) -> None:
     if getattr(effect, name):
         _check_text(effect, name)
 
 
-@frozen
-class Target:
+class Target(Struct, frozen=True):
     """The address of an object: its kind, its namespace, its name.
 
     `resource` names the kind in any form that `kubectl` accepts. `namespace` None means
@@ -334,10 +330,11 @@ class Target:
         Its name is not checked: some kinds may have unusual names (Kubernetes:
         IsValidPathSegmentName), and the object exists.
         """
-        target: Target = object.__new__(cls)
-        fields = (resource, name, namespace, uid)
-        for slot, value in zip(cls.__match_args__, fields, strict=True):
-            object.__setattr__(target, slot, value)
+        target = copy(_ANY)  # which checks nothing
+        force_setattr(target, "resource", resource)
+        force_setattr(target, "name", name)
+        force_setattr(target, "namespace", namespace)
+        force_setattr(target, "uid", uid)
         return target
 
     def __str__(self) -> str:
@@ -345,8 +342,10 @@ class Target:
         return f"{self.resource} {self.name}{where}"
 
 
-@frozen
-class Patch(_Asking):
+_ANY = Target("any", "any")
+
+
+class Patch(_Asking, frozen=True):
     """Change an object; without a target, the handled one.
 
     `merge` is a JSON merge patch (RFC 7386), `json` a tuple of RFC 6902 operations.
@@ -380,12 +379,9 @@ class Patch(_Asking):
         >>> Patch.of_parts({"status": {"size": 1}}, "status").merge["status"]
         {'size': 1}
         """
-        patch: Patch = object.__new__(cls)
-        put = object.__setattr__
-        put(patch, "target", None)
-        put(patch, "merge", read_only(merge))
-        put(patch, "json", ())
-        put(patch, "subresource", subresource)
+        patch = copy(_EMPTY)  # which checks nothing
+        force_setattr(patch, "merge", read_only(merge))
+        force_setattr(patch, "subresource", subresource)
         return patch
 
     def _check_operations(self) -> None:
@@ -400,10 +396,12 @@ class Patch(_Asking):
                     f"Patch.json[{n}] {problem}; it takes RFC 6902 operations such as "
                     '{"op": "add", "path": "/spec/x", "value": 1}'
                 )
-        object.__setattr__(self, "json", operations)
+        force_setattr(self, "json", operations)
         if self.merge is not None and operations:
             raise ValueError("Patch takes either fields or json=, not both")
 
+
+_EMPTY = Patch(merge={})
 
 # The part that each operation of a JSON patch needs next to its path (RFC 6902).
 _OPERATIONS = {
@@ -474,8 +472,7 @@ def _reason_without_name(metadata: Mapping[str, Any]) -> str:
     )
 
 
-@frozen
-class Apply(_Asking):
+class Apply(_Asking, frozen=True):
     """Server-side apply of a manifest under this operator's field manager."""
 
     manifest: Any
@@ -485,8 +482,7 @@ class Apply(_Asking):
         _check_manifest(self, named=True)
 
 
-@frozen
-class Create(_Asking):
+class Create(_Asking, frozen=True):
     """Create an object; it is an error if it exists."""
 
     manifest: Any
@@ -495,8 +491,7 @@ class Create(_Asking):
         _check_manifest(self, named=True)
 
 
-@frozen
-class Delete(_Asking):
+class Delete(_Asking, frozen=True):
     """Delete an object, if its uid and resourceVersion are still the given ones."""
 
     target: Target
@@ -515,15 +510,13 @@ class Delete(_Asking):
         _set_plain_texts(self, "propagation")
 
 
-@frozen
-class Get(_Question):
+class Get(_Question, frozen=True):
     """Read an object live; the answer is None when it does not exist."""
 
     target: Target
 
 
-@frozen
-class List(_Question):
+class List(_Question, frozen=True):
     """Read a collection live.
 
     `namespace` None is the handled object's namespace, `"*"` means all.
@@ -564,8 +557,7 @@ def label_patterns(given: Any) -> tuple[str, ...] | None:
     return found
 
 
-@frozen
-class Adopt(_Asking):
+class Adopt(_Asking, frozen=True):
     """Ensure that a child of the handled object exists and is owned by it.
 
     A child without a name gets a deterministic one. It is made from the owner's uid,
@@ -588,7 +580,7 @@ class Adopt(_Asking):
                 "name out (a stable one is made) or give metadata.name"
             )
         _check_text(self, "role", optional=True)
-        object.__setattr__(self, "labels", label_patterns(self.labels))
+        force_setattr(self, "labels", label_patterns(self.labels))
         if "" in self.nested:
             raise ValueError(
                 f"Adopt.nested takes dotted paths such as 'spec.template', not "
@@ -596,8 +588,7 @@ class Adopt(_Asking):
             )
 
 
-@frozen
-class Event(_Effect):
+class Event(_Effect, frozen=True):
     """Report a Kubernetes Event about an object; it can never fail a handler."""
 
     reason: str
@@ -618,7 +609,7 @@ class Event(_Effect):
         if self.type not in ("Normal", "Warning"):
             raise ValueError(f"Event.type is Normal or Warning, not {shown(self.type)}")
         message = _shorten(without_addresses(self.message))
-        object.__setattr__(self, "message", message)
+        force_setattr(self, "message", message)
 
 
 def _shorten(message: str) -> str:
@@ -631,8 +622,7 @@ def _shorten(message: str) -> str:
     return f"{start}...{end}"
 
 
-@frozen
-class Sleep(_Asking):
+class Sleep(_Asking, frozen=True):
     """Continue this conversation, or this plan, after some seconds."""
 
     seconds: float
@@ -641,8 +631,7 @@ class Sleep(_Asking):
         _check_seconds(self, "seconds")
 
 
-@frozen
-class Wait(_Question):
+class Wait(_Question, frozen=True):
     """Wait until a daemon is to stop; return whether it is.
 
     `seconds` is the longest wait; None waits without a limit.
@@ -655,12 +644,11 @@ class Wait(_Question):
             _check_seconds(self, "seconds")
 
 
-def _check_seconds(effect: object, name: str) -> None:
+def _check_seconds(effect: Struct, name: str) -> None:
     check_seconds(getattr(effect, name), f"{type(effect).__name__}.{name}")
 
 
-@frozen
-class Again(_Effect):
+class Again(_Effect, frozen=True):
     """Run this handler again later: it is waiting, which is not a failure.
 
     Counts towards the handler's `timeout`, not towards its `retries`.
@@ -677,11 +665,10 @@ class Again(_Effect):
                 f"{shown(self.because)}"
             )
         _set_plain_texts(self, "because")
-        object.__setattr__(self, "because", without_addresses(self.because))
+        force_setattr(self, "because", without_addresses(self.because))
 
 
-@frozen
-class Execute(_Asking):
+class Execute(_Asking, frozen=True):
     """Run the sub-handlers that this handler has declared, by their own ids.
 
     Returns a mapping of each id to its end: `finished` is "success" or "failure", and
@@ -691,11 +678,10 @@ class Execute(_Asking):
     children: tuple[str, ...]
 
     def _check(self) -> None:
-        object.__setattr__(self, "children", tuple(self.children))
+        force_setattr(self, "children", tuple(self.children))
 
 
-@frozen
-class Return(_Effect):
+class Return(_Effect, frozen=True):
     """The handler's result, for `status.<handler id>`: any JSON value."""
 
     value: Any
@@ -704,8 +690,7 @@ class Return(_Effect):
         self._freeze("value")
 
 
-@frozen
-class Freeze(_Effect):
+class Freeze(_Effect, frozen=True):
     """The operator stops serving: streams close, daemons stop."""
 
     reason: str
@@ -714,13 +699,11 @@ class Freeze(_Effect):
         _check_text(self, "reason")
 
 
-@frozen
-class Resume(_Effect):
+class Resume(_Effect, frozen=True):
     """The operator serves again after a `Freeze`."""
 
 
-@frozen
-class Call(_Asking):
+class Call(_Asking, frozen=True):
     """Run a function outside of the pure core: the only way to have side effects.
 
     `function` is its importable name, `module:qualified.name`; `arguments` are keyword
@@ -747,8 +730,7 @@ class Call(_Asking):
         self._freeze("arguments", dict)
 
 
-@frozen
-class Rate:
+class Rate(Struct, frozen=True):
     """A limit of calls, built by `fnop.rate`.
 
     There are this many calls `per_second`, after the first `burst`, which may come at
@@ -762,8 +744,7 @@ class Rate:
     burst: float
 
 
-@frozen
-class Random(_Question):
+class Random(_Question, frozen=True):
     """Fresh random bytes, as a recorded answer.
 
     Bytes of a `secret` are not written into recordings: others replace them there.
@@ -782,8 +763,8 @@ class Random(_Question):
             raise ValueError(f"Random.size is 1 to 1024 bytes, not {shown(size)}")
 
 
-@frozen
-class Log(_Effect):
+@beside("exception")
+class Log(_Effect, frozen=True):
     """Write a line to the operator's log, prefixed with the handled object.
 
     The traceback of a live `exception` is shown; it is not part of the value.
@@ -792,7 +773,7 @@ class Log(_Effect):
     level: str
     message: str
     fields: Any = field(default_factory=dict)
-    exception: BaseException | None = field(default=None, compare=False, repr=False)
+    exception: BaseException | None = None
 
     def _check(self) -> None:
         if self.level not in LEVELS:
@@ -800,19 +781,17 @@ class Log(_Effect):
         if not isinstance(self.message, str):
             raise TypeError("Log.message must be a string")
         _set_plain_texts(self, "message")
-        object.__setattr__(self, "message", without_addresses(self.message))
+        force_setattr(self, "message", without_addresses(self.message))
         self._freeze("fields", dict)
 
 
-@frozen
-class Requeue(_Effect):
+class Requeue(_Effect, frozen=True):
     """Call the reconcilers of an object again, though it has not changed."""
 
     target: Target
 
 
-@frozen
-class Remember(_Effect):
+class Remember(_Effect, frozen=True):
     """Merge changes into the object's memo; None removes a key."""
 
     changes: Any

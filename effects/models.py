@@ -52,10 +52,10 @@ def is_model(value: Any) -> bool:
     """
     cls = type(value)
     return (
-        (dataclasses.is_dataclass(cls) and not cls.__module__.startswith("fnop."))
+        dataclasses.is_dataclass(cls)
         or hasattr(cls, "__pydantic_serializer__")
         or hasattr(cls, "__struct_fields__")
-    )
+    ) and not cls.__module__.startswith("fnop.")
 
 
 def definition_of_model(value: Any) -> Any:

@@ -8,10 +8,11 @@ function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Any
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
+
+from fnop.effects.structs import beside
 
 __all__ = [
     "TOO_LARGE",
@@ -38,15 +39,14 @@ TOO_LARGE = (
 )
 
 
-@frozen
-class Applied:
+class Applied(Struct, frozen=True):
     """The effect was performed; `object` is the object after it, if there is one."""
 
     object: Any = None
 
 
-@frozen
-class Answer:
+@beside("exception", "fns")
+class Answer(Struct, frozen=True):
     """A value that is not an object: from a call, a listing, or fresh randomness.
 
     An impure handler that failed returns the `exception`, too. `fns` are the functions
@@ -54,14 +54,11 @@ class Answer:
     """
 
     value: Any = None
-    exception: BaseException | None = field(default=None, compare=False, repr=False)
-    fns: tuple[Callable[[dict[str, Any]], object], ...] = field(
-        default=(), compare=False, repr=False
-    )
+    exception: BaseException | None = None
+    fns: tuple[Callable[[dict[str, Any]], object], ...] = ()
 
 
-@frozen
-class Conflict:
+class Conflict(Struct, frozen=True):
     """HTTP 409: another write came first, or the name is taken (see `reason`).
 
     `managers` are the managers whose fields a server-side apply would change.
@@ -72,8 +69,7 @@ class Conflict:
     managers: tuple[str, ...] = ()
 
 
-@frozen
-class Missing:
+class Missing(Struct, frozen=True):
     """404 or 410: the object does not exist.
 
     `unserved` means that not even its kind is served now. An API server that has just
@@ -84,8 +80,7 @@ class Missing:
     unserved: bool = False
 
 
-@frozen
-class Refused:
+class Refused(Struct, frozen=True):
     """The API server refused: invalid, forbidden, too large, …"""
 
     status: int
@@ -93,23 +88,21 @@ class Refused:
     reason: str = ""
 
 
-@frozen
-class Unreachable:
+class Unreachable(Struct, frozen=True):
     """The request was certainly not performed; a later one may succeed (429, 503)."""
 
     message: str
     retry_after_seconds: float | None = None
 
 
-@frozen
-class Unknown:
+class Unknown(Struct, frozen=True):
     """The request was sent; it is unknown whether it was applied."""
 
     message: str
 
 
-@frozen
-class Raised:
+@beside("exception")
+class Raised(Struct, frozen=True):
     """A called function raised.
 
     `type` is the class name; `delay_seconds` is set for a TemporaryError, and
@@ -121,7 +114,7 @@ class Raised:
     message: str
     delay_seconds: float | None = None
     permanent: bool = False
-    exception: BaseException | None = field(default=None, compare=False, repr=False)
+    exception: BaseException | None = None
 
 
 Outcome = (

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Hashable
-from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any, cast
+
+from msgspec import NODEFAULT
 
 from fnop.effects.desired import Desired
 from fnop.effects.effects import Effect, Target
 from fnop.effects.outcomes import Outcome
+from fnop.effects.structs import compared
 from fnop.effects.values import canonical, digest, read_only
 
 __all__ = [
@@ -40,15 +42,15 @@ _CLASSES: dict[str, type] = {
 
 @cache
 def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple((each.name, _default_of(each)) for each in fields(cls) if each.compare)
+    defaults = cls.__struct_defaults__  # of the last fields
+    optional = cls.__struct_fields__[-len(defaults) :] if defaults else ()
+    known = dict(zip(optional, map(_default_of, defaults), strict=True))
+    return tuple((name, known.get(name, NODEFAULT)) for name in compared(cls))
 
 
-def _default_of(each: Field[Any]) -> Any:
-    if each.default is not MISSING:
-        return each.default
-    if each.default_factory is not MISSING:
-        return each.default_factory()
-    return MISSING
+def _default_of(given: Any) -> Any:
+    make = getattr(given, "factory", None)
+    return given if make is None else make()
 
 
 def to_wire(value: Effect | Outcome | Target) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def desired_to_wire(desired: Desired) -> dict[str, Any]:
 
 
 def _set_fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults."""
+    """The fields of a Struct that differ from their defaults."""
     known = _fields(cast(Hashable, type(value)))
     given = ((name, getattr(value, name), default) for name, default in known)
     return {

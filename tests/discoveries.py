@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from fnop.core.api.discovery import ROOTS
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = ["FORMS", "Server"]

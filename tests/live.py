@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 from fnop.adapters.common.loading import resolve
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.runtime.clock import SystemClock

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count, cycle
 from typing import Any, Protocol
 
@@ -36,6 +36,7 @@ from fnop.effects import (
     Unknown,
     Unreachable,
 )
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters.cluster import Cluster, answer
 from fnop.interpreters.runtime.answers import outcome_of

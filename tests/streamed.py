@@ -9,6 +9,7 @@ from typing import Any
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.inputs import ListDone, StreamEnded
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.simulation.watches import Delivery
 from tests.simulations import example
@@ -75,9 +76,9 @@ class Streamed(Story):
         else:
             inbox.extend(lines[:-1])
             watched = self.reads.watches._open[command.stream]
-            self.reads.watches._open[command.stream] = watched._replace(initial=True)
+            self.reads.watches._open[command.stream] = replace(watched, initial=True)
             fate()
-            self.reads.watches._open[command.stream] = watched._replace(initial=False)
+            self.reads.watches._open[command.stream] = replace(watched, initial=False)
             done = ListDone(command.stream, str(self.cluster.version))
             self.feed(Delivery(command.resource.key, done))
 

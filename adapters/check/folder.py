@@ -26,6 +26,7 @@ from fnop.adapters.reports.check_report import (
     failure_record,
 )
 from fnop.core.handlers.declare.handler import Handler
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.campaign import Known
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure
 from fnop.interpreters.check.state.scripts import script_from_json
@@ -79,7 +80,7 @@ class Folder:
             found = _known_in(record, cases[0], FOUND_BEFORE + file.name)
             if found is not None:
                 case = same.setdefault(digest_of(case_record(found.case)), found.case)
-                yield found._replace(case=case)
+                yield replace(found, case=case)
 
     def _is_of_this_call(self, record: Mapping[str, Any]) -> bool:
         """Whether its call had the operator's files and options of this call."""

@@ -7,9 +7,10 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
+from msgspec import Struct
 
 from fnop.adapters.common.plain import echo
 from fnop.core.values.errors import number_of
@@ -26,7 +27,7 @@ AGAIN_SECONDS = 0.5
 LATER_SECONDS = 0.01
 
 
-class Steps(NamedTuple):
+class Steps(Struct, frozen=True):
     """The steps of a progress bar: schedules, or tasks if their number is unknown.
 
     A first fault is one task. Its number of pairs is known only after trying it.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.check.places import must_be_writable
@@ -25,6 +26,7 @@ from fnop.adapters.reports.check_report import (
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import as_unicode
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.campaign import Campaign
 from fnop.interpreters.check.campaign.explore import Case, Failure
 from fnop.interpreters.check.campaign.reports import (
@@ -54,7 +56,7 @@ _OPTIONS = {
 _FILES = {"script": "--script", "calls": "--calls", "former": "--former"}
 
 
-class Part(NamedTuple):
+class Part(Struct, frozen=True):
     """The results of one shard: its file, its campaign, and its findings.
 
     `places` are the places of the handlers, and `paths` the operator's files.
@@ -121,7 +123,7 @@ def keep(
     """
     shard, shards = options.shard
     # Failures of different scripts stay apart.
-    found = as_json(report._replace(failures=report.finer), source.places)
+    found = as_json(replace(report, failures=report.finer), source.places)
     known = {"struck": report.struck, "wanted": report.wanted, "empty": report.is_empty}
     whole = {
         "fnop check": 2,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.adapters.check.options import CheckOptions
 from fnop.adapters.common.endings import EXIT_ERROR, EXIT_UNKNOWN, EXIT_USAGE, fail
@@ -17,7 +18,7 @@ from fnop.interpreters.check.campaign.reports import Report
 __all__ = ["Source", "cannot_write", "status_of", "tell"]
 
 
-class Source(NamedTuple):
+class Source(Struct, frozen=True):
     """An operator as reports name it: its files, and the places of its handlers."""
 
     paths: Sequence[str]

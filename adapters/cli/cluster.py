@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from fnop.adapters.cli.option_fields import option, takes
 from fnop.adapters.common.endings import fail, warn
@@ -23,7 +24,6 @@ from fnop.adapters.serving.cluster_kubeconfig import (
     KubeconfigProblem,
     write_kubeconfig,
 )
-from fnop.effects.frozen import frozen
 
 if TYPE_CHECKING:
     from fnop.adapters.serving.certificates import Authority, Pair
@@ -291,8 +291,7 @@ def _service(text: str) -> tuple[tuple[str, str], int]:
     return (namespace, name), int(port)
 
 
-@frozen
-class Secrets:
+class Secrets(Struct, frozen=True):
     """The server's TLS settings, its authority, and the admin's certificate."""
 
     context: ssl.SSLContext

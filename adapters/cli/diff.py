@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from fnop.adapters.common.endings import (
 from fnop.adapters.common.plain import echo
 from fnop.adapters.recordings.recorded import CUT_OFF, Recording, places_in
 from fnop.core.values.errors import number_of
+from fnop.effects.structs import replace
 
 if TYPE_CHECKING:
     from fnop.adapters.recordings.diff_report import Side
@@ -127,7 +127,7 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
         fail(f"{file} holds no steps, and nothing was compared", EXIT_INCOMPLETE)
     run.is_open = run.is_open or read.truncated
     side = _side_of(file, header, run, truncated=read.truncated)
-    return run, side._replace(damage=recording.problem)
+    return run, replace(side, damage=recording.problem)
 
 
 def _check(file: str, header: dict[str, Any]) -> None:

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 import fnop
 from fnop.adapters.cli.closed_loop import excerpt_at, outline
@@ -26,6 +28,7 @@ from fnop.core.values.errors import (
     number_of,
 )
 from fnop.effects import Answer, Raised
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters.check.incidents.incidents import Incident, fit_of, incident_of
 from fnop.interpreters.recording.model.calls import last_answers
@@ -38,7 +41,7 @@ __all__ = ["Part", "explored", "printed_test"]
 _DEFINITION = "CustomResourceDefinition"
 
 
-class Part(NamedTuple):
+class Part(Struct, frozen=True):
     """A part of a recording: from one step to another, about one object or all.
 
     `crds` are files with definitions.
@@ -72,7 +75,7 @@ def printed_test(
     return 0
 
 
-class _Test(NamedTuple):
+class _Test(Struct, frozen=True):
     """A test as source; `derived` is the number of texts that it omits."""
 
     source: str
@@ -122,7 +125,7 @@ def _find_passing_test(
     for change in [*reversed(changes)][:_CUTS_MAX]:
         if not why:
             break
-        shorter = part._replace(until=change.step - 1)
+        shorter = replace(part, until=change.step - 1)
         cut = _excerpt(recording, shorter, program, settings.marker)
         test = _test_of(recording, cut, _incident(cut, shorter), paths, settings)
         why = _failure_of(test.source)
@@ -178,7 +181,7 @@ def explored(
 
     excerpt = _excerpt(recording, part, program, program.settings.marker)
     # fnop compares runs with and without faults, so a function must answer both alike.
-    excerpt = excerpt._replace(answers=last_answers(excerpt.answers))
+    excerpt = replace(excerpt, answers=last_answers(excerpt.answers))
     incident = _incident(excerpt, part)
     for sentence in incident.left_out:
         warn(f"left out {sentence}")

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import click
+from msgspec import Struct
 
 from fnop.core.values.paths import FieldPath, parse_path
 from fnop.interpreters.recording.comparison.sorts import WORDS
@@ -36,7 +37,7 @@ class Files(Enum):
     PERHAPS = "perhaps"
 
 
-class _Rule(NamedTuple):
+class _Rule(Struct, frozen=True):
     """The files and the options that a mode allows."""
 
     files: Files

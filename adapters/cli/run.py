@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +50,7 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.peers.peers import Member
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import number_of
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters.runtime.clock import SystemClock, VirtualClock
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from msgspec import Struct
 
 from fnop.adapters.common.endings import EXIT_ERROR, fail, warn
 from fnop.adapters.common.plain import echo
@@ -33,6 +34,7 @@ from fnop.adapters.recordings.step_report import (
 from fnop.adapters.recordings.story_report import why_lines
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import FieldPath, parse_path, path_text
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.model.contents import NoSuchObject
 from fnop.interpreters.recording.model.history import History
 from fnop.interpreters.recording.model.predicates import Predicate, parse_predicate
@@ -52,7 +54,7 @@ AHEAD = 2_500
 _PROVENANCES_MAX = 4
 
 
-class _Command(NamedTuple):
+class _Command(Struct, frozen=True):
     """A command: its names, with the short one last, its arguments, and its action."""
 
     names: tuple[str, ...]

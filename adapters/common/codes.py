@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import number_of
@@ -12,7 +14,7 @@ from fnop.interpreters.recording.format.digests import KIND, PYTHON, digests_of
 __all__ = ["Code", "code_lines", "versions"]
 
 
-class Code(NamedTuple):
+class Code(Struct, frozen=True):
     """The code of an operator: the release of fnop, the version of Python, and the
     digests of handlers by their ids.
     """
@@ -59,7 +61,7 @@ def versions(before: Code, now: Code, handler: str | None) -> tuple[str, str]:
     ('fnop 1, code aa', 'fnop 2, code bb')
     >>> versions(one, one, "h")
     ('fnop 1, code aa', 'fnop 1, the same code')
-    >>> versions(one, two._replace(python="3.13"), "h")
+    >>> versions(one, Code("2", "3.13", {"h": "bb"}), "h")
     ('fnop 1, Python 3.12', 'fnop 2, Python 3.13')
     """
     texts = f"fnop {before.fnop}", f"fnop {now.fnop}"

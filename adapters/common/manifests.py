@@ -13,9 +13,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import yaml
+from msgspec import Struct
 from returns.result import Failure, Success
 
 from fnop.adapters.common.plain import acts, escaped
@@ -167,7 +168,7 @@ def _brief_text(value: Any) -> str:
 # ------------------------------------------------------------------------ JSON
 
 
-class Unparsed(NamedTuple):
+class Unparsed(Struct, frozen=True):
     """The fault of a text, and its line if that is known."""
 
     line: int | None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fnop.core.seam.commands import Say
+from fnop.effects.structs import replace
 
 __all__ = ["Repeats"]
 

@@ -22,6 +22,7 @@ from fnop.adapters.definitions.type_fields import is_record
 from fnop.adapters.definitions.type_schemas import OBJECT, rule_of, schema_of_class
 from fnop.core.api.definitions import Column, Definition, definition_of
 from fnop.core.api.resources import version_rank
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster import answer, empty_cluster
 from fnop.interpreters.runtime.clock import EPOCH
 from fnop.interpreters.runtime.protocol import ApiRequest
@@ -69,7 +70,7 @@ def definition_of_version(cls: type) -> Object:
             f"{cls.__qualname__} is not a kind; decorate it with "
             "@fnop.definition('databases.v1.example.com')"
         )
-    return _checked(_definition([(cls, found._replace(storage=True))]), [cls])
+    return _checked(_definition([(cls, replace(found, storage=True))]), [cls])
 
 
 def _name(found: Definition) -> str:

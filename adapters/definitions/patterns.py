@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 __all__ = ["Untranslatable", "go_of_python", "go_of_rust"]
 
@@ -369,7 +371,7 @@ def _python_class(name: str, flags: re.RegexFlag) -> str:
     return ("^" if "NOT_" in name else "") + bodies[kind]
 
 
-class _Set(NamedTuple):
+class _Set(Struct, frozen=True):
     """A set in Python's syntax."""
 
     items: Sequence[tuple[str, Any]]

@@ -1,7 +1,7 @@
 """The fields of an author's classes.
 
-These are dataclasses, TypedDicts, models of pydantic and Structs of msgspec. Neither
-library is imported here: a class can belong to it only if the author's own file has
+These are dataclasses, TypedDicts, models of pydantic and Structs of msgspec. pydantic
+is not imported here: a class can belong to it only if the author's own file has
 imported it.
 """
 
@@ -18,16 +18,18 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import (
     Any,
-    NamedTuple,
     NotRequired,
     Required,
     get_type_hints,
 )
 
+from msgspec import Struct
+
 from fnop.adapters.definitions.problems import DefinitionProblem
 from fnop.adapters.definitions.type_marks import is_said, judges_itself, writes_itself
 from fnop.core.api.definitions import Given, Schema, schema_marks
 from fnop.effects.hints import admits_none, unwrapped
+from fnop.effects.structs import replace
 
 __all__ = [
     "Field",
@@ -42,7 +44,7 @@ __all__ = [
 ]
 
 
-class Field(NamedTuple):
+class Field(Struct, frozen=True):
     """A field of a class.
 
     `name` is its name in objects, `attribute` the name in the class. `marks` are about
@@ -81,7 +83,7 @@ def fields_of(cls: type) -> list[Field]:
         found = _dataclass_fields(cls)
     texts = _texts_below_fields(cls)
     return [
-        each._replace(description=texts.get(each.attribute) or each.description)
+        replace(each, description=texts.get(each.attribute) or each.description)
         for each in found
     ]
 
@@ -351,7 +353,7 @@ def _model_fields(cls: Any) -> Iterator[Field]:
             marks=tuple(info.metadata),
             description=info.description or "",
         )
-        yield found._replace(required=info.is_required()) if is_nullable else found
+        yield replace(found, required=info.is_required()) if is_nullable else found
 
 
 def _model_default(cls: Any, name: str, info: Any) -> Given | None:
@@ -438,7 +440,7 @@ def _pydantic_fields(cls: Any) -> Mapping[str, Any]:
     return found
 
 
-class _Names(NamedTuple):
+class _Names(Struct, frozen=True):
     """The names under which a model reads a field, and the one that it writes."""
 
     read: tuple[str, ...]

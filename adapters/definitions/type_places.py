@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.adapters.definitions.problems import DefinitionProblem
 from fnop.adapters.definitions.type_fields import is_model
@@ -13,7 +15,7 @@ Node = dict[str, Any]
 """A structural schema, or a part of one."""
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """A field of a class, or "" for all of it, and the classes around it.
 
     With `is_marked`, a mark of pydantic shows that pydantic reads it.

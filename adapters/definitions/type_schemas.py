@@ -46,6 +46,7 @@ from fnop.adapters.definitions.type_places import Node, Place
 from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
 from fnop.core.values.errors import joined
 from fnop.effects.hints import admits_none, unwrapped
+from fnop.effects.structs import replace
 
 __all__ = ["OBJECT", "rule_of", "schema_of_class"]
 
@@ -138,7 +139,7 @@ def _schema_of(hint: Any, place: Place, more: tuple[Any, ...] = ()) -> Node:
             raise place.problem(_ENDLESS.format(alias))
     around = (*place.around, *aliases)
     is_marked = place.is_marked or any(map(is_of_pydantic, marks))
-    place = place._replace(around=around, is_marked=is_marked)
+    place = replace(place, around=around, is_marked=is_marked)
     _check_marks(inner, marks, place)
     node = _bare_schema_of(inner, place)
     for mark in marks:
@@ -307,7 +308,7 @@ def _root_schema(cls: type, place: Place) -> Node:
     (root,) = fields_of(cls)
     inner = Place(cls, root.attribute, (*place.around, cls))
     text = description_of(cls)
-    return _property(root._replace(default=None, description=text), inner)
+    return _property(replace(root, default=None, description=text), inner)
 
 
 def _record_schema(cls: type, place: Place) -> Node:

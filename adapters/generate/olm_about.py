@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from fnop.adapters.generate.images import is_image
 
@@ -36,7 +37,7 @@ class BundleProblem(Exception):
     """No bundle can be made; the text is one sentence with the remedy."""
 
 
-class About(NamedTuple):
+class About(Struct, frozen=True):
     """The facts that only the author knows.
 
     `package` is the common name of all versions of the operator. `icon` is a media type
@@ -80,7 +81,7 @@ def icon_of(file: Path) -> tuple[str, bytes]:
     return media_type, file.read_bytes()
 
 
-class Finding(NamedTuple):
+class Finding(Struct, frozen=True):
     """A sentence about a fact; with an error, OLM would refuse the bundle."""
 
     sentence: str

@@ -8,6 +8,7 @@ from typing import Any
 from fnop.adapters.generate.roles import Difference, Granted, compared, line_of
 from fnop.core.handlers.declare.connection import Impersonation
 from fnop.core.handlers.program.rights import Need, Right, Who, by_right
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.access.rbac import Rule
 from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.protocol import Api, ApiRequest
@@ -64,7 +65,7 @@ async def reviewed(
     local = [Need(right, place, _NOBODY) for right, place in wanted]
     if any(place is None for _, place in wanted):
         # The list does not distinguish rules for the whole cluster.
-        granted = [each._replace(namespace=None) for each in granted]
+        granted = [replace(each, namespace=None) for each in granted]
         local = [each._replace(namespace=None) for each in local]
     return Difference(tuple(missing), compared(local, granted).superfluous)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.adapters.common.loading import handlers_of_file, load, module_of_file
 from fnop.adapters.common.manifests import namespace_for
 from fnop.adapters.testing.cases import (
@@ -36,6 +38,7 @@ from fnop.core.handlers.program.rights import (
     role_namespaces,
 )
 from fnop.core.peers.lease import Candidate
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.explore import Case, prepared
 from fnop.interpreters.check.campaign.observed_requests import Heard, Hearing, heard
 from fnop.interpreters.check.campaign.recorded_requests import commands_in
@@ -73,7 +76,7 @@ def account_of(text: str | None, operator: str) -> Account:
     return Account(namespace, name if slash else namespace)
 
 
-class Wishes(NamedTuple):
+class Wishes(Struct, frozen=True):
     """The operator's files, and the way in which it is going to run.
 
     `paths` are its files; `crds`, `objects`, `script` and `calls` are as for `fnop
@@ -102,7 +105,7 @@ class Wishes(NamedTuple):
     webhook_events: bool = False
 
 
-class Study(NamedTuple):
+class Study(Struct, frozen=True):
     """The findings about an operator: the rights, their users, and unknown parts.
 
     `notes` are sentences for its author; `unknown` are sentences about what was not
@@ -148,7 +151,7 @@ def studied(
     )
     found = heard(hearing, cases, budget=wishes.budget, each=progress)
     recorded = _recorded_requests(wishes, program)
-    found = found._replace(called=found.called | recorded.called)
+    found = replace(found, called=found.called | recorded.called)
     kinds = _kinds(cases[0])
     needs = {*found.needs, *_without_having_seen(program, found, kinds, place)}
     elsewhere = _outside_sentences(needs, wishes, place)
@@ -220,7 +223,7 @@ def _place_subjects(subjects: Subjects, wishes: Wishes, place: str) -> Subjects:
         if (each["kind"], each["metadata"].get("name")) != ("Namespace", place)
     ]
     given = present if place == "default" else [namespace_for(place), *present]
-    return subjects._replace(subjects=tuple(moved), given=tuple(given))
+    return replace(subjects, subjects=tuple(moved), given=tuple(given))
 
 
 def _needs_per_namespace(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import yaml
+from msgspec import Struct
 
 from fnop.adapters.generate.rights import Account
 from fnop.core.handlers.program.rights import VERBS, Need, Right, Who, by_right
@@ -38,7 +39,7 @@ _COLUMNS = 88
 # ------------------------------------------------------------------------ written
 
 
-class _Clause(NamedTuple):
+class _Clause(Struct, frozen=True):
     """A rule of a role, with the handlers that need it."""
 
     rule: Manifest
@@ -164,7 +165,7 @@ class NoAccount(Exception):
     """The account is ambiguous or missing: one sentence with the remedy."""
 
 
-class Granted(NamedTuple):
+class Granted(Struct, frozen=True):
     """A rule, its namespace (None: the whole cluster), and the role it is from."""
 
     rule: Rule
@@ -172,7 +173,7 @@ class Granted(NamedTuple):
     role: str
 
 
-class Grants(NamedTuple):
+class Grants(Struct, frozen=True):
     """The rules that manifests grant to an account, and notes on the rest."""
 
     granted: tuple[Granted, ...]

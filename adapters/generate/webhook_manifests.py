@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.adapters.common.loading import load
 from fnop.adapters.common.manifests import read_manifests
@@ -24,6 +25,7 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ADMISSION
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import joined
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters.check.campaign.explore import Case, prepared
 from fnop.interpreters.simulation.scenario import catalogue_of
@@ -115,7 +117,7 @@ def manifests_for(
     return [*certificate.manifests(), *found]
 
 
-class _Certificate(NamedTuple):
+class _Certificate(Struct, frozen=True):
     """A certificate of cert-manager, and the Secret with its name."""
 
     namespace: str

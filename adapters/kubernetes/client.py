@@ -13,7 +13,6 @@ import ssl
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -48,6 +47,7 @@ from fnop.core.handlers.declare.connection import (
 )
 from fnop.core.values.backoff import Allowance, drawn, put_back
 from fnop.core.values.errors import text_of
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.answers import is_denial, message_of
 from fnop.interpreters.runtime.clock import Clock, SystemClock
 from fnop.interpreters.runtime.protocol import (

@@ -7,7 +7,6 @@ failure becomes one sentence.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +26,7 @@ from fnop.adapters.kubernetes.kubeconfig_files import (
 from fnop.adapters.kubernetes.oidc import Home, OidcProblem, refreshed
 from fnop.core.handlers.declare.connection import ConnectionInfo, Impersonation
 from fnop.core.values.errors import text_of
+from fnop.effects.structs import replace
 from fnop.effects.values import without_userinfo
 
 __all__ = [

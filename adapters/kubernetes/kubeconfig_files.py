@@ -12,10 +12,10 @@ import os
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from msgspec import Struct
 from returns.result import Failure, Success
 
 from fnop.adapters.common.manifests import first_yaml
@@ -32,7 +32,7 @@ from fnop.core.handlers.declare.connection import (
     Impersonation,
     with_plain_scheme,
 )
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 
 __all__ = [
     "Absent",
@@ -54,7 +54,7 @@ _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 # -------------------------------------------------------------------- the files
 
 
-class Absent(NamedTuple):
+class Absent(Struct, frozen=True):
     """No kubeconfig exists; the source of its name, and a sentence about it."""
 
     named_by: Literal["caller", "environment", "nobody"]
@@ -126,8 +126,7 @@ def _title(paths: Iterable[Path]) -> str:
 # --------------------------------------------------------------------- what they say
 
 
-@frozen
-class Kubeconfig:
+class Kubeconfig(Struct, frozen=True):
     """Several kubeconfigs merged into one: sections by name, their paths absolute.
 
     `title` names the files, `current` is the context that they select, or "".
@@ -239,7 +238,7 @@ def _with_absolute_paths(file: Path, section: Section) -> Section:
 # ----------------------------------------------------------------- what is meant of it
 
 
-class Access(NamedTuple):
+class Access(Struct, frozen=True):
     """One context: the cluster, and its user; `title` names the files.
 
     `user_file` is the file with the user.
@@ -340,7 +339,7 @@ def _resolve_context(
         return Failure(f"the context {name!r} in {title}: {problem}")
     match _with_token(found.user) if found.is_secure else Success(found.user):
         case Success(user):
-            return Success(found._replace(user=user))
+            return Success(replace(found, user=user))
         case Failure(problem):
             return Failure(f"{title}: {problem}")
 

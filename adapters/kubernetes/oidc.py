@@ -17,10 +17,11 @@ from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import yaml
+from msgspec import Struct
 
 from fnop.adapters.kubernetes.kubeconfig_files import text_in
 from fnop.adapters.kubernetes.proxies import proxy_for
@@ -49,14 +50,14 @@ class OidcProblem(Exception):
     """There is no valid ID token; the text has the reason."""
 
 
-class Home(NamedTuple):
+class Home(Struct, frozen=True):
     """The place of a user in a kubeconfig, where new tokens are written."""
 
     file: Path
     user: str
 
 
-class _Tokens(NamedTuple):
+class _Tokens(Struct, frozen=True):
     id: str
     refresh: str | None
 

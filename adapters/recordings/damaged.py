@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fnop.adapters.common.endings import EXIT_DAMAGED, fail
+from fnop.effects.structs import replace
 
 if TYPE_CHECKING:
     from fnop.interpreters.recording.format.reader import RecordingLimits

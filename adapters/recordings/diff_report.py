@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.adapters.common.codes import Code, code_lines, versions
 from fnop.core.values.diff import DiffItem, Path
@@ -36,7 +38,7 @@ _MOMENTS_SHOWN = 6
 _VALUE_LENGTH = 80
 
 
-class Side(NamedTuple):
+class Side(Struct, frozen=True):
     """One of the two recordings, by its header; `places` are its handlers' lines.
 
     After its `steps` it is `truncated`, or `missing` is the number of lost steps.

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.adapters.common.plain import one_line
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.model.attempts import Attempt
 from fnop.interpreters.recording.model.history import Request
 from fnop.interpreters.recording.model.refs import Ref, ref_of
@@ -35,7 +37,7 @@ def trace_of(timeline: Timeline) -> bytes:
 # ------------------------------------------------------------------------ what is drawn
 
 
-class Slice(NamedTuple):
+class Slice(Struct, frozen=True):
     """A span between two times, in nanoseconds; an instant if `end` is 0.
 
     `flows` are numbers of flows through it, from the earliest to the latest.
@@ -235,7 +237,7 @@ def _side_by_side(slices: Iterable[Slice]) -> Iterator[Slice]:
         busy[place : place + 1] = [each.end]
         *above, name = each.track
         track = (*above, f"{name} ({place + 1})") if place else each.track
-        yield each._replace(track=track)
+        yield replace(each, track=track)
 
 
 # ------------------------------------------------------------------------------ packets

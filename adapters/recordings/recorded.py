@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 import click
+from msgspec import Struct
 
 from fnop.adapters.common.endings import warn
 from fnop.interpreters.recording.model.account import Account
@@ -30,7 +31,7 @@ __all__ = [
 Header = Mapping[str, Any]
 
 
-class Read(NamedTuple):
+class Read(Struct, frozen=True):
     """The end of a reading: the number of steps, and whether it is cut off.
 
     If reading was to end at a step, the record after it is counted, too.
@@ -54,7 +55,7 @@ class _Apart:
         return found
 
 
-class Recording(NamedTuple):
+class Recording(Struct, frozen=True):
     """A recording, which may be read several times at once.
 
     It may consist of several files, the `parts`, of processes that ran one after

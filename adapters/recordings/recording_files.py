@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import orjson
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 
 if sys.platform != "win32":
     import fcntl
@@ -166,7 +169,7 @@ def is_compressed(path: Path) -> bool:
         return is_block(file.read(4))
 
 
-class _Reviewed(NamedTuple):
+class _Reviewed(Struct, frozen=True):
     """A review that waits to be written."""
 
     now: Now
@@ -300,7 +303,7 @@ _FLUSH_SECONDS = 1.0
 _CLOSE_SECONDS = 30.0
 
 
-class _Due(NamedTuple):
+class _Due(Struct, frozen=True):
     """A failure that is written down once its object's status reports it.
 
     That is, once later requests for its object have been answered.
@@ -320,7 +323,8 @@ class _Due(NamedTuple):
             if isinstance(each, Perform) and each.subject == self.subject
         }
         answered = {input.id} if isinstance(input, Answered) else set()
-        return self._replace(
+        return replace(
+            self,
             is_asked=self.is_asked or bool(requests),
             unanswered=(self.unanswered | requests) - answered,
         )

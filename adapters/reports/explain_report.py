@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from fnop.core.values.durations import ago, span
 from fnop.core.values.errors import number_of
@@ -45,7 +46,7 @@ _TIMES |= {"due", "going", "at"}
 
 def as_json(story: Story) -> dict[str, Any]:
     """The story as JSON; times are RFC 3339, null if they are not known."""
-    return {"version": FORMAT_VERSION, **_with_time_texts(asdict(story))}
+    return {"version": FORMAT_VERSION, **_with_time_texts(to_builtins(story))}
 
 
 def _with_time_texts(value: Any) -> Any:

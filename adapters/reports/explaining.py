@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.values.body import Body
+from fnop.effects.structs import replace
 from fnop.interpreters.explain.facts import Evidence, Recorded
 from fnop.interpreters.explain.fitting import handlers_for, requested_for
 from fnop.interpreters.explain.reading import Gatherer

@@ -29,7 +29,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
@@ -65,6 +65,7 @@ from fnop.core.operator.health import Health, health
 from fnop.core.seam.commands import Exit, Say
 from fnop.core.state.lifecycle import REPEAT_SECONDS
 from fnop.core.state.turn import State
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.flow import Flow
 from fnop.interpreters.runtime.machine import Observer

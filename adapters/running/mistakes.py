@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import CallFailed
+from fnop.effects.structs import replace
 
 __all__ = ["Mistakes"]
 

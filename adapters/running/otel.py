@@ -12,6 +12,8 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 import fnop
 from fnop.adapters.common.logs import in_span
 from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem
@@ -19,7 +21,6 @@ from fnop.core.operator.step import State
 from fnop.core.seam.commands import Command, Say, Subject
 from fnop.core.seam.inputs import Input
 from fnop.core.values.now import Now
-from fnop.effects.frozen import frozen
 from fnop.interpreters.runtime.spans import Opened, Span, Spans
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ Attributes = dict[str, str | int]
 _MISSING = "traces need OpenTelemetry; install it: pip install fnop[otel]"
 
 
-@frozen
-class Otel:
+class Otel(Struct, frozen=True):
     """The receiver of spans, and the recording of the run if there is one.
 
     `provider` is a tracer provider; None takes the global one of the process.

@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 import httptools
 import orjson
+from msgspec import Struct
 
 from fnop.adapters.common.plain import one_line
 from fnop.adapters.kubernetes.transports import cut
@@ -66,7 +67,7 @@ NO_HOST = plain_refusal("400 Bad Request: missing required Host header")
 IDLE, HEAD, BODY = "idle", "head", "body"
 
 
-class Credentials(NamedTuple):
+class Credentials(Struct, frozen=True):
     """The identity that a client claims, before it is authenticated."""
 
     authorization: str | None
@@ -159,7 +160,7 @@ def _quoted_string(text: str) -> str:
 # --------------------------------------------------------------- a connection
 
 
-class Incoming(NamedTuple):
+class Incoming(Struct, frozen=True):
     """One request as it was read."""
 
     request: ApiRequest | ApiResponse  # or its refusal

@@ -11,8 +11,9 @@ import ssl
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.adapters.kubernetes.memory_files import file_with
-from fnop.effects.frozen import frozen
 
 __all__ = ["Authority", "Pair", "TlsMissing", "server_context"]
 
@@ -26,8 +27,7 @@ class TlsMissing(Exception):
     """The library that makes certificates is not installed."""
 
 
-@frozen
-class Pair:
+class Pair(Struct, frozen=True):
     """A certificate and its private key, as PEM."""
 
     certificate: bytes

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from logging import getLogger
 from typing import Any, Protocol
 
 import orjson
 
+from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster import (
     Ask,

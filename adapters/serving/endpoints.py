@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem
-from fnop.effects.frozen import frozen
 
 __all__ = ["Endpoint", "HttpAnswer", "PageFunction", "endpoint_of", "serving"]
 
 
-@frozen
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """An address to listen on, and a path."""
 
     host: str
@@ -26,8 +26,7 @@ class Endpoint:
         return Endpoint(self.host, self.port, path)
 
 
-@frozen
-class HttpAnswer:
+class HttpAnswer(Struct, frozen=True):
     """Status, body and Content-Type."""
 
     status: int

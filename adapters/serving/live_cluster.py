@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.adapters.common.plain import echo
 from fnop.adapters.serving.api_server import HttpServer
 from fnop.adapters.serving.cluster_client import OWN_SERVICE, populate
@@ -23,7 +25,6 @@ from fnop.adapters.serving.cluster_host import Caller, Host
 from fnop.adapters.serving.cluster_kubeconfig import write_kubeconfig
 from fnop.adapters.serving.cluster_login import Admin
 from fnop.adapters.serving.webhook_calls import WebhookCaller
-from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
@@ -89,8 +90,7 @@ class Live:
         self._loop.close()
 
 
-@frozen
-class Served:
+class Served(Struct, frozen=True):
     """A served cluster, and the kubeconfig for its clients."""
 
     live: Live

@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.adapters.kubernetes.login_and_probes import Overdue, Surroundings, perform
 from fnop.adapters.serving.endpoints import Endpoint, HttpAnswer, PageFunction
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.operator.health import Health
-from fnop.effects.frozen import frozen
 from fnop.effects.values import freeze_json
 
 __all__ = ["READY_PATH", "Probes", "pages_of"]
@@ -32,8 +32,7 @@ PROBE_SECONDS = 5.0
 PATIENCE_SECONDS = 0.5
 
 
-@frozen
-class Result:
+class Result(Struct, frozen=True):
     """The answer of a probe, or the reason of its failure, at a monotonic time."""
 
     at: float

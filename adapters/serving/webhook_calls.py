@@ -6,9 +6,10 @@ import base64
 import binascii
 import ssl
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.cluster import Question, Reply, Reviewed, Unreached
 
@@ -20,7 +21,7 @@ __all__ = ["WebhookCaller"]
 MOST_BYTES = 3 * 1024 * 1024  # of an answer: client-go's limit
 
 
-class Target(NamedTuple):
+class Target(Struct, frozen=True):
     """The address of a webhook: as errors show it, and as it is called."""
 
     shown: str

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.adapters.common.manifests import read_manifests
 from fnop.adapters.definitions.class_kinds import definitions_for
@@ -23,6 +25,7 @@ from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.declare.roles import Family
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import nearest
+from fnop.effects.structs import replace
 from fnop.interpreters.check.admission.unasked import unasked_by, unjudged_by
 from fnop.interpreters.check.campaign.explore import Case, Explorer, prepared
 from fnop.interpreters.check.state.expectations import expectations_in
@@ -66,7 +69,7 @@ class CheckProblem(Exception):
     """An operator that cannot be checked, in one sentence with the remedy."""
 
 
-class Subjects(NamedTuple):
+class Subjects(Struct, frozen=True):
     """The manifests of a check.
 
     `definitions` and `given` are there before the operator begins; `subjects` are the
@@ -118,7 +121,7 @@ def subjects_for(
         operator=operator,
     )
     notes = (f"with {', '.join(found)}",) if found else ()
-    return subjects._replace(notes=(*notes, *subjects.notes))
+    return replace(subjects, notes=(*notes, *subjects.notes))
 
 
 def definitions_beside(paths: Sequence[str]) -> list[Manifest]:
@@ -476,7 +479,10 @@ def cases_of(
 def _cases(base: Case, scripts: Iterable[Script]) -> list[Case]:
     return [
         base._replace(
-            name=each.name, script=each.actions, calm=each.calm, mistake=each.mistake
+            name=each.name,
+            script=each.actions,
+            calm=each.calm,
+            mistake=each.mistake,
         )
         for each in scripts
     ]
@@ -491,7 +497,7 @@ def _with_what_is_denied(
     case of its own.
     """
     script = tuple(Apply(dict(each)) for each in subjects)
-    trial = Trial(prepared(base)._replace(script=script)).play()
+    trial = Trial(replace(prepared(base), script=script)).play()
     stored = [
         e for e in trial.journal.refusals if e.denials and isinstance(e.action, Apply)
     ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.interpreters.check.properties import PROPERTIES
 
@@ -17,7 +18,7 @@ __all__ = [
 ]
 
 
-class Law(NamedTuple):
+class Law(Struct, frozen=True):
     """A few `properties` of docs/reference/properties.md under one `name`."""
 
     name: str

@@ -59,7 +59,6 @@ from fnop.core.values.errors import (
     number_of,
     text_of,
 )
-from fnop.core.values.evolve import replace
 from fnop.core.values.log_lines import NANOS, LogLine
 from fnop.core.values.merge import (
     OperationFailed,
@@ -94,6 +93,7 @@ from fnop.effects import (
     outcomes,
 )
 from fnop.effects.desired import Desired
+from fnop.effects.structs import replace
 from fnop.effects.values import read_only, thaw_json
 from fnop.effects.wire import digest_of
 from fnop.interpreters.runtime.calls import StopFlag, called
@@ -336,20 +336,24 @@ class _Given:
         _check_indices(found, self.indices, found.signature.wants)
         if handled is None:
             _check_needs_none(found)
-        return Situation(
-            found,
-            self.settings,
-            self.now,
-            None if handled is None else self.resource,
-            handled,
-            self.reason or self.type or _reason_of(found),
-            self.seen_before(found) if found.role in CHANGES else None,
-            retry,
-            started,
-            read_only(dict(self.memo)),
-            self.indices,
-            _given_children(found, children, handled),
-        )._replace(line=_line(found, self.line, self.moment), container=self.container)
+        return replace(
+            Situation(
+                found,
+                self.settings,
+                self.now,
+                None if handled is None else self.resource,
+                handled,
+                self.reason or self.type or _reason_of(found),
+                self.seen_before(found) if found.role in CHANGES else None,
+                retry,
+                started,
+                read_only(dict(self.memo)),
+                self.indices,
+                _given_children(found, children, handled),
+            ),
+            line=_line(found, self.line, self.moment),
+            container=self.container,
+        )
 
     def matches(self) -> bool:
         """Whether the handler's filters let it be called."""
@@ -495,7 +499,7 @@ def _wants_log_line(situation: Situation, line: str | None, container: str) -> b
     if not log.takes(container) or (log.regex and not log.regex.search(line)):
         return False
     written = LogLine(handler.id, round(situation.now.wall * NANOS), line)
-    return wants_line(handler, situation._replace(line=written, container=container))
+    return wants_line(handler, replace(situation, line=written, container=container))
 
 
 # These arguments come from the object.
@@ -923,7 +927,7 @@ class _Drive:
                 yield Patch(merge=merge)
 
     def _situation_of(self, part: Handler) -> Situation:
-        return self.situation._replace(handler=part, retry=0)
+        return replace(self.situation, handler=part, retry=0)
 
     def _retries_after(
         self, failure: Failure | None, again: Again | None

@@ -12,7 +12,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -24,6 +23,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fnop.adapters.common.manifests import read_manifests
 from fnop.core.kubernetes.quantities import PATTERN
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.schema.cel import compile_laws
 from fnop.interpreters.cluster.schema.regex import in_python
 from fnop.interpreters.cluster.schema.rules import format_of

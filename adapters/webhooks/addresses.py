@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 __all__ = ["SERVICE_PORT", "Address", "hosts_of", "is_local"]
 
@@ -13,7 +15,7 @@ __all__ = ["SERVICE_PORT", "Address", "hosts_of", "is_local"]
 SERVICE_PORT = 9443
 
 
-class Address(NamedTuple):
+class Address(Struct, frozen=True):
     """The address of served webhooks, and the way of the API server to them.
 
     `listen` is `HOST:PORT`; either part may be missing. `client` has a `url` or a

@@ -18,6 +18,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from fnop.adapters.kubernetes.memory_files import file_with
 from fnop.adapters.serving.certificates import SKEW_SECONDS, Authority as Signer, Pair
 from fnop.core.admission.certificates import (
@@ -31,6 +33,7 @@ from fnop.core.admission.certificates import (
     trusted,
 )
 from fnop.core.values.errors import text_of
+from fnop.effects.structs import replace
 
 __all__ = [
     "Certificates",
@@ -104,7 +107,7 @@ class Store(Protocol):
         ...
 
 
-class Stored(NamedTuple):
+class Stored(Struct, frozen=True):
     """Authorities in a store, and the stored version; "" for nothing."""
 
     pairs: tuple[Pair, ...] = ()
@@ -115,7 +118,7 @@ class Stored(NamedTuple):
 # ------------------------------------------------------------------------- files
 
 
-class Generation(NamedTuple):
+class Generation(Struct, frozen=True):
     """The content of all files at a moment, and its bundle as an authority.
 
     The authority begins when the content was first seen.
@@ -165,7 +168,7 @@ class Files:
     def publish(self, authorities: Sequence[str], now: float) -> None:
         for id, each in self._known.items():
             [authority] = published((each.authority,), authorities, now)
-            self._known[id] = each._replace(authority=authority)
+            self._known[id] = replace(each, authority=authority)
 
     def _refusal_reason(self, now: float) -> str:
         """The reason why an API server will refuse the newest certificate; or ""."""
@@ -220,8 +223,8 @@ class Files:
             return
         before = self._known.pop(found.authority.id, None)
         if before is not None:
-            known = found.authority._replace(published=before.authority.published)
-            found = found._replace(authority=known)
+            known = replace(found.authority, published=before.authority.published)
+            found = replace(found, authority=known)
         self._known[found.authority.id] = found
 
     def _forget(self, now: float) -> None:
@@ -261,7 +264,7 @@ def content_of(path: StrPath) -> bytes:
         raise OSError(f"{fspath(path)} cannot be read: {why}") from None
 
 
-class Facts(NamedTuple):
+class Facts(Struct, frozen=True):
     """The facts about a certificate; without the library it never ends."""
 
     ends: float = inf

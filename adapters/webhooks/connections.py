@@ -13,10 +13,11 @@ from contextlib import suppress
 from logging import getLogger
 from math import inf
 from socket import socket
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import orjson
 from aiohttp import web
+from msgspec import Struct
 
 from fnop.adapters.kubernetes.transports import cut
 from fnop.adapters.webhooks.certificates import Complaints
@@ -45,7 +46,7 @@ _REASONS: Mapping[int, str] = {
 }
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     """The limits of a client's cost; times are in seconds.
 
     A review has two objects. etcd stores 1.5 MiB of each at most, and the API server

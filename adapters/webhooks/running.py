@@ -43,6 +43,7 @@ from fnop.core.state.lifecycle import IN_SERVICE, Phase
 from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.errors import described, joined
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 from fnop.effects.values import shown
 from fnop.interpreters.runtime.machine import Observer
 from fnop.interpreters.runtime.protocol import Asked
@@ -358,7 +359,7 @@ class Webhooks:
         if distrust is not None and (why := distrust(client)):
             return self._hold_registration(_distrust_message(client, why))
         catalogue = self._around.state().survey.catalogue
-        about = about._replace(client=client)
+        about = replace(about, client=client)
         wanted = configurations_of(self._groups, catalogue, about)
         kept = await configurations.look(wanted, self._around.clock.now().mono)
         if kept.written:

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from math import inf
-from typing import NamedTuple
+
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 
 __all__ = [
     "Authority",
@@ -30,7 +33,7 @@ DAY_SECONDS = 86_400.0
 RENEWED_AT = 1 / 3
 
 
-class Authority(NamedTuple):
+class Authority(Struct, frozen=True):
     """An authority, by the fingerprint of its certificate.
 
     It has been in each bundle since this process first `published` it; None if it was
@@ -43,7 +46,7 @@ class Authority(NamedTuple):
     published: float | None = None
 
 
-class Leaf(NamedTuple):
+class Leaf(Struct, frozen=True):
     """A certificate to serve, and the names that it covers."""
 
     authority: str
@@ -52,7 +55,7 @@ class Leaf(NamedTuple):
     names: frozenset[str] = frozenset()
 
 
-class Lifetimes(NamedTuple):
+class Lifetimes(Struct, frozen=True):
     """The lives of own certificates, and the wait of a new authority, in seconds.
 
     The overlap must be longer than the time until each API server uses a new bundle,
@@ -64,7 +67,7 @@ class Lifetimes(NamedTuple):
     overlap: float = 3_600.0
 
 
-class Due(NamedTuple):
+class Due(Struct, frozen=True):
     """The certificates to make now; without a `signer`, the leaf is kept."""
 
     new_authority: bool = False
@@ -137,7 +140,7 @@ def published(
     2.0
     """
     return tuple(
-        each._replace(published=now)
+        replace(each, published=now)
         if each.published is None and each.id in bundle
         else each
         for each in authorities

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from fnop.core.admission import own_writes
 from fnop.core.api.catalogue import Catalogue
@@ -27,6 +29,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.cel import SIZE_MAX, is_name, is_sayable, literal
 from fnop.core.values.diff import Path
 from fnop.core.values.patterns import is_pattern
+from fnop.effects.structs import replace
 from fnop.effects.values import digest
 
 __all__ = [
@@ -67,7 +70,7 @@ class UnknownWebhook(KeyError):
     """The operator has no webhook with this name."""
 
 
-class Group(NamedTuple):
+class Group(Struct, frozen=True):
     """Handlers that share a webhook, with the options that they have in common.
 
     `name` is the first part of the webhook's name, and mostly one label.
@@ -98,7 +101,7 @@ class Group(NamedTuple):
         return f"{self.name}-{digest(sorted(self.ids))[:8]}"
 
 
-class Registration(NamedTuple):
+class Registration(Struct, frozen=True):
     """The facts for configurations that do not come from the handlers.
 
     `name` is the name of the configurations. `client` is a `WebhookClientConfig`: a
@@ -140,15 +143,15 @@ def groups_of(handlers: Iterable[Handler]) -> tuple[Group, ...]:
     for handler in handlers:
         if handler.role not in ADMISSION or handler.webhook is None:
             continue
-        webhook = handler.webhook._replace(operations=(), subresource=None)
+        webhook = replace(handler.webhook, operations=(), subresource=None)
         filters = _expressible_filters(handler.filters)
         own = Group("", handler.role, (handler,), webhook, filters)
         place = _place_of_group(found, own)
         if place is None:
             found.append(own)
         else:
-            found[place] = found[place]._replace(
-                handlers=(*found[place].handlers, handler)
+            found[place] = replace(
+                found[place], handlers=(*found[place].handlers, handler)
             )
     return tuple(_name_groups(found))
 
@@ -183,7 +186,7 @@ def _name_groups(groups: Iterable[Group]) -> Iterator[Group]:
             number += 1
             name = f"{base[:59]}-{number}"
         taken.add(name)
-        yield each._replace(name=name)
+        yield replace(each, name=name)
 
 
 def _dns_label(text: str) -> str:

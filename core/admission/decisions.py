@@ -6,9 +6,10 @@ import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.api.reviews import Request
 from fnop.core.handlers.declare.settings import Settings
@@ -31,7 +32,7 @@ CAUSE_LENGTH_MAX = 1_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
-class Denial(NamedTuple):
+class Denial(Struct, frozen=True):
     """A handler's denial.
 
     It is `meant` by the author, with `AdmissionError` or `PermanentError`. Otherwise
@@ -49,10 +50,11 @@ class Denial(NamedTuple):
     first: bool = False
 
 
-class Decision(NamedTuple):
-    """The decision about one request.
+class Decision(Struct, frozen=True):
+    """The decision about one `request`.
 
-    `asked` are the ids of the handlers that were called. `object` is the new object
+    `asked` are the ids of the handlers that were called. Their `denials` refuse the
+    request, and the client is shown their `warnings`. `object` is the new object
     after the mutations, None for a deletion. `lines` are for the log. `subject` is the
     object of a denied write.
 

@@ -11,7 +11,9 @@ empties the configuration.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from fnop.core.admission.configurations import CONFIGURATIONS, Group, persistent
 from fnop.core.api.catalogue import Catalogue
@@ -19,6 +21,7 @@ from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.program.rights import Need, Right, Who
 from fnop.core.values.errors import joined
 from fnop.effects import Create, Patch, Target
+from fnop.effects.structs import replace
 from fnop.effects.values import same_json, thaw_json
 
 __all__ = [
@@ -58,7 +61,7 @@ Manifest: TypeAlias = Mapping[str, Any]
 Webhooks: TypeAlias = Sequence[Manifest]
 
 
-class Written(NamedTuple):
+class Written(Struct, frozen=True):
     """Webhooks as they were written, and as the API server has stored them.
 
     The API server adds defaults, and an older one drops fields that it does not know.
@@ -70,7 +73,7 @@ class Written(NamedTuple):
     uid: str = ""
 
 
-class Move(NamedTuple):
+class Move(Struct, frozen=True):
     """The next move of a keeper: a request if there is one, and the state after it.
 
     `problem` is the reason why no webhook leads to this operator. `note` is the reason
@@ -102,7 +105,7 @@ class Move(NamedTuple):
                 return False
 
 
-class Keeper(NamedTuple):
+class Keeper(Struct, frozen=True):
     """One process of an `operator` that maintains one configuration.
 
     It runs in a `namespace`, "" if unknown. The id of a newer `process` is greater.
@@ -158,7 +161,7 @@ class Keeper(NamedTuple):
         Its rival `answers` unless a request to it failed.
         """
         if answers and self.silent:
-            return self._replace(silent="").look(wanted, stored, now)
+            return replace(self, silent="").look(wanted, stored, now)
         webhooks: Webhooks = thaw_json(wanted["webhooks"])
         if stored is None:
             return self._recreate(wanted) if webhooks else Move(self)
@@ -181,10 +184,10 @@ class Keeper(NamedTuple):
             return overruled
         older = (each for each in listed if each < self.process)
         patch = self._patch_of(stored, (*older, self.process))
-        keeper = overruled.keeper._replace(
-            doubted=now, silent="" if answers else newest
+        keeper = replace(
+            overruled.keeper, doubted=now, silent="" if answers else newest
         )
-        return overruled._replace(keeper=keeper, effect=patch)
+        return replace(overruled, keeper=keeper, effect=patch)
 
     def _write_first(self, webhooks: Webhooks, stored: Manifest, now: float) -> Move:
         """Write the configuration of a process that has not written any yet."""
@@ -210,8 +213,8 @@ class Keeper(NamedTuple):
         move = Move(self, problem=problem, agrees=False) if is_asked else Move(self)
         if self.doubted is not None:
             return move
-        keeper = self._replace(doubted=now)
-        return move._replace(keeper=keeper, effect=self._patch_of(stored, ()))
+        keeper = replace(self, doubted=now)
+        return replace(move, keeper=keeper, effect=self._patch_of(stored, ()))
 
     def _is_waiting(self, now: float, patience: float) -> bool:
         """Whether the processes that it has doubted may still return."""
@@ -246,7 +249,7 @@ class Keeper(NamedTuple):
         if not (is_written and self.leads):
             return move
         mended = f"somebody has changed {_label_of(stored)}; it is as before"
-        return move._replace(mended=mended)
+        return replace(move, mended=mended)
 
     def _is_as_wanted(
         self, written: Written, webhooks: Webhooks, stored: Manifest
@@ -278,7 +281,7 @@ class Keeper(NamedTuple):
         asked, stored = wanted["webhooks"], answer.get("webhooks") or []
         uid = str(answer["metadata"].get("uid") or "")
         written = Written(thaw_json(asked), stored, uid)
-        return self._replace(written=written, leads=True)
+        return replace(self, written=written, leads=True)
 
     def leave(
         self, groups: Iterable[Group], stored: Manifest | None, now: float
@@ -288,7 +291,7 @@ class Keeper(NamedTuple):
             return Move(self, last=True)
         others = _listed_processes(stored) - {self.process}
         if others and self.leaving is None:
-            keeper = self._replace(leaving=now)
+            keeper = replace(self, leaving=now)
             return Move(keeper, self._patch_of(stored, ()), note=self._words_for_wait)
         if others:
             note = (
@@ -324,7 +327,7 @@ class Keeper(NamedTuple):
             return Move(self, last=True)
         listed = _listed_processes(stored)
         if listed and self.leaving is None:
-            keeper = self._replace(leaving=now)
+            keeper = replace(self, leaving=now)
             return Move(keeper, self._patch_of(stored, ()))
         if listed:
             return Move(self, last=True)
@@ -404,8 +407,8 @@ class Keeper(NamedTuple):
         A replica may learn about a new authority later than the others: that passes.
         """
         stay = self._stay_listed(stored)
-        keeper = stay.keeper._replace(leads=False)
-        move = stay._replace(keeper=keeper, agrees=False)
+        keeper = replace(stay.keeper, leads=False)
+        move = replace(stay, keeper=keeper, agrees=False)
         found = stored.get("webhooks") or []
         if _is_stored_form(found, [*map(_without_authority, webhooks)]):
             return move
@@ -422,7 +425,7 @@ class Keeper(NamedTuple):
                 "different; if that is another operator, give one of them another "
                 "--name"
             )
-        return move._replace(note=note)
+        return replace(move, note=note)
 
 
 def farewell(unregistered: Iterable[str], stays: Iterable[str]) -> str:

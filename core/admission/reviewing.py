@@ -17,7 +17,9 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from fnop.core.admission.configurations import kinds_of
 from fnop.core.admission.decisions import Decision, Denial
@@ -90,7 +92,7 @@ _CODE_LEAST, _CODE_MOST = 200, 599
 _TOLD_MAX = 10
 
 
-class Reviewer(NamedTuple):
+class Reviewer(Struct, frozen=True):
     """The facts that a review depends on, in addition to its request.
 
     The `indices` are not `filled` until all objects have been listed once. `memo_of`

@@ -6,7 +6,9 @@ Headers and the peer are omitted: they hold credentials.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.reviews import Request
@@ -28,7 +30,7 @@ REVIEWED = "Reviewed"
 _LEFT_OUT = frozenset(("headers", "peer"))
 
 
-class Review(NamedTuple):
+class Review(Struct, frozen=True):
     """A decided review: the facts in addition to the operator's state.
 
     `asks` are the ids of the handlers, and `account` is the operator's user. `answers`

@@ -7,8 +7,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.api.resources import Resource, Selector
-from fnop.effects.frozen import frozen
 
 __all__ = ["Catalogue", "parse_aggregated", "parse_resource_list"]
 
@@ -16,8 +17,7 @@ __all__ = ["Catalogue", "parse_aggregated", "parse_resource_list"]
 _LIKENESS = 0.75
 
 
-@frozen
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """The kinds that the API server serves.
 
     It is not `complete` if some documents of discovery could not be read. `missed` are

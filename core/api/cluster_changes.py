@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.values.evolve import replace
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.effects.values import digest
 
 __all__ = [
@@ -66,8 +67,7 @@ class ServerVersion(NamedTuple):
         return cls(*numbers, str(told.get("gitVersion") or ""))
 
 
-@frozen
-class ServedKind:
+class ServedKind(Struct, frozen=True):
     """A kind that the API server serves.
 
     `resource` is its preferred version, `versions` are all of them, the preferred one
@@ -96,16 +96,14 @@ class ServedKind:
         )
 
 
-@frozen
-class Upgraded:
+class Upgraded(Struct, frozen=True):
     """The API server has another version than before, maybe an older one."""
 
     old: ServerVersion
     new: ServerVersion
 
 
-@frozen
-class KindAdded:
+class KindAdded(Struct, frozen=True):
     """The API server serves a kind that it did not serve."""
 
     resource: Resource
@@ -113,8 +111,7 @@ class KindAdded:
     old: None = None
 
 
-@frozen
-class KindRemoved:
+class KindRemoved(Struct, frozen=True):
     """The API server has stopped serving a kind."""
 
     resource: Resource
@@ -122,8 +119,7 @@ class KindRemoved:
     new: None = None
 
 
-@frozen
-class KindChanged:
+class KindChanged(Struct, frozen=True):
     """A kind has other versions, another schema, or other names."""
 
     resource: Resource
@@ -131,15 +127,13 @@ class KindChanged:
     new: ServedKind
 
 
-@frozen
-class Unreachable:
+class Unreachable(Struct, frozen=True):
     """The API server has not answered for `seconds`."""
 
     seconds: float
 
 
-@frozen
-class Reached:
+class Reached(Struct, frozen=True):
     """The API server answers again, after `seconds`."""
 
     seconds: float
@@ -226,7 +220,7 @@ def change_to_json(change: ClusterChange) -> dict[str, Any]:
     {'change': 'Reached', 'seconds': 3.0}
     """
     found: dict[str, Any] = {"change": type(change).__name__}
-    for name in type(change).__match_args__:
+    for name in change.__struct_fields__:
         found[name] = _value_to_json(getattr(change, name))
     return found
 

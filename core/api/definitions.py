@@ -13,15 +13,17 @@ from typing import (
     Annotated,
     Any,
     Literal,
-    NamedTuple,
     TypeAlias,
     TypedDict,
     TypeVar,
     Unpack,
 )
 
+from msgspec import Struct
+
 from fnop.core.kubernetes.quantities import PATTERN
 from fnop.core.values.errors import RegistrationError, hint_of
+from fnop.effects.structs import replace
 
 __all__ = [
     "OPTIONS",
@@ -54,7 +56,7 @@ _DEFINITION, _SCHEMAS = "__fnop_definition__", "__fnop_schemas__"
 # ------------------------------------------------------------------ parts of kinds
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     """A CEL rule, as an entry of `x-kubernetes-validations`."""
 
     rule: str
@@ -89,7 +91,7 @@ def rule(
     )
 
 
-class Column(NamedTuple):
+class Column(Struct, frozen=True):
     """A column of `kubectl get`."""
 
     name: str
@@ -121,7 +123,7 @@ def column(
     return Column(name, path, type, description, format, priority)
 
 
-class Scale(NamedTuple):
+class Scale(Struct, frozen=True):
     """The paths of the scale subresource."""
 
     spec: str
@@ -219,7 +221,7 @@ _FLAGS = {
 }
 
 
-class Schema(NamedTuple):
+class Schema(Struct, frozen=True):
     """A mark of a type: keywords of its schema, by their names in OpenAPI."""
 
     keywords: tuple[tuple[str, Any], ...] = ()
@@ -330,7 +332,7 @@ Quantity: TypeAlias = Annotated[int | str, schema(pattern=PATTERN)]
 # ---------------------------------------------------------------------- kinds
 
 
-class Definition(NamedTuple):
+class Definition(Struct, frozen=True):
     """One version of a kind."""
 
     plural: str
@@ -363,7 +365,7 @@ class Definition(NamedTuple):
     def with_names_of(self, cls: type) -> Definition:
         """Name the kind and its singular after a class if the author named neither."""
         kind = self.kind or cls.__name__
-        return self._replace(kind=kind, singular=self.singular or kind.lower())
+        return replace(self, kind=kind, singular=self.singular or kind.lower())
 
 
 _NAME = re.compile(

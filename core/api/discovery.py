@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from immutables import Map
+from msgspec import Struct, field
 
 from fnop.core.api.catalogue import Catalogue, parse_aggregated, parse_resource_list
 from fnop.core.api.cluster_changes import ServerVersion
@@ -33,10 +33,9 @@ from fnop.core.api.statuses import (
     schemas_in,
     statuses_in,
 )
-from fnop.core.values.evolve import replace
 from fnop.core.values.table import NOTHING, Table
-from fnop.effects.frozen import frozen
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused, Unreachable
+from fnop.effects.structs import replace
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
@@ -75,8 +74,7 @@ _ACCEPT = ",".join(
 GRACE_SECONDS = 15.0
 
 
-@frozen
-class Document:
+class Document(Struct, frozen=True):
     """One document of discovery to request.
 
     Some documents `describe` the statuses of resources.
@@ -98,7 +96,7 @@ class Document:
 Ranks = Mapping[tuple[str, str], int]
 
 
-class Contents(NamedTuple):
+class Contents(Struct, frozen=True):
     """The content of a document: kinds, documents to read next, and stale ones.
 
     Documents that list groups have the `ranks` of their versions.
@@ -110,8 +108,7 @@ class Contents(NamedTuple):
     ranks: Ranks = NOTHING
 
 
-@frozen
-class Discovery:
+class Discovery(Struct, frozen=True):
     """A round of discovery: pending requests, and resources found so far.
 
     `parts` are the contents of each document. `problem` is the first error. `unread`

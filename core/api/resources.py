@@ -14,8 +14,9 @@ from sys import intern
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from msgspec import Struct
+
 from fnop.core.values.patterns import is_pattern, matches
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "EVERYTHING",
@@ -42,8 +43,7 @@ EVERYTHING = Everything.EVERYTHING
 """The selector of all kinds but Events: `@fnop.on.event(fnop.EVERYTHING)`."""
 
 
-@frozen(repr=False)
-class Resource:
+class Resource(Struct, frozen=True):
     """One served kind, as API discovery describes it (`APIResource`).
 
     `group`, `version`, `plural` and `kind` name it; `group` "" is the core group;
@@ -145,7 +145,7 @@ class Resource:
     def to_json(self) -> dict[str, Any]:
         """The resource as a JSON value."""
         return {
-            name: _list_or_value(getattr(self, name)) for name in self.__match_args__
+            name: _list_or_value(getattr(self, name)) for name in self.__struct_fields__
         }
 
     @classmethod
@@ -232,16 +232,14 @@ EVENTS = (("", "events"), ("events.k8s.io", "events"))
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
-@frozen
-class Selectors:
+class Selectors(Struct, frozen=True):
     """A label and a field selector for the API server; "" selects all objects."""
 
     labels: str = ""
     fields: str = ""
 
 
-@frozen
-class Selector:
+class Selector(Struct, frozen=True):
     """A selector of one kind, or several; unset parts match anything.
 
     Names, groups and versions may be patterns of `*` and `?`. A `predicate` is called
@@ -393,7 +391,7 @@ def _nearness_of(
     return None
 
 
-class _Place(NamedTuple):
+class _Place(Struct, frozen=True):
     """A group, or all that `begin` with its name, and a version to look for a kind."""
 
     group: str | None

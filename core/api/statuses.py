@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource, group_parts, segment
 from fnop.core.values.table import Table
@@ -58,7 +60,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 """The path before the name of a definition."""
 
 
-class StatusSchema(NamedTuple):
+class StatusSchema(Struct, frozen=True):
     """A status that keeps fields of these `names`, or any if it `is_open`.
 
     It always has the `required` fields. Conditions of the types `refused` do not fit.

@@ -20,6 +20,7 @@ from fnop.core.children.pruning import deleted
 from fnop.core.values.body import Body
 from fnop.core.values.errors import Refused, TemporaryError, text_of
 from fnop.effects import Apply, Event, Get, Log, Patch, Target
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 
 __all__ = ["is_immutable", "settled"]
@@ -191,7 +192,7 @@ def _apply_child(
     lost = tuple(each for each in drift.lost if each not in unkept)
     if live is None or not lost:
         return
-    who = drift._replace(lost=lost).managers(live, keeper)
+    who = replace(drift, lost=lost).managers(live, keeper)
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
     told.repaired += [f"{planned.label} {path}" for path in lost]

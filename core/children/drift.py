@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.children.fields import (
     fields_digest,
@@ -20,11 +22,12 @@ from fnop.core.children.owned import AsDesired
 from fnop.core.children.planning import Keeper, Planned, manifest_for
 from fnop.core.values.body import Body
 from fnop.core.values.merge import applied
+from fnop.effects.structs import replace
 
 __all__ = ["Drift", "as_known", "as_now", "drift_of", "drift_of_all"]
 
 
-class Drift(NamedTuple):
+class Drift(Struct, frozen=True):
     """The manifest to apply, and the fields that others have changed.
 
     `folded` are the managed fields, if an apply alone would not have its full effect.
@@ -81,11 +84,11 @@ def drift_of(
         return found
     if applied_mark(live) != planned.applied:
         is_undone = known is not None and known.applied == planned.applied
-        return found._replace(lost=("metadata.annotations",) if is_undone else ())
+        return replace(found, lost=("metadata.annotations",) if is_undone else ())
     if found.folded is not None:
         return found
     lost = tuple(found.missing_in(live.data, keeper))
-    return found._replace(lost=lost) if lost else None
+    return replace(found, lost=lost) if lost else None
 
 
 def _folded_fields(
@@ -105,7 +108,7 @@ def as_known(known: AsDesired, live: Body, keeper: Keeper) -> AsDesired | None:
     if applied_mark(live) != known.applied:
         return None
     fields = fields_digest(live.data, keeper.manager)
-    return known._replace(version=live.version) if fields == known.fields else None
+    return replace(known, version=live.version) if fields == known.fields else None
 
 
 def as_now(planned: Planned, live: Body, keeper: Keeper) -> AsDesired:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.children.fields import manages
 from fnop.core.children.owned import OWNER_ANNOTATION, owners_of
@@ -64,7 +65,7 @@ def _bond_of(owner: str, key: Key) -> str:
     return digest([owner, *key])[:8]
 
 
-class ChildSet(NamedTuple):
+class ChildSet(Struct, frozen=True):
     """The children that one handler of an operator makes for one owner.
 
     `manager` is the operator's name in managed fields, `owner` is the owner's uid, and

@@ -10,7 +10,9 @@ since the garbage collector would delete it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
+
+from msgspec import Struct
 
 from fnop.core.api.definitions import named
 from fnop.core.api.resources import Resource, dotted
@@ -37,7 +39,7 @@ T = TypeVar("T")
 OWNER_ANNOTATION = "fnop.dev/owner"
 
 
-class Owner(NamedTuple):
+class Owner(Struct, frozen=True):
     """An owner as its child names it: its uid, its kind, and its place."""
 
     uid: str
@@ -102,7 +104,7 @@ def names_its_owner(body: Body) -> bool:
     return OWNER_ANNOTATION in body.mapping("annotations")
 
 
-class AsDesired(NamedTuple):
+class AsDesired(Struct, frozen=True):
     """A child that was as desired: its version, what was applied, and our fields then.
 
     While `fields`, a digest, is the same, no other client has changed the applied
@@ -231,7 +233,7 @@ def _may_mean_the_same(one: str, other: str) -> bool:
     )
 
 
-class Owned(NamedTuple):
+class Owned(Struct, frozen=True):
     """The children of an object: an immutable value, from the start of an attempt.
 
     `kinds` are the served kinds by the words of `owns=`; `bodies` the children by key;

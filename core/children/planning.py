@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource
 from fnop.core.children.marks import (
@@ -44,7 +46,7 @@ _ORDER = (
 _RANKS = {kind: rank for rank, kinds in enumerate(_ORDER) for kind in kinds}
 
 
-class Keeper(NamedTuple):
+class Keeper(Struct, frozen=True):
     """The keeper of a set of children: the handled object, and the handler.
 
     With `is_held` the operator's finalizer is on the object.
@@ -77,7 +79,7 @@ class Keeper(NamedTuple):
         return Key(self.resource.key, place or "", self.owner.name)
 
 
-class Planned(NamedTuple):
+class Planned(Struct, frozen=True):
     """A desired child, with the key of its object.
 
     `applied` is its set and the digest of the desired manifest, as kept on the object.

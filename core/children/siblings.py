@@ -7,7 +7,8 @@ belongs to one handler alone: otherwise each would undo what the other has appli
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.values.body import Key
 from fnop.core.values.table import NOTHING
@@ -55,7 +56,7 @@ def not_selected(handler: str) -> StatusCondition:
     return StatusCondition(SYNCED, "Unknown", "NotSelected", told)
 
 
-class Beside(NamedTuple):
+class Beside(Struct, frozen=True):
     """A handler, and the known facts about the others of the same object.
 
     `verdicts` are their last reports about their children, by their ids, and `claims`

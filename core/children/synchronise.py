@@ -12,7 +12,9 @@ each child, and `managedFields` show whether its fields are still ours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.children.applying import settled
 from fnop.core.children.conditions import is_told, tell, told_by_all
@@ -42,7 +44,7 @@ class ChildrenFailed(Exception):
     """Some children could not be made as desired; the handler is retried."""
 
 
-class Synchronised(NamedTuple):
+class Synchronised(Struct, frozen=True):
     """Result of a sync: status changes to write, further effects, and any failure.
 
     `synced` is this handler's report about its own children. `checked` are the children

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 __all__ = [
     "OPERATORS",
@@ -48,7 +50,7 @@ def matches(selector: Any, labels: Mapping[str, str]) -> bool:
     return True
 
 
-class Requirement(NamedTuple):
+class Requirement(Struct, frozen=True):
     """One clause of a selector, as `matchExpressions` has it.
 
     `operator` is In, NotIn, Exists or DoesNotExist. Only texts may also have Gt or Lt.
@@ -117,7 +119,7 @@ SYMBOLS = {
 }
 
 
-class Token(NamedTuple):
+class Token(Struct, frozen=True):
     """A symbol, a word, or (with neither) the end of the string."""
 
     text: str

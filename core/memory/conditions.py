@@ -10,13 +10,14 @@ Kubernetes API conventions (typical status properties): a condition's type is un
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.memory.progress import Progress
 from fnop.core.values.body import Body
 from fnop.core.values.now import parse_time
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import beside
 
 __all__ = [
     "Condition",
@@ -31,8 +32,8 @@ __all__ = [
 MESSAGE_LENGTH_MAX = 1024
 
 
-@frozen
-class Condition:
+@beside("wall", "generation")
+class Condition(Struct, frozen=True):
     """A condition, written at `wall` (Unix seconds) about a `generation`.
 
     Two conditions with the same status, reason and message are equal, whenever they
@@ -42,8 +43,8 @@ class Condition:
     status: str  # "True" or "False"
     reason: str
     message: str
-    wall: float = field(compare=False)
-    generation: int | None = field(compare=False, default=None)
+    wall: float
+    generation: int | None = None
 
     def is_told_by(self, other: Condition | None) -> bool:
         """Whether another condition is equal, and not of an older generation."""

@@ -12,19 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import field
 from functools import lru_cache
 from typing import Any, TypeAlias, overload
 
 import orjson
+from msgspec import Struct, field
 
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, pointer, resolve
 from fnop.core.values.entries import entries_at, is_known, is_of_entries
-from fnop.core.values.evolve import replace
 from fnop.core.values.packing import Packing
 from fnop.core.values.table import NOTHING, Table
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.effects.values import DIGEST_BYTES, digest
 
 __all__ = [
@@ -69,8 +68,7 @@ _BOOKKEEPING = (
 Scope = str
 
 
-@frozen
-class Observation:
+class Observation(Struct, frozen=True):
     """The fields that the handlers of a kind observe across time.
 
     `scopes` are field paths; the empty path is the essence. `kept` are those whose
@@ -258,8 +256,7 @@ def scope_name(path: Path) -> Scope:
     return pointer(path)
 
 
-@frozen
-class Essence:
+class Essence(Struct, frozen=True):
     """The author's own rule for the part of an object whose changes are updates."""
 
     build: Callable[[Mapping[str, Any]], dict[str, Any]]

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from fnop.core.memory.observation import DIGEST_VERSION, Seen
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode, number_of
-from fnop.core.values.evolve import quick, replace
 from fnop.core.values.now import Now, parse_time, wall_text
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 
 __all__ = [
     "FRESH",
@@ -55,8 +56,7 @@ _CLOCK_SECONDS_OFF = 60.0
 _DEADLINE_SECONDS_OFF = 0.001
 
 
-@quick
-class Progress(NamedTuple):
+class Progress(Struct, frozen=True):
     """A handler's record; times are in wall-clock seconds.
 
     `until` is the time of the next attempt. `due` is the same on the monotonic clock,
@@ -136,7 +136,8 @@ def attempting(progress: Progress, now: Now) -> Progress:
     >>> attempting(Progress("", until=5.0), Now(100.0, 0.0)).started
     100.0
     """
-    return progress._replace(
+    return replace(
+        progress,
         started=started_at(progress, now),
         until=None,
         due=None,
@@ -151,8 +152,7 @@ def started_at(progress: Progress, now: Now) -> float:
     return now.wall if started is None or _is_ahead(started, now) else started
 
 
-@frozen
-class Failure:
+class Failure(Struct, frozen=True):
     """The failure of an attempt.
 
     `temporary` (a delay in seconds) and `permanent` come from the author's exception.
@@ -196,8 +196,7 @@ class Failure:
         return {**found, "permanent": True} if self.permanent else found
 
 
-@frozen
-class Judgement:
+class Judgement(Struct, frozen=True):
     """The result of an attempt: the new record, its end, and a line for the log.
 
     With `was_last`, no attempt follows: the handler has ended, or waits for its
@@ -227,8 +226,8 @@ def concluded(progress: Progress) -> Progress:
     """Return the record after all sub-handlers, so the handler, have succeeded."""
     acted = _default_acted(progress.aim, "success") or progress.acted
     seen = progress.seen if acted == progress.acted else None
-    return progress._replace(
-        finished="success", acted=acted, seen=seen, delegated=False
+    return replace(
+        progress, finished="success", acted=acted, seen=seen, delegated=False
     )
 
 
@@ -260,7 +259,7 @@ def judge_again(
         return time_out(progress, timeout, because or "still waiting")
     reason = f": {because}" if because else ""
     waiting = _delay_attempt(progress, now, min(after, left), because)
-    waiting = waiting._replace(waits=bool(because))
+    waiting = replace(waiting, waits=bool(because))
     ended = AttemptEnded("requeue", retried=True)
     if after >= left:
         soon = f"times out in {round(left, 1):g} s"
@@ -291,15 +290,15 @@ def judge_failure(
     if the handler `halts`, it is not done with the change: only a process that may have
     other code retries it.
     """
-    counted = progress._replace(
-        retries=progress.retries + 1, waits=False, delegated=False
+    counted = replace(
+        progress, retries=progress.retries + 1, waits=False, delegated=False
     )
     ended = AttemptEnded("error", rejected=failure.rejected)
     arbitrary = not failure.permanent and failure.temporary is None
     if failure.permanent or (arbitrary and errors is ErrorsMode.PERMANENT):
         return _judge_final(counted, "error", f"failed for good: {failure}", ended)
     if arbitrary and errors is ErrorsMode.IGNORED:
-        done = counted._replace(finished="success", until=None, due=None)
+        done = replace(counted, finished="success", until=None, due=None)
         line = f"failed, which is ignored: {failure}"
         return Judgement(done, "warning", line, ended, was_last=True)
     if arbitrary and failure.misuse and not halts:
@@ -383,7 +382,8 @@ def _judge_final(
     progress: Progress, level: str, line: str, ended: AttemptEnded
 ) -> Judgement:
     text = line[:MESSAGE_LENGTH_MAX]
-    record = progress._replace(
+    record = replace(
+        progress,
         finished="failure",
         until=None,
         due=None,
@@ -398,7 +398,8 @@ def _delay_attempt(
     progress: Progress, now: Now, delay: float, message: str
 ) -> Progress:
     delay = max(delay, DELAY_SECONDS_MIN)
-    return progress._replace(
+    return replace(
+        progress,
         until=None if math.isinf(delay) else now.wall + delay,
         due=now.mono + delay,
         delay=None if math.isinf(delay) else delay,

@@ -19,6 +19,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from fnop.core.api.resources import Resource
 from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
 from fnop.core.kubernetes.names import SUBDOMAIN
@@ -28,7 +31,6 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.errors import described
 from fnop.core.values.merge import applied, difference
-from fnop.effects.frozen import frozen
 from fnop.effects.values import digest, freeze_json, read_only, shown, type_name
 
 __all__ = [
@@ -56,8 +58,7 @@ _RESERVED = re.compile(r"(.*\.)?(kubernetes|k8s)\.io")
 # ------------------------------------------------------- storages, for settings
 
 
-@frozen
-class AutoStorage:
+class AutoStorage(Struct, frozen=True):
     """Keep the state in `status`, under `fnop.dev/<operator>`, or in an annotation.
 
     The annotation has the same name. It is used for built-in kinds, for kinds without a
@@ -68,8 +69,7 @@ class AutoStorage:
     """
 
 
-@frozen
-class AnnotationStorage:
+class AnnotationStorage(Struct, frozen=True):
     """Keep the state in the annotation `<prefix>/<operator>`, on all kinds.
 
     `prefix` is a domain in lower case, "fnop.dev" by default.
@@ -104,8 +104,7 @@ class AnnotationStorage:
             )
 
 
-@frozen
-class StatusStorage:
+class StatusStorage(Struct, frozen=True):
     """Keep the state in a field of the status, such as `status.example.state`.
 
     `field` is a dotted path, or a list of its keys. Kinds that do not keep it, such as
@@ -134,11 +133,10 @@ class StatusStorage:
                 f"the field {self.field!r} is where conditions are; take another one"
             )
         if not isinstance(self.field, str):
-            object.__setattr__(self, "field", path)
+            force_setattr(self, "field", path)
 
 
-@frozen
-class Storage:
+class Storage(Struct, frozen=True):
     """Keep the state in a custom place, by two pure functions.
 
     `read` gets an object, and returns the text or None. `write` gets the text, or None
@@ -181,8 +179,7 @@ class StateFormat(Protocol):
         ...
 
 
-@frozen
-class FormattedStorage:
+class FormattedStorage(Struct, frozen=True):
     """Keep the state in the form of another framework (`StateFormat`)."""
 
     format: StateFormat
@@ -196,8 +193,7 @@ AnyStorage: TypeAlias = (
 # ------------------------------------------------------------ places on objects
 
 
-@frozen
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A stored state that cannot be read, and the problem."""
 
     problem: str
@@ -230,8 +226,7 @@ class Place(Protocol):
         ...
 
 
-@frozen
-class _Field:
+class _Field(Struct, frozen=True):
     """The text, unchanged, in one field of the object."""
 
     path: Path
@@ -289,8 +284,7 @@ def is_copied_to(body: Mapping[str, Any]) -> bool:
     )
 
 
-@frozen
-class _Own:
+class _Own(Struct, frozen=True):
     """A place that an author's functions read and write."""
 
     storage: Storage
@@ -314,8 +308,7 @@ class _Own:
         return frozen
 
 
-@frozen
-class _Elsewhere:
+class _Elsewhere(Struct, frozen=True):
     """The place of a state that has a form of its own: no text is there."""
 
     paths: tuple[Path, ...] = ()
@@ -333,8 +326,7 @@ def _is_kept(place: Place, status: StatusSchema) -> bool:
     return not status.required and all(map(status.keeps, names))
 
 
-@frozen
-class Places:
+class Places(Struct, frozen=True):
     """The places of one operator's state.
 
     It is written to the `first` place, or to the `fallback` on kinds that do not keep

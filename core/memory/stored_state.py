@@ -11,9 +11,10 @@ import base64
 import binascii
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.memory.observation import (
     FormerValues,
@@ -30,9 +31,9 @@ from fnop.core.memory.progress import Progress, progress_from_json, progress_to_
 from fnop.core.memory.storage import Unreadable
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, path_at, resolve
-from fnop.core.values.evolve import quick
 from fnop.core.values.merge import applied
 from fnop.core.values.table import NOTHING
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical
 
 __all__ = [
@@ -56,8 +57,7 @@ _COMPRESSED_FROM = 4 * 1024
 _UNPACKED_MAX = 16 * 1024 * 1024
 
 
-@quick
-class Stored(NamedTuple):
+class Stored(Struct, frozen=True):
     """The state of one object as this operator stores it.
 
     `creating` means that `seen` belongs to a creation that has not finished. `results`
@@ -195,7 +195,7 @@ def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
     progress = {
         name: _replace_digest(each, was, new) for name, each in stored.progress.items()
     }
-    return stored._replace(seen=seen, progress=progress, ignoring=())
+    return replace(stored, seen=seen, progress=progress, ignoring=())
 
 
 def _with_essence(seen: Seen, essence: Any) -> Seen:
@@ -209,10 +209,10 @@ def _replace_digest(record: Progress, was: str, new: str) -> Progress:
     """Return a record with the digest `was` of the object's state replaced by `new`."""
     reason, _, observed = record.aim.partition(":")
     if observed == was:
-        record = record._replace(aim=f"{reason}:{new}")
+        record = replace(record, aim=f"{reason}:{new}")
     if record.handled == was:
-        record = record._replace(handled=new)
-    return record._replace(acted=new) if record.acted == was else record
+        record = replace(record, handled=new)
+    return replace(record, acted=new) if record.acted == was else record
 
 
 def _with_fields(old: Any, body: Any, paths: Iterable[Path]) -> Any:

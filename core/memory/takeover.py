@@ -15,9 +15,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.memory.observation import Observation, see
 from fnop.core.memory.progress import Progress
@@ -33,7 +34,7 @@ LAST_HANDLED = "last-handled-configuration"
 _NAME_LENGTH_MAX = 63
 
 
-class Predecessor(NamedTuple):
+class Predecessor(Struct, frozen=True):
     """The places of a Kopf operator's state on objects, and its finalizer.
 
     Annotations are `prefix`/`key` for the last-handled configuration and

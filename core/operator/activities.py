@@ -8,6 +8,7 @@ from fnop.core.handlers.declare.roles import Role
 from fnop.core.state.activity import ACTIVITY, activity_of, key_of_change
 from fnop.core.state.turn import Turn
 from fnop.core.values.body import Key
+from fnop.effects.structs import replace
 
 __all__ = ["begin_activity", "begin_change", "take_activity"]
 
@@ -32,6 +33,6 @@ def take_activity(turn: Turn) -> Key | None:
     life = turn.lifecycle
     for key, activity in life.served_activities:
         if activity.due is not None and activity.due <= turn.now.mono:
-            turn.lifecycle = life.with_activity(key, activity._replace(due=None))
+            turn.lifecycle = life.with_activity(key, replace(activity, due=None))
             return key
     return None

@@ -31,6 +31,7 @@ from fnop.core.state.lifecycle import Phase
 from fnop.core.state.survey import looking_by
 from fnop.core.state.turn import Turn
 from fnop.core.values.table import Table
+from fnop.effects.structs import replace
 
 __all__ = [
     "asks_for_kinds",
@@ -96,7 +97,7 @@ def compare(turn: Turn, found: Discovery, catalogue: Catalogue) -> None:
     schemas = Table({key: each for key, each in told.items() if key in served})
     hashes = Table({**before.hashes, **_hashes_read(turn, found, catalogue)})
     version = found.version or before.version
-    turn.survey = before._replace(schemas=schemas, hashes=hashes, version=version)
+    turn.survey = replace(before, schemas=schemas, hashes=hashes, version=version)
     if turn.lifecycle.phase is Phase.DISCOVERING:
         return
     if version is not None and before.version not in (None, version):
@@ -133,13 +134,13 @@ def listen(turn: Turn, found: Discovery) -> None:
     if not found.is_unanswered:
         if since is not None:
             seconds = now - since
-            turn.survey = survey._replace(silent_since=None, told_silence=-1.0)
+            turn.survey = replace(survey, silent_since=None, told_silence=-1.0)
             _tell(turn, Reached(seconds), least=-1.0, most=seconds)
         return
     if since is None:
         since = now
     seconds = now - since
-    told = survey._replace(silent_since=since, told_silence=seconds)
+    told = replace(survey, silent_since=since, told_silence=seconds)
     turn.survey = told
     _tell(turn, Unreachable(seconds), least=survey.told_silence, most=seconds)
 
@@ -172,7 +173,7 @@ def lost_contact(turn: Turn) -> None:
     """
     if is_listening(turn) and turn.survey.silent_since is None:
         soon = looking_by(turn.survey, turn.now.mono + 1.0)
-        turn.survey = soon._replace(silent_since=turn.now.mono)
+        turn.survey = replace(soon, silent_since=turn.now.mono)
 
 
 def _tell(

@@ -36,6 +36,7 @@ from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Body
 from fnop.effects.outcomes import Refused
+from fnop.effects.structs import replace
 
 __all__ = [
     "advance_election",
@@ -156,8 +157,8 @@ def advance_peering(turn: Turn, fact: PeeringFact) -> None:
     if turn.coordination.peering is None:
         return
     decision = meeting.advance(turn.coordination.peering, turn.now, fact, turn.jitter())
-    turn.coordination = turn.coordination._replace(
-        peering=decision.peering, peering_due=decision.wake
+    turn.coordination = replace(
+        turn.coordination, peering=decision.peering, peering_due=decision.wake
     )
     for line in decision.says:
         turn.emit(line)
@@ -180,8 +181,8 @@ def advance_election(turn: Turn, fact: electing.ElectionFact) -> None:
     decision = electing.advance(
         turn.coordination.election, turn.now, fact, turn.jitter()
     )
-    turn.coordination = turn.coordination._replace(
-        election=decision.election, election_due=decision.wake
+    turn.coordination = replace(
+        turn.coordination, election=decision.election, election_due=decision.wake
     )
     for line in decision.says:
         turn.emit(line)
@@ -236,8 +237,8 @@ def _close_object_streams(turn: Turn, phase: StreamPhase) -> None:
         if turn.streams.is_open(stream):
             turn.emit(CloseStream(stream.id))
         before = stream.version or stream.before
-        closed = stream._replace(
-            phase=phase, version=None, before=before, due=turn.now.mono
+        closed = replace(
+            stream, phase=phase, version=None, before=before, due=turn.now.mono
         )
         turn.streams.closed(closed)
 
@@ -246,7 +247,7 @@ def _resume_streams(turn: Turn) -> None:
     """Relist everything; the streams are opened by the work of this step."""
     for stream in turn.streams.followed.values():
         if stream.phase is StreamPhase.PAUSED:
-            due = stream._replace(phase=StreamPhase.WAITING, due=turn.now.mono)
+            due = replace(stream, phase=StreamPhase.WAITING, due=turn.now.mono)
             turn.streams.put(due)
 
 

@@ -19,6 +19,7 @@ from fnop.core.streams.stream import (
     StreamPurpose,
     opened,
 )
+from fnop.effects.structs import replace
 
 __all__ = [
     "announce_ready",
@@ -40,14 +41,15 @@ def follow(turn: Turn, stream: Stream) -> None:
             turn.say("info", f"serving {stream.label}{part}")
         _begin_stream(turn, stream)
     elif present.phase is StreamPhase.PAUSED:
-        paused = present._replace(
-            selectors=stream.selectors, metadata_only=stream.metadata_only
+        paused = replace(
+            present, selectors=stream.selectors, metadata_only=stream.metadata_only
         )
         turn.streams.put(paused)
     elif _request_of(present) != _request_of(stream):
         # The handlers of the kind have changed: relist it.
         turn.emit(CloseStream(present.id))
-        anew = stream._replace(
+        anew = replace(
+            stream,
             id=present.id,
             lists=present.lists,
             listings=present.listings,
@@ -64,7 +66,7 @@ def _request_of(stream: Stream) -> tuple[Selectors, bool]:
 def _begin_stream(turn: Turn, stream: Stream) -> None:
     is_frozen = turn.lifecycle.phase is Phase.FROZEN
     if stream.purpose is StreamPurpose.OBJECTS and is_frozen:
-        paused = stream._replace(phase=StreamPhase.PAUSED)
+        paused = replace(stream, phase=StreamPhase.PAUSED)
         turn.streams.put(paused)
     else:
         open_stream(turn, stream)
@@ -88,7 +90,7 @@ def move(turn: Turn, before: Stream, stream: Stream) -> None:
             )
     unfollow(turn, before)
     listings, in_pages = before.listings, before.in_pages
-    _begin_stream(turn, stream._replace(listings=listings, in_pages=in_pages))
+    _begin_stream(turn, replace(stream, listings=listings, in_pages=in_pages))
 
 
 def leave(turn: Turn, stream: Stream) -> None:
@@ -97,7 +99,7 @@ def leave(turn: Turn, stream: Stream) -> None:
         "info",
         f"no longer serving {stream.label}: the API server has it no more",
     )
-    miss_the_vanished(turn, stream._replace(id=0))
+    miss_the_vanished(turn, replace(stream, id=0))
     unfollow(turn, stream)
 
 
@@ -142,7 +144,7 @@ def announce_ready(turn: Turn) -> None:
         return
     served = turn.streams.each(StreamPurpose.OBJECTS)
     if turn.lifecycle.phase is Phase.FROZEN or all(each.lists for each in served):
-        turn.lifecycle = turn.lifecycle._replace(ready=True)
+        turn.lifecycle = replace(turn.lifecycle, ready=True)
         if turn.program.hears_of_cluster:
             turn.say("info", "serving changes of the cluster itself")
         turn.emit(Ready())

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, field
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from fnop.core.handlers.program.program import Program
 from fnop.core.state.lifecycle import Phase
@@ -24,7 +26,6 @@ from fnop.core.state.turn import State, settings_of
 from fnop.core.streams.stream import Stream, StreamPhase, StreamPurpose
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "LIMITS",
@@ -37,8 +38,7 @@ __all__ = [
 ]
 
 
-@frozen
-class HealthLimits:
+class HealthLimits(Struct, frozen=True):
     """The longest durations while all is well, in seconds.
 
     A request has its own deadline (60 s). Before it, the request may have to wait: for
@@ -55,8 +55,7 @@ class HealthLimits:
 LIMITS = HealthLimits()
 
 
-@frozen
-class Timings:
+class Timings(Struct, frozen=True):
     """The times of events that are not in the state, in monotonic seconds.
 
     `heard` has the time of each stream's last line, and `asked` the time of each
@@ -70,8 +69,7 @@ class Timings:
     reached: float | None = None
 
 
-@frozen
-class StreamHealth:
+class StreamHealth(Struct, frozen=True):
     """The health of one stream.
 
     `age` is the time since its last line, or since it was opened; None while it is
@@ -86,8 +84,7 @@ class StreamHealth:
     refusal: str | None
 
 
-@frozen
-class Health:
+class Health(Struct, frozen=True):
     """The health of an operator; ages are in seconds.
 
     `queue` counts the objects that are due, and `queues` does so by kind. `oldest` is

@@ -9,6 +9,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import Turn
 from fnop.core.streams.log_stream import LogPhase, opened
+from fnop.effects.structs import replace
 
 __all__ = ["follow_logs", "logs_due", "on_log_ended", "on_log_lines"]
 
@@ -32,7 +33,7 @@ def follow_logs(turn: Turn) -> None:
             return
         waiting = turn.logs.read[key]
         if not takes_more(Context(turn, key.pod)):
-            later = waiting._replace(due=turn.now.mono + BUSY_SECONDS)
+            later = replace(waiting, due=turn.now.mono + BUSY_SECONDS)
             turn.logs = turn.logs.waits(later)
             continue
         settings, number = turn.settings, turn.next_serial()
@@ -43,7 +44,7 @@ def follow_logs(turn: Turn) -> None:
             silence_seconds=settings.log_silence_seconds,
             limit=settings.log_line_bytes,
         )
-        turn.logs = turn.logs._replace(queue=queue).put(stream)
+        turn.logs = replace(turn.logs, queue=queue).put(stream)
         turn.emit(command)
     if len(turn.logs.queue):
         most = turn.settings.log_streams
@@ -77,7 +78,7 @@ def _pause_logs(turn: Turn) -> None:
         if stream.is_gone:
             turn.logs = turn.logs.drop(stream)
         else:
-            later = stream._replace(phase=LogPhase.WAITING, due=turn.now.mono)
+            later = replace(stream, phase=LogPhase.WAITING, due=turn.now.mono)
             turn.logs = turn.logs.waits(later)
 
 

@@ -14,7 +14,7 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.values.errors import joined
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 
 __all__ = ["groups_like", "mistaken"]
 

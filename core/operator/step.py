@@ -100,6 +100,7 @@ from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
 from fnop.effects.outcomes import Outcome, Refused
+from fnop.effects.structs import replace
 
 __all__ = ["NEW", "State", "background_horizon", "is_settled", "step"]
 
@@ -191,7 +192,7 @@ def _only_repeats(record: ObjectRecord, now: Now) -> bool:
     work, reconcilers = record.work, record.reconcilers.values()
     if record.backoff.paused_until > now.mono:
         return False
-    if work is not None and not work._replace(background_runs=()).is_over:
+    if work is not None and not replace(work, background_runs=()).is_over:
         return False
     if any(each.has_failed and not each.over for each in reconcilers):
         return False
@@ -250,7 +251,7 @@ def _on_log(turn: Turn, input: LogLines | StreamEnded) -> None:
 def _on_started(turn: Turn, seed: str) -> None:
     if turn.lifecycle.phase is not Phase.NEW:
         return
-    turn.counters = turn.counters._replace(seed=seed)
+    turn.counters = replace(turn.counters, seed=seed)
     turn.objects.indices = empty_indices(turn.program)
     begin(turn)
     turn.lifecycle = advance(turn.lifecycle, turn.now, Milestone.BEGUN)
@@ -304,7 +305,7 @@ def _on_stop(turn: Turn, reason: str) -> None:
         return
     turn.say("info", f"stopping: {reason}")
     turn.close_streams()
-    turn.survey = turn.survey._replace(discovery=None, due=None)
+    turn.survey = replace(turn.survey, discovery=None, due=None)
     for key in turn.lifecycle.activities:
         turn.lifecycle = turn.lifecycle.with_activity_due(key, turn.now.mono)
     for key, record in turn.objects.all():
@@ -315,8 +316,8 @@ def _on_stop(turn: Turn, reason: str) -> None:
 def _hurry_write(turn: Turn, key: Key, record: ObjectRecord, work: Work) -> None:
     """Retry a waiting write at once, for the last time before the end."""
     if work.writing is not None and work.writing.due is not None:
-        writing = work.writing._replace(due=turn.now.mono)
-        turn.objects.put(key, record._replace(work=work._replace(writing=writing)))
+        writing = replace(work.writing, due=turn.now.mono)
+        turn.objects.put(key, replace(record, work=replace(work, writing=writing)))
     turn.objects.due(key)
 
 
@@ -390,7 +391,7 @@ def _advance_phase(turn: Turn) -> None:
         case Phase.STARTING if ACTIVITY not in turn.lifecycle.activities:
             turn.end(1, "a startup handler failed; its error is above")
         case Phase.STOPPING if _is_due(turn.lifecycle.tell_at, turn):
-            turn.lifecycle = turn.lifecycle._replace(tell_at=None)
+            turn.lifecycle = replace(turn.lifecycle, tell_at=None)
             turn.say("info", _words_for_wait(turn))
         case Phase.CLEANING if is_late(turn.lifecycle, turn.now):
             limit = f"{CLEANUP_SECONDS:g} s"
@@ -422,7 +423,7 @@ def _enter_phase(turn: Turn) -> None:
         case Phase.CLEANING:
             to_clean = _has_begun(turn)
             turn.objects.drop_all()
-            turn.lifecycle = turn.lifecycle._replace(activities=NOTHING)
+            turn.lifecycle = replace(turn.lifecycle, activities=NOTHING)
             turn.live.clear()
             if to_clean:
                 begin_activity(turn, Role.CLEANUP)

@@ -45,9 +45,9 @@ from fnop.core.streams.stream import (
 )
 from fnop.core.values.backoff import backoff_seconds, growing_seconds, heeding
 from fnop.core.values.errors import described, joined
-from fnop.core.values.evolve import replace
 from fnop.core.values.table import NOTHING, Table
 from fnop.effects.outcomes import Outcome, Unknown
+from fnop.effects.structs import replace
 
 __all__ = [
     "SOON_SECONDS",
@@ -72,7 +72,7 @@ _MISSED_SECONDS = 3.0
 
 
 def discover(turn: Turn) -> None:
-    turn.survey = turn.survey._replace(due=None)
+    turn.survey = replace(turn.survey, due=None)
     roots = tuple(map(discovering.Document, (*discovering.ROOTS, *facts_for(turn))))
     _fetch_documents(turn, discovering.begun({}, (turn.settings.marker, SYNCED)), roots)
 
@@ -91,7 +91,7 @@ def _fetch_documents(
         seconds = discovering.patience_seconds(turn.survey.tries)
         turn.emit(Fetch(number, page.path, page.accept, seconds))
     asked = replace(discovery, pending=pending)
-    turn.survey = turn.survey._replace(discovery=asked)
+    turn.survey = replace(turn.survey, discovery=asked)
 
 
 def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
@@ -105,7 +105,7 @@ def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
     if pages or discovery.pending:
         _fetch_documents(turn, discovery, pages)
     else:
-        turn.survey = turn.survey._replace(discovery=None)
+        turn.survey = replace(turn.survey, discovery=None)
         _on_discovered(turn, discovery)
 
 
@@ -152,10 +152,10 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     catalogue = found.after(before, turn.now.mono)
     statuses = Table({**turn.survey.statuses, **(found.statuses or NOTHING)})
     compare(turn, found, catalogue)
-    turn.survey = turn.survey._replace(catalogue=catalogue, statuses=statuses)
+    turn.survey = replace(turn.survey, catalogue=catalogue, statuses=statuses)
     if turn.lifecycle.phase is Phase.STARTING:
         # It was for an effect of a startup handler: no objects are served yet.
-        turn.survey = turn.survey._replace(tries=0, wanted=False)
+        turn.survey = replace(turn.survey, tries=0, wanted=False)
         return
     if _is_mistaken(turn, is_known=found.problem is None):
         return
@@ -173,7 +173,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     waits = not complete or turn.survey.wanted
     in_vain = found.problem is not None or (waits and turn.survey.catalogue == before)
     tries = turn.survey.tries + 1 if in_vain else 0
-    turn.survey = turn.survey._replace(tries=tries, wanted=False)
+    turn.survey = replace(turn.survey, tries=tries, wanted=False)
     look_in(turn, _seconds_to_next_look(turn, found, complete))
     announce_ready(turn)
 
@@ -210,7 +210,7 @@ def _seconds_to_next_look(
 def look_soon(turn: Turn) -> None:
     """Repeat discovery soon: the API server needs time to process a definition."""
     restless_until = turn.now.mono + _RESTLESS_SECONDS
-    turn.survey = turn.survey._replace(restless_until=restless_until, tries=0)
+    turn.survey = replace(turn.survey, restless_until=restless_until, tries=0)
     look_in(turn, SOON_SECONDS)
 
 
@@ -228,7 +228,7 @@ def _on_undiscovered(turn: Turn, found: discovering.Discovery) -> None:
         turn.end(1, f"the API server refuses this operator: {found.problem}; {remedy}")
         return
     wait = heeding(found.advice_seconds, backoff_seconds(tries, turn.jitter()))
-    turn.survey = turn.survey._replace(tries=tries, due=turn.now.mono + wait)
+    turn.survey = replace(turn.survey, tries=tries, due=turn.now.mono + wait)
     if first:
         text = f"the API server cannot be reached: {found.problem}"
         turn.say("warning", f"{text}; it is asked again in {wait:.1f} s{_REMEDY}")
@@ -313,7 +313,7 @@ def _follow_all(
 
 
 def _put_owners(turn: Turn, owners: Table[str, tuple[Resource, ...]]) -> None:
-    turn.objects.family = turn.objects.family._replace(owners=owners)
+    turn.objects.family = replace(turn.objects.family, owners=owners)
 
 
 def _in_another_version(

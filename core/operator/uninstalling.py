@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
@@ -80,7 +82,7 @@ def settings_told(
 # --------------------------------------------------------------------- marks
 
 
-class Marks(NamedTuple):
+class Marks(Struct, frozen=True):
     """The marks that an object carries, and whether it waits for its deletion."""
 
     finalizer: bool

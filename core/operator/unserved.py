@@ -7,7 +7,8 @@ simulated cluster, which its author has set up, it is most likely a typing error
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Selector
@@ -16,12 +17,12 @@ from fnop.core.handlers.program.program import Kind
 from fnop.core.operator.mistyped import groups_like
 from fnop.core.operator.survey import missing_verbs
 from fnop.core.values.errors import joined
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 
 __all__ = ["Unserved", "unserved"]
 
 
-class Unserved(NamedTuple):
+class Unserved(Struct, frozen=True):
     """A selector that selects no kind, as a sentence.
 
     It is a `mistake`, unless its whole group is missing and other handlers have kinds.

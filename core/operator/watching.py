@@ -42,6 +42,7 @@ from fnop.core.streams.stream import (
 )
 from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.body import Body, Key, is_behind
+from fnop.effects.structs import replace
 
 __all__ = [
     "on_bookmark",
@@ -57,7 +58,7 @@ _SOON_MOST = 3
 
 def _on_namespaces(turn: Turn, names: frozenset[str]) -> None:
     """Take in the names of the cluster's namespaces: patterns may match others now."""
-    turn.survey = turn.survey._replace(namespaces=names)
+    turn.survey = replace(turn.survey, namespaces=names)
     discovered(turn)
     serve_kinds(turn)
     look_at_peers(turn)
@@ -70,13 +71,13 @@ def _notice_change(turn: Turn, stream: Stream, type: str | None, body: Body) -> 
             # The server needs a moment to serve a new kind, or to forget one.
             look_soon(turn)
         case StreamPurpose.PEERS:
-            named = stream._replace(names=stream.names | {body.name})
+            named = replace(stream, names=stream.names | {body.name})
             turn.streams.put(named)
             looked_at(turn, stream, None if type == "DELETED" else body)
         case StreamPurpose.NAMESPACES if stream.phase is StreamPhase.LISTING:
             before, gone = stream.names, type == "DELETED"
             names = before - {body.name} if gone else before | {body.name}
-            turn.streams.put(stream._replace(names=names))
+            turn.streams.put(replace(stream, names=names))
         case StreamPurpose.NAMESPACES:
             before = turn.survey.namespaces or frozenset()
             gone = type == "DELETED"
@@ -126,7 +127,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     after = listed(stream, version)
     if stream.streamed:
         # The age of the watch counts from here on, as it does after pages.
-        turn.streams.put(after._replace(opened_at=turn.now.mono))
+        turn.streams.put(replace(after, opened_at=turn.now.mono))
     else:
         open_stream(turn, after)
     if stream.purpose is StreamPurpose.NAMESPACES:
@@ -152,7 +153,7 @@ def _relist_after_restore(
     )
     for key, each in turn.objects.all():
         if each.shown:
-            turn.objects.put(key, each._replace(shown=()))
+            turn.objects.put(key, replace(each, shown=()))
     for other in (*turn.streams.followed.values(),):
         if other.key != stream.key and other.version is not None:
             _read_anew(turn, other)
@@ -160,7 +161,7 @@ def _relist_after_restore(
 
 def _read_anew(turn: Turn, stream: Stream) -> None:
     """List a collection again, at once if it is being watched."""
-    anew = stream._replace(version=None, before=None, doubted=False)
+    anew = replace(stream, version=None, before=None, doubted=False)
     if turn.streams.is_open(stream):
         turn.emit(CloseStream(stream.id))
         open_stream(turn, anew)
@@ -237,14 +238,14 @@ def _drop_selectors(turn: Turn, stream: Stream, message: str) -> bool:
         return False
     key, known = stream.resource.key, turn.survey.unselectable
     names = known.get(key, frozenset()) | refused
-    turn.survey = turn.survey._replace(unselectable=known.set(key, names))
+    turn.survey = replace(turn.survey, unselectable=known.set(key, names))
     turn.say(
         "info",
         f"the API server does not select {stream.resource.plural} by "
         f"{', '.join(sorted(refused))}: all are followed, and fnop selects",
     )
     selectors = without_fields(stream.selectors, refused)
-    open_stream(turn, stream._replace(selectors=selectors, failures=0))
+    open_stream(turn, replace(stream, selectors=selectors, failures=0))
     return True
 
 
@@ -264,7 +265,7 @@ def _list_in_pages(turn: Turn, stream: Stream) -> None:
             f"the API server does not stream the list of {stream.resource.plural}: it "
             "is listed page by page",
         )
-    open_stream(turn, stream._replace(in_pages=True))
+    open_stream(turn, replace(stream, in_pages=True))
 
 
 def _seconds_to_look_for_kind(turn: Turn, failures: int) -> float:

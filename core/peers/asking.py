@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from fnop.core.seam.replies import LeasePurpose, PeeringPurpose
 from fnop.effects import Effect
@@ -12,7 +14,7 @@ __all__ = ["Ask", "PeeringAsk", "PeeringPlace", "Pending"]
 P = TypeVar("P", PeeringPurpose, LeasePurpose)
 
 
-class PeeringPlace(NamedTuple):
+class PeeringPlace(Struct, frozen=True):
     """The kind and the namespace of a peering object; its name is the member's."""
 
     kind: str  # plural.version.group
@@ -26,7 +28,7 @@ class PeeringPlace(NamedTuple):
         return f"{plural}.{rest.partition('.')[2]}{inside}"
 
 
-class Ask(NamedTuple):
+class Ask(Struct, frozen=True):
     """A request to send; its answer is an `Answered` of this number, if one comes.
 
     fnop ignores an answer after `before` (monotonic). So a request that has not been
@@ -38,7 +40,7 @@ class Ask(NamedTuple):
     before: float
 
 
-class PeeringAsk(NamedTuple):
+class PeeringAsk(Struct, frozen=True):
     """A request to send about the peering object of a place, as `Ask`."""
 
     number: int
@@ -47,7 +49,7 @@ class PeeringAsk(NamedTuple):
     before: float
 
 
-class Pending(NamedTuple, Generic[P]):
+class Pending(Struct, Generic[P], frozen=True):
     """A request that was sent at this monotonic time and has no answer yet.
 
     `version` is the resourceVersion that was known then. The answer is not older,

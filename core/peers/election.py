@@ -55,6 +55,8 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.peers.asking import Ask, Pending
 from fnop.core.peers.lease import (
     JITTER_FACTOR,
@@ -71,7 +73,6 @@ from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import AlarmRang, Answered
 from fnop.core.seam.replies import LeasePurpose, Next, message_of, next_after
 from fnop.core.values.body import Body
-from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now, wall_text
 from fnop.effects import (
     Applied,
@@ -83,7 +84,7 @@ from fnop.effects import (
     Patch,
     Refused,
 )
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 
 __all__ = [
     "Election",
@@ -104,8 +105,7 @@ __all__ = [
 _CLAIMS = (LeasePurpose.CREATE, LeasePurpose.TAKE, LeasePurpose.RENEW)
 
 
-@frozen
-class Election:
+class Election(Struct, frozen=True):
     """The state of the election in this process; times are monotonic.
 
     `lease` is the last one that was read. `seen_at` is the time of the answer that
@@ -167,8 +167,7 @@ def has_resigned(election: Election) -> bool:
 # --------------------------------------------------------------------- facts
 
 
-@frozen
-class Resign:
+class Resign(Struct, frozen=True):
     """The process ends, and has no request in flight.
 
     client-go (`ReleaseOnCancel`): work that the lease guards must have ended before.

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.peers.peers import Member, Peer
 from fnop.core.seam.commands import Say
 from fnop.effects import Freeze, Resume
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "Frozen",
@@ -43,13 +44,11 @@ class Why(Enum):
 _WEIGHT = {why: weight for weight, why in enumerate(Why)}
 
 
-@frozen
-class Serving:
+class Serving(Struct, frozen=True):
     """This operator serves."""
 
 
-@frozen
-class Frozen:
+class Frozen(Struct, frozen=True):
     """This operator is frozen: the reason, the peers, and their places."""
 
     why: Why

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from msgspec import Struct
 
 from fnop.core.values.body import Body
 from fnop.effects import (
     Target,
 )
-from fnop.effects.frozen import frozen
 from fnop.effects.names import check_name, check_namespace
 from fnop.effects.values import check_seconds
 
@@ -38,8 +37,7 @@ JITTER_FACTOR = 1.2
 RELEASED_SECONDS = 1
 
 
-@frozen
-class Timing:
+class Timing(Struct, frozen=True):
     """Durations in seconds; the defaults follow Kubernetes' own controllers.
 
     Raises `ValueError` for durations that cannot work (client-go's `NewLeaderElector`).
@@ -50,8 +48,8 @@ class Timing:
     retry_seconds: float = 2.0
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            check_seconds(getattr(self, each.name), f"election: {each.name}")
+        for name in self.__struct_fields__:
+            check_seconds(getattr(self, name), f"election: {name}")
         if self.retry_seconds <= 0:
             raise ValueError("election: retry_seconds must be more than zero")
         if self.renew_deadline_seconds <= self.retry_seconds * JITTER_FACTOR:
@@ -70,8 +68,7 @@ class Timing:
         return self.renew_deadline_seconds / 2
 
 
-@frozen
-class Candidate:
+class Candidate(Struct, frozen=True):
     """This process, and the Lease that it wants to hold."""
 
     identity: str
@@ -103,8 +100,7 @@ def candidate_identity(host: str, token: str) -> str:
     return f"{host}_{token}"
 
 
-@frozen
-class Lease:
+class Lease(Struct, frozen=True):
     """The fields of a Lease that the election needs; a holder of "" means no holder."""
 
     holder: str = ""
@@ -134,8 +130,7 @@ def parse_lease(body: Body) -> Lease:
     )
 
 
-@frozen
-class Leading:
+class Leading(Struct, frozen=True):
     """This process leads; it may start requests before `until` (monotonic).
 
     `epoch` is the Lease's count of transitions. It is greater than any former leader's.
@@ -145,15 +140,13 @@ class Leading:
     until: float
 
 
-@frozen
-class Standby:
+class Standby(Struct, frozen=True):
     """Another process leads, the `holder`, or none does yet ("")."""
 
     holder: str = ""
 
 
-@frozen
-class Resigned:
+class Resigned(Struct, frozen=True):
     """This process has ended its candidacy."""
 
 

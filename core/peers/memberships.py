@@ -6,6 +6,8 @@ from enum import Enum
 from math import inf
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.peers.asking import PeeringAsk, PeeringPlace, Pending
 from fnop.core.peers.freezing import (
     Frozen,
@@ -25,7 +27,6 @@ from fnop.effects import (
     Freeze,
     Resume,
 )
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "Existence",
@@ -49,8 +50,7 @@ class Existence(Enum):
     PRESENT = "present"
 
 
-@frozen
-class Membership:
+class Membership(Struct, frozen=True):
     """The state of one peering object, and of this operator's record in it.
 
     Times are monotonic. At `good_until` the right to serve ends unless the own record
@@ -85,8 +85,7 @@ class Membership:
     unheard: float | None = None
 
 
-@frozen
-class Peering:
+class Peering(Struct, frozen=True):
     """The state of peering in this operator.
 
     `namespaces` are the namespaces of the peering objects, (None,) for the cluster;
@@ -103,8 +102,7 @@ class Peering:
     lacking: tuple[str | None, ...] = ()
 
 
-@frozen
-class Placed:
+class Placed(Struct, frozen=True):
     """A result of discovery: the served kinds of peering objects, and the namespaces.
 
     `namespaces` None is the whole cluster. Sent again when a kind is added or removed.
@@ -114,24 +112,21 @@ class Placed:
     namespaces: tuple[str, ...] | None = None
 
 
-@frozen
-class Looked:
+class Looked(Struct, frozen=True):
     """A listing or a watch shows the peering object, or None if it is absent."""
 
     place: PeeringPlace
     body: Body | None
 
 
-@frozen
-class Unseen:
+class Unseen(Struct, frozen=True):
     """A listing or a watch of a place has failed, with this message."""
 
     place: PeeringPlace
     message: str
 
 
-@frozen
-class Leave:
+class Leave(Struct, frozen=True):
     """The operator ends: no request is in flight, and its record is to be removed."""
 
 

@@ -80,7 +80,6 @@ from fnop.core.seam.inputs import AlarmRang, Answered
 from fnop.core.seam.replies import Next, PeeringPurpose, message_of, next_after
 from fnop.core.values.backoff import backoff_seconds
 from fnop.core.values.body import Body, is_behind
-from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
 from fnop.effects import (
     Applied,
@@ -91,6 +90,7 @@ from fnop.effects import (
     Unknown,
     Unreachable,
 )
+from fnop.effects.structs import replace
 
 __all__ = ["CLUSTER_KINDS", "NAMESPACED_KINDS", "advance", "begin", "kinds_for"]
 

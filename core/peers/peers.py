@@ -28,8 +28,9 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.values.now import Now, parse_time, wall_time
-from fnop.effects.frozen import frozen
 from fnop.effects.names import check_name
 
 __all__ = [
@@ -68,8 +69,7 @@ class Mode(Enum):
     MANDATORY = "mandatory"
 
 
-@frozen
-class Member:
+class Member(Struct, frozen=True):
     """This operator among its peers.
 
     `name` is the name of the peering objects, `lifetime` is in whole seconds. With
@@ -129,8 +129,7 @@ def manual_identity(*, user: str, host: str, pod_id: str | None = None) -> str:
 # ------------------------------------------------------------------- records
 
 
-@frozen
-class Peer:
+class Peer(Struct, frozen=True):
     """One record; `lifetime` is in seconds, `lastseen` in its writer's Unix time.
 
     `message` is the text of a freeze; Kopf ignores it.
@@ -147,8 +146,7 @@ class Peer:
         return f"{self.identity} (priority {self.priority}{said})"
 
 
-@frozen
-class MalformedRecord:
+class MalformedRecord(Struct, frozen=True):
     """A record that cannot be read, and the problem; it freezes no operator."""
 
     identity: str
@@ -276,8 +274,7 @@ def removal_patch(
 # ---------------------------------------------------------------- seen peers
 
 
-@frozen
-class SeenPeer:
+class SeenPeer(Struct, frozen=True):
     """A peer at the last change that this operator has seen; monotonic seconds.
 
     If a read at `dies`, or later, shows no change, the peer is dead. If a read at

@@ -14,12 +14,12 @@ from fnop.core.peers.peers import (
     renewal_patch,
 )
 from fnop.core.seam.replies import PeeringPurpose
-from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
 from fnop.effects import (
     Patch,
     Target,
 )
+from fnop.effects.structs import replace
 
 __all__ = ["alive", "asking", "late_at", "removal_at", "renewal_at"]
 

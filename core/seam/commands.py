@@ -7,15 +7,16 @@ interpreter answers with exactly one input of the same id.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.seam.traces import Trace
 from fnop.core.values.body import Body, Key
 from fnop.core.values.log_lines import LogMark
 from fnop.effects import Effect
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import beside
 
 __all__ = [
     "Alarm",
@@ -37,8 +38,7 @@ __all__ = [
 ]
 
 
-@frozen
-class Subject:
+class Subject(Struct, frozen=True):
     """The object that a command is about, for logs and recordings."""
 
     resource: str  # plural.version.group
@@ -75,8 +75,7 @@ class Subject:
         return Key(self.resource, self.namespace or "", self.name)
 
 
-@frozen
-class Perform:
+class Perform(Struct, frozen=True):
     """Execute one effect; its `Answered` input has the outcome.
 
     `resource`, `namespace` and `name` are the resolved address for effects that are
@@ -97,8 +96,7 @@ class Perform:
     urgent: bool = False
 
 
-@frozen
-class Interrupt:
+class Interrupt(Struct, frozen=True):
     """Ask an impure handler, which runs as the call `id`, to stop.
 
     With `cancel`, the operator stops waiting for it: a coroutine is cancelled, a thread
@@ -110,8 +108,7 @@ class Interrupt:
     cancel: bool = False
 
 
-@frozen
-class Refresh:
+class Refresh(Struct, frozen=True):
     """Give an impure daemon, which runs as the call `id`, the new state of its object.
 
     `wall` is the time when the object was seen (Unix seconds).
@@ -122,8 +119,7 @@ class Refresh:
     wall: float
 
 
-@frozen
-class Fetch:
+class Fetch(Struct, frozen=True):
     """GET a path of the API server outside of any resource (discovery).
 
     `accept` is the request's Accept header. After `seconds` without a whole answer, the
@@ -136,8 +132,7 @@ class Fetch:
     seconds: float | None = None
 
 
-@frozen
-class ListPage:
+class ListPage(Struct, frozen=True):
     """Get one page of a collection: `ListItem` for each object, then `ListDone`.
 
     With `metadata_only`, the operator needs only the objects' metadata.
@@ -152,8 +147,7 @@ class ListPage:
     metadata_only: bool = False
 
 
-@frozen
-class Watch:
+class Watch(Struct, frozen=True):
     """Watch a collection from a version until the stream ends or is closed.
 
     From the version "" it begins with the existing objects: `ListItem` for each, then
@@ -171,8 +165,7 @@ class Watch:
     metadata_only: bool = False
 
 
-@frozen(kw_only=True)
-class FollowLog:
+class FollowLog(Struct, frozen=True, kw_only=True):
     """Read the log of a pod's container, for the handlers with these ids.
 
     `LogLines` answers with the first lines that they want. More follow after each
@@ -198,29 +191,25 @@ class FollowLog:
     limit: int
 
 
-@frozen
-class MoreLines:
+class MoreLines(Struct, frozen=True):
     """Continue a log stream, which waits after each `LogLines`."""
 
     stream: int
 
 
-@frozen
-class CloseStream:
+class CloseStream(Struct, frozen=True):
     """Stop a listing, a watch or a log; its inputs are ignored from now on."""
 
     stream: int
 
 
-@frozen
-class Alarm:
+class Alarm(Struct, frozen=True):
     """Send `AlarmRang` at this monotonic time (seconds); replaces the last alarm."""
 
     at: float
 
 
-@frozen
-class AttemptEnded:
+class AttemptEnded(Struct, frozen=True):
     """The end of a handler's attempt.
 
     Results: `requeue` asks for another call (`fnop.again`), which is not an error;
@@ -235,8 +224,8 @@ class AttemptEnded:
     rejected: bool = False
 
 
-@frozen
-class Say:
+@beside("exception")
+class Say(Struct, frozen=True):
     """Write one line to the log; `level` is debug, info, warning or error.
 
     `error` is the text of a failure; `exception` is the live exception behind it, for a
@@ -252,19 +241,17 @@ class Say:
     handler: str | None = None
     fields: tuple[tuple[str, Any], ...] = ()
     error: str | None = None
-    exception: BaseException | None = field(default=None, compare=False, repr=False)
+    exception: BaseException | None = None
     took: float | None = None
     ended: AttemptEnded | None = None
     act: Hashable = None
 
 
-@frozen
-class Ready:
+class Ready(Struct, frozen=True):
     """Report that the operator is ready: every served kind has been listed once."""
 
 
-@frozen
-class Exit:
+class Exit(Struct, frozen=True):
     """Report that the operator has ended, with the exit status of the process."""
 
     status: int

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.seam.replies import EffectPurpose
 from fnop.effects import (
@@ -106,7 +108,7 @@ def _uid_of_manifest(apply: Apply) -> str | None:
     return apply.manifest.get("metadata", {}).get("uid") or None
 
 
-class EffectRule(NamedTuple):
+class EffectRule(Struct, frozen=True):
     """A row: the needs of an effect, its request's purpose, and its answers.
 
     `fnop.core.seam.replies.NEXT` has the next action for each reply to that request. An

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.values.body import Body
 from fnop.core.values.log_lines import LogLine, LogMark, LogPlace
-from fnop.effects.frozen import frozen
 from fnop.effects.outcomes import Outcome
 
 __all__ = [
@@ -30,31 +31,27 @@ __all__ = [
 ]
 
 
-@frozen
-class Started:
+class Started(Struct, frozen=True):
     """The operator starts; `seed` is its only source of randomness."""
 
     seed: str
 
 
-@frozen
-class Answered:
+class Answered(Struct, frozen=True):
     """The outcome of the command with this id."""
 
     id: int
     outcome: Outcome
 
 
-@frozen
-class ListItem:
+class ListItem(Struct, frozen=True):
     """One object of a listing, with its apiVersion and kind."""
 
     stream: int
     body: Body
 
 
-@frozen
-class ListDone:
+class ListDone(Struct, frozen=True):
     """The end of a page of a listing; with a token there are more pages."""
 
     stream: int
@@ -62,8 +59,7 @@ class ListDone:
     continue_token: str | None = None
 
 
-@frozen
-class WatchEvent:
+class WatchEvent(Struct, frozen=True):
     """One event of a watch: `type` is ADDED, MODIFIED or DELETED."""
 
     stream: int
@@ -71,16 +67,14 @@ class WatchEvent:
     body: Body
 
 
-@frozen
-class Bookmark:
+class Bookmark(Struct, frozen=True):
     """The watch has sent all events up to this version."""
 
     stream: int
     version: str
 
 
-@frozen
-class LogLines:
+class LogLines(Struct, frozen=True):
     """Lines of a log that handlers want, up to a `mark`.
 
     `dropped` counts the lines beyond the `rate=` of handlers, by their ids; `cut`
@@ -96,8 +90,7 @@ class LogLines:
     remark: str = ""
 
 
-@frozen
-class StreamEnded:
+class StreamEnded(Struct, frozen=True):
     """A listing, a watch or a log has ended.
 
     `status` is the HTTP status (also of an ERROR event), if there is one; `reason` is
@@ -116,20 +109,17 @@ class StreamEnded:
     rest: tuple[LogLine, ...] = ()
 
 
-@frozen
-class AlarmRang:
+class AlarmRang(Struct, frozen=True):
     """The time of the last `Alarm` has come."""
 
 
-@frozen
-class StopRequested:
+class StopRequested(Struct, frozen=True):
     """The operator is to stop gracefully."""
 
     reason: str
 
 
-@frozen
-class EventPosted:
+class EventPosted(Struct, frozen=True):
     """Code outside of the steps, such as a thread of a handler, posts an Event.
 
     `manifest` is a core/v1 Event without a name and without times, which the step adds.
@@ -140,8 +130,7 @@ class EventPosted:
     manifest: Mapping[str, Any]
 
 
-@frozen
-class WriteDenied:
+class WriteDenied(Struct, frozen=True):
     """An admission handler has denied a write; a Kubernetes Event must report it.
 
     `resource` is the kind as `plural.version.group`. `namespace` is "" for

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.effects import Effect, Outcome, Patch
 from fnop.effects.desired import Desired
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "Asked",
@@ -29,8 +30,7 @@ __all__ = [
 ]
 
 
-@frozen
-class Trace:
+class Trace(Struct, frozen=True):
     """Any of the traces: an interpreter has nothing to do."""
 
 
@@ -60,8 +60,7 @@ class Seen(NamedTuple):
     old: str | None
 
 
-@frozen
-class Began(Trace):
+class Began(Trace, frozen=True):
     """An attempt of a handler has begun, with these facts.
 
     `attempt` is its number in the process. `reason` is the reason that the handler
@@ -82,16 +81,14 @@ class Began(Trace):
     line: tuple[str, int, str] | None = None
 
 
-@frozen
-class Asked(Trace):
+class Asked(Trace, frozen=True):
     """An attempt awaits an effect."""
 
     attempt: int
     effect: Effect
 
 
-@frozen
-class Given(Trace):
+class Given(Trace, frozen=True):
     """An attempt gets the answer to its request.
 
     It is the outcome that came with this step's input, unless `outcome` is set. With
@@ -105,8 +102,7 @@ class Given(Trace):
     stopped: str | None = None
 
 
-@frozen
-class Desires(Trace):
+class Desires(Trace, frozen=True):
     """The author's part of a reconciler has ended: fnop continues for it."""
 
     attempt: int
@@ -115,8 +111,7 @@ class Desires(Trace):
     patches: tuple[Patch | None, ...] = ()
 
 
-@frozen
-class Ended(Trace):
+class Ended(Trace, frozen=True):
     """The function of an attempt has ended: with a plan, or with a failure.
 
     `patches` are the changes of its object by the argument `patch`, None for a change
@@ -130,8 +125,7 @@ class Ended(Trace):
     parts: tuple[str, ...] = ()
 
 
-@frozen
-class Wrote(Trace):
+class Wrote(Trace, frozen=True):
     """The handlers whose changes are in the request `id`: fields, as JSON pointers.
 
     Fields that only a function knows are not among them. A later handler has
@@ -143,8 +137,7 @@ class Wrote(Trace):
     fields: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-@frozen
-class Indexed(Trace):
+class Indexed(Trace, frozen=True):
     """An index has these values of an object: pairs of a key and a value.
 
     `object` is its kind (plural.version.group), its namespace, and its name. In a

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
 from functools import cache
 from typing import Any, get_args
 
@@ -30,6 +29,7 @@ from fnop.core.values.log_lines import LogLine, LogMark, LogPlace
 from fnop.effects.desired import Desired
 from fnop.effects.effects import Effect
 from fnop.effects.outcomes import Applied, Outcome
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical
 from fnop.effects.wire import desired_to_wire, from_wire, to_wire
 
@@ -239,5 +239,5 @@ _ALL = Selectors()
 @cache
 def _recorded_fields(cls: Any) -> tuple[str, ...]:
     """The names of the fields that are recorded."""
-    names = (each.name for each in fields(cls))
+    names: tuple[str, ...] = cls.__struct_fields__
     return tuple(name for name in names if (cls, name) not in _UNTOLD)

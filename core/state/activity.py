@@ -7,7 +7,7 @@ has one for each handler of each change of the cluster. `Lifecycle` holds them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from fnop.core.api.cluster_changes import ClusterChange
 from fnop.core.handlers.declare.handler import Handler
@@ -16,7 +16,7 @@ from fnop.core.memory.stored_state import UNSTORED
 from fnop.core.state.record import Change, ObjectRecord, Work
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
-from fnop.core.values.evolve import quick
+from fnop.effects.structs import replace
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = ["ACTIVITY", "Activity", "activity_of", "is_activity", "key_of_change"]
@@ -42,8 +42,7 @@ def is_activity(key: Key) -> bool:
     return key.resource in _WITHOUT_OBJECTS
 
 
-@quick
-class Activity(NamedTuple):
+class Activity(Struct, frozen=True):
     """The record of the handlers, and when to continue.
 
     `due` is a monotonic time; None while it awaits an answer. `change` is the change of
@@ -57,7 +56,7 @@ class Activity(NamedTuple):
     def at(self, moment: float) -> Activity:
         """Return the activity, due at this moment, or earlier if it already was."""
         due = moment if self.due is None else min(self.due, moment)
-        return self._replace(due=due)
+        return replace(self, due=due)
 
 
 def activity_of(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.api.resources import Resource
 from fnop.core.values.body import Key
 from fnop.effects import (
     Effect,
 )
-from fnop.effects.frozen import frozen
 
 __all__ = ["Address", "Request", "Steps"]
 
 
-@frozen
-class Address:
+class Address(Struct, frozen=True):
     """The collection or object that a request goes to.
 
     All fields are None for effects that leave the cluster.
@@ -32,8 +32,7 @@ class Address:
         return Key(resource, self.namespace or "", self.name or "")
 
 
-@frozen
-class Request:
+class Request(Struct, frozen=True):
     """One primitive effect with its address."""
 
     effect: Effect

@@ -23,6 +23,7 @@ from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
 from fnop.effects import Event
+from fnop.effects.structs import replace
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = ["Context"]
@@ -67,14 +68,14 @@ class Context:
         """The present record of the object, or of the activity."""
         if self.is_activity:
             activity = self.turn.lifecycle.activities.get(self.key)
-            return activity and activity.record
+            return None if activity is None else activity.record
         return self.turn.objects.get(self.key)
 
     @property
     def change(self) -> ClusterChange | None:
         """The change of the cluster that an activity is about."""
         activity = self.turn.lifecycle.activities.get(self.key)
-        return activity and activity.change
+        return None if activity is None else activity.change
 
     @property
     def is_served(self) -> bool:
@@ -91,7 +92,7 @@ class Context:
         if self.is_activity:
             life = self.turn.lifecycle
             activity = life.activities.get(self.key) or Activity(record)
-            activity = activity._replace(record=record)
+            activity = replace(activity, record=record)
             self.turn.lifecycle = life.with_activity(self.key, activity)
         else:
             self.turn.objects.put(self.key, record)
@@ -145,7 +146,7 @@ class Context:
 
     def remember(self, memo: ReadOnlyDict) -> None:
         """Store the memo of a startup handler, for all objects."""
-        self.turn.lifecycle = self.turn.lifecycle._replace(memo=memo)
+        self.turn.lifecycle = replace(self.turn.lifecycle, memo=memo)
 
     # --------------------------------------------------------------- commands
 

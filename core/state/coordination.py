@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from fnop.core.peers.election import Election, has_resigned, may_start
 from fnop.core.peers.freezing import Frozen, Serving, Why
 from fnop.core.peers.lease import Leading
 from fnop.core.peers.memberships import Peering, has_left
 from fnop.core.state.lifecycle import Phase
-from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 
 __all__ = ["ALONE", "Coordination"]
 
 
-@quick
-class Coordination(NamedTuple):
+class Coordination(Struct, frozen=True):
     """Peering and the election, each with the time when it is due (monotonic).
 
     None if the operator takes no part.

@@ -7,9 +7,9 @@ its entry here changes, too, and its owners are due to be reconciled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from immutables import Map
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource
 from fnop.core.children.marks import is_unowned_child_of, unowned_bond
@@ -22,7 +22,7 @@ __all__ = ["Family"]
 _NONE: Map[Key, str] = Map()
 
 
-class Family(NamedTuple):
+class Family(Struct, frozen=True):
     """The owned objects by the uid of their owner, with their versions.
 
     `owners` are the kinds that own objects, by the key of the owned kind. `unowned` are

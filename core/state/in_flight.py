@@ -38,7 +38,9 @@ The answers of a `Call` are final: only a call may answer *unknown*.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.ownership import Claim, claim_of, has_token, with_token
 from fnop.core.seam.effect_rules import LiveRead, Requested, rule_of, uid_meant
@@ -48,7 +50,6 @@ from fnop.core.state.preconditions import bound, is_in, needs_guard
 from fnop.core.state.splitting import split
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
-from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 from fnop.effects import (
     Adopt,
@@ -66,14 +67,14 @@ from fnop.effects import (
     Unknown,
     Unreachable,
 )
+from fnop.effects.structs import replace
 
 __all__ = ["InFlight", "in_flight_for", "proceed"]
 
 _CHILD_ENDING_SECONDS = 1.0
 
 
-@quick
-class InFlight(NamedTuple):
+class InFlight(Struct, frozen=True):
     """An effect under way.
 
     `requests` are sent one after another; `looking` means that the live read about the
@@ -189,7 +190,7 @@ def proceed(
 ) -> InFlight | Outcome:
     """Return the effect in flight after an answer, or its outcome if it is done."""
     after = next_after(in_flight.purpose, outcome, in_flight.tries)
-    in_flight = in_flight._replace(id=None)
+    in_flight = replace(in_flight, id=None)
     match after:
         case Next.TAKE if in_flight.looking:
             return _looked(in_flight, outcome, now, jitter)
@@ -215,16 +216,16 @@ def _retry_later(
     if isinstance(outcome, Unreachable):
         wait = heeding(outcome.retry_after_seconds, wait)
     why = message_of(outcome)
-    return in_flight._replace(tries=tries, due=now.mono + wait, why=why)
+    return replace(in_flight, tries=tries, due=now.mono + wait, why=why)
 
 
 def _look_for(in_flight: InFlight, outcome: Outcome, now: Now) -> InFlight:
     """Read the object live; a request without a reply counts as a try."""
     if not isinstance(outcome, Unknown):
-        return in_flight._replace(looking=True, due=0.0)
+        return replace(in_flight, looking=True, due=0.0)
     tries = in_flight.tries + 1
-    return in_flight._replace(
-        looking=True, tries=tries, due=now.mono, why=outcome.message
+    return replace(
+        in_flight, looking=True, tries=tries, due=now.mono, why=outcome.message
     )
 
 
@@ -234,8 +235,12 @@ def _retry_after_conflict(
     """Send it again after a conflict, for the version that is then stored."""
     tries = in_flight.tries
     pause = backoff_seconds(tries, jitter) if tries else 0.0
-    return in_flight._replace(
-        guard=None, tries=tries + 1, due=now.mono + pause, why=message_of(outcome)
+    return replace(
+        in_flight,
+        guard=None,
+        tries=tries + 1,
+        due=now.mono + pause,
+        why=message_of(outcome),
     )
 
 
@@ -243,16 +248,16 @@ def _taken(in_flight: InFlight, outcome: Outcome) -> InFlight | Outcome:
     """The next request after a final reply, or the outcome of the effect."""
     match in_flight.effect, outcome:
         case _, Applied(object=found) if in_flight.reads_first:
-            return _conflict_of_uid(in_flight, found) or in_flight._replace(
-                guard=Body(found), due=0.0
+            return _conflict_of_uid(in_flight, found) or replace(
+                in_flight, guard=Body(found), due=0.0
             )
         case _, Applied() | Answer() if len(in_flight.requests) > 1:
             rest = in_flight.requests[1:]
-            return in_flight._replace(requests=rest, guard=None, due=0.0)
+            return replace(in_flight, requests=rest, guard=None, due=0.0)
         case Apply(), Conflict(managers=managers) if managers == (in_flight.manager,):
             return _force_apply(in_flight)
         case effect, Refused(status=422) if uid_meant(effect) is not None:
-            return in_flight._replace(looking=True, refusal=outcome, due=0.0)
+            return replace(in_flight, looking=True, refusal=outcome, due=0.0)
         case effect, Missing(message=message) if _claims(effect):
             # The collection exists; the namespace is missing.
             return Refused(404, message, "NotFound")
@@ -268,14 +273,14 @@ def _force_apply(in_flight: InFlight) -> InFlight:
     request = in_flight.requests[0]
     assert isinstance(request.effect, Apply)
     forced = Request(Apply(request.effect.manifest, force=True), request.address)
-    return in_flight._replace(requests=(forced,), due=0.0)
+    return replace(in_flight, requests=(forced,), due=0.0)
 
 
 def _looked(
     in_flight: InFlight, outcome: Outcome, now: Now, jitter: float
 ) -> InFlight | Outcome:
     pause = backoff_seconds(in_flight.tries, jitter) if in_flight.tries else 0.0
-    again = in_flight._replace(looking=False, due=now.mono + pause)
+    again = replace(in_flight, looking=False, due=now.mono + pause)
     request = in_flight.requests[0].effect
     match outcome:
         case Applied(object=dict() as found) if another := _conflict_of_uid(
@@ -307,8 +312,8 @@ def _found(
             request = in_flight.requests[0].effect
             assert isinstance(request, Patch)
             if is_in(request, in_flight.guard, found):
-                return _taken(in_flight._replace(looking=False), Applied(found))
-            return again._replace(guard=in_flight.guard and Body(found))
+                return _taken(replace(in_flight, looking=False), Applied(found))
+            return replace(again, guard=in_flight.guard and Body(found))
         case None:  # it is never looked for: `fnop.core.seam.replies.NEXT`
             raise AssertionError(f"a live read is no answer to {in_flight.effect.kind}")
 
@@ -340,8 +345,8 @@ def _claimed(
         case Claim.OURS:
             return Applied(found)
         case Claim.ENDING:
-            return in_flight._replace(
-                looking=False, due=now.mono + _CHILD_ENDING_SECONDS
+            return replace(
+                in_flight, looking=False, due=now.mono + _CHILD_ENDING_SECONDS
             )
         case Claim.THEIRS:
             whose, what, reason = (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.children.synchronise import Synchronised
 from fnop.core.handlers.declare.handler import Handler
@@ -13,15 +15,14 @@ from fnop.core.handlers.run.invocation import Journal
 from fnop.core.memory.progress import Failure
 from fnop.core.state.in_flight import InFlight
 from fnop.core.values.body import Key
-from fnop.core.values.evolve import quick
 from fnop.core.values.table import NOTHING
 from fnop.effects import Again, Effect, Patch, Return
+from fnop.effects.structs import replace
 
 __all__ = ["Conversation", "Done", "Invocation", "Pause", "Performance"]
 
 
-@quick
-class Conversation(NamedTuple):
+class Conversation(Struct, frozen=True):
     """The author's code runs: it has asked for an effect, or can be called now.
 
     `journal` has the answers so far, and `length` is their size in bytes. `asked` is
@@ -42,8 +43,7 @@ class Conversation(NamedTuple):
         return bool(self.journal) or self.asked is not None
 
 
-@quick
-class Performance(NamedTuple):
+class Performance(Struct, frozen=True):
     """The author's code has ended, and its plan is performed.
 
     The first effect of the `plan` is the next one. `parts` are the sub-handlers that it
@@ -60,14 +60,13 @@ class Performance(NamedTuple):
     synchronised: Synchronised | None = None
 
 
-class Pause(NamedTuple):
+class Pause(Struct, frozen=True):
     """A wait until a monotonic time; without one, for a stop or for sub-handlers."""
 
     until: float | None = None
 
 
-@quick
-class Done(NamedTuple):
+class Done(Struct, frozen=True):
     """The effects of an attempt so far.
 
     `children` is the number of adopted ones. `created` are the objects that it has
@@ -83,8 +82,7 @@ class Done(NamedTuple):
     requeues_others: bool = False
 
 
-@quick
-class Invocation(NamedTuple):
+class Invocation(Struct, frozen=True):
     """One attempt of one handler.
 
     It waits for a request or a time, or can continue now. `stopped` is the reason why a
@@ -161,4 +159,4 @@ class Invocation(NamedTuple):
 
     def doing(self, **changes: Any) -> Invocation:
         """The invocation with more effects done."""
-        return self._replace(done=self.done._replace(**changes))
+        return replace(self, done=replace(self.done, **changes))

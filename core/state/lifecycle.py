@@ -18,14 +18,15 @@ STOPPING and LEAVING share `grace_period_seconds` of the settings.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.state.activity import Activity
 from fnop.core.values.body import Key
-from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING, Table
+from fnop.effects.structs import replace
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
@@ -113,8 +114,7 @@ def _seconds_of_phase(phase: Phase, grace: float) -> float | None:
             return None
 
 
-@quick
-class Lifecycle(NamedTuple):
+class Lifecycle(Struct, frozen=True):
     """The phase of an operator, and the changes that startup handlers have made."""
 
     phase: Phase = Phase.NEW
@@ -139,11 +139,11 @@ class Lifecycle(NamedTuple):
 
     def with_activity(self, key: Key, activity: Activity) -> Lifecycle:
         """Return the lifecycle with this state of an activity."""
-        return self._replace(activities=self.activities.set(key, activity))
+        return replace(self, activities=self.activities.set(key, activity))
 
     def without_activity(self, key: Key) -> Lifecycle:
         """Return the lifecycle after the end of an activity."""
-        return self._replace(activities=self.activities.discard(key))
+        return replace(self, activities=self.activities.discard(key))
 
     def with_activity_due(self, key: Key, at: float) -> Lifecycle:
         """Return the lifecycle with an activity that continues at `at` (monotonic)."""
@@ -177,12 +177,12 @@ def advance(life: Lifecycle, now: Now, event: Milestone) -> Lifecycle:
 def _enter_phase(life: Lifecycle, phase: Phase, now: Now) -> Lifecycle:
     limit = _seconds_of_phase(phase, life.grace)
     stop_by = life.stop_by if limit is None else now.mono + limit
-    return life._replace(phase=phase, stop_by=stop_by)
+    return replace(life, phase=phase, stop_by=stop_by)
 
 
 def settled(life: Lifecycle, phase: Phase) -> Lifecycle:
     """Return the lifecycle in the phase that peers and lease require, if in service."""
-    return life._replace(phase=phase) if life.phase in IN_SERVICE else life
+    return replace(life, phase=phase) if life.phase in IN_SERVICE else life
 
 
 def stopping(life: Lifecycle, now: Now, grace: float) -> Lifecycle:
@@ -193,13 +193,13 @@ def stopping(life: Lifecycle, now: Now, grace: float) -> Lifecycle:
     if life.phase in (*_ENDING, Phase.ENDED):
         return life
     tell_at = now.mono + TELL_AFTER_SECONDS
-    begun = life._replace(stopping_since=now.mono, grace=grace, tell_at=tell_at)
+    begun = replace(life, stopping_since=now.mono, grace=grace, tell_at=tell_at)
     return _enter_phase(begun, Phase.STOPPING, now)
 
 
 def failed(life: Lifecycle) -> Lifecycle:
     """Return the lifecycle after a failed activity: the exit status will be 1."""
-    return life._replace(exit_status=1)
+    return replace(life, exit_status=1)
 
 
 def repeats_stop(life: Lifecycle, now: Now) -> bool:
@@ -211,7 +211,7 @@ def repeats_stop(life: Lifecycle, now: Now) -> bool:
 
 def ended(life: Lifecycle) -> Lifecycle:
     """Return the lifecycle after the operator's end, from any phase."""
-    return life._replace(phase=Phase.ENDED)
+    return replace(life, phase=Phase.ENDED)
 
 
 def is_late(life: Lifecycle, now: Now) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from fnop.core.state.record import NO_REPORTS, Reports
-from fnop.core.values.evolve import quick
+from fnop.effects.structs import replace
 
 __all__ = ["Notes"]
 
 
-@quick
-class Notes(NamedTuple):
+class Notes(Struct, frozen=True):
     """Warnings that were logged, failures, and kinds that cannot store something.
 
     `denials` are the Kubernetes Events about denied writes of objects without a record.
@@ -28,24 +27,24 @@ class Notes(NamedTuple):
 
     def failed(self) -> Notes:
         """The notes with one more failure."""
-        return self._replace(failures=self.failures + 1)
+        return replace(self, failures=self.failures + 1)
 
     def pruning(self, kind: str) -> Notes:
         """The notes with a kind whose status does not keep the state."""
-        return self._replace(annotated=self.annotated | {kind})
+        return replace(self, annotated=self.annotated | {kind})
 
     def keeping(self, kind: str) -> Notes:
         """Return the notes without a kind whose status keeps the state after all."""
-        return self._replace(annotated=self.annotated - {kind})
+        return replace(self, annotated=self.annotated - {kind})
 
     def conditionless(self, kind: str) -> Notes:
         """The notes with a kind that has no place for a condition."""
-        return self._replace(unconditioned=self.unconditioned | {kind})
+        return replace(self, unconditioned=self.unconditioned | {kind})
 
     def conditioned(self, kind: str) -> Notes:
         """Return the notes without a kind that does have a place for a condition."""
-        return self._replace(unconditioned=self.unconditioned - {kind})
+        return replace(self, unconditioned=self.unconditioned - {kind})
 
     def warned_of(self, about: str) -> Notes:
         """Return the notes with a warning that was logged."""
-        return self._replace(warned=self.warned | {about})
+        return replace(self, warned=self.warned | {about})

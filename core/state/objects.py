@@ -12,21 +12,22 @@ removed if a later version casts doubt on the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from immutables import Map
+from msgspec import Struct
 
 from fnop.core.children.marks import is_unowned_child_of, unowned_bond
 from fnop.core.state.family import Family
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
-from fnop.core.values.evolve import quick
 from fnop.core.values.workqueue import EMPTY, WorkQueue
+from fnop.effects.structs import replace
 
 __all__ = ["Objects", "OpenObjects", "Tombstone"]
 
 
-class Tombstone(NamedTuple):
+class Tombstone(Struct, frozen=True):
     """The mark of an object that a live answer, given in that step, showed as gone.
 
     `version` is the object's last known version.
@@ -37,8 +38,7 @@ class Tombstone(NamedTuple):
     step: int
 
 
-@quick
-class Objects(NamedTuple):
+class Objects(Struct, frozen=True):
     """The records of objects, the queue of objects to reconcile, and the indices.
 
     `family` records which objects own which others.
@@ -68,7 +68,11 @@ class OpenObjects:
     )
 
     def __init__(self, objects: Objects, now: float) -> None:
-        self._records, self.queue, self.tombstones, self.indices, self.family = objects
+        self._records = objects.records
+        self.queue = objects.queue
+        self.tombstones = objects.tombstones
+        self.indices = objects.indices
+        self.family = objects.family
         self._now = now
         # The changed records, before they are stored; None if the object is dropped.
         self._touched: dict[Key, ObjectRecord | None] = {}
@@ -107,7 +111,10 @@ class OpenObjects:
     def drop_all(self) -> None:
         """Forget all objects; indices are kept."""
         self._touched.clear()
-        self._records, self.queue, self.tombstones, *_ = Objects()
+        none = Objects()
+        self._records = none.records
+        self.queue = none.queue
+        self.tombstones = none.tombstones
         self.family = Family(self.family.owners)
         self.fresh = None
 
@@ -155,10 +162,10 @@ class OpenObjects:
         reconcilers = {
             name: each
             if child in each.children
-            else each._replace(start=max(self._now, each.pace.until, each.own.until))
+            else replace(each, start=max(self._now, each.pace.until, each.own.until))
             for name, each in record.reconcilers.items()
         }
-        self._touched[owner] = record._replace(reconcilers=reconcilers)
+        self._touched[owner] = replace(record, reconcilers=reconcilers)
 
     def all(self) -> list[tuple[Key, ObjectRecord]]:
         """All objects, in sorted order, which does not depend on hashes."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.children.owned import Checked
 from fnop.core.handlers.declare.handler import Handler
@@ -17,13 +19,12 @@ from fnop.core.state.splitting import Changes
 from fnop.core.state.writing import Writing
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
-from fnop.core.values.evolve import quick
 from fnop.core.values.log_lines import LogLine
 from fnop.core.values.pace import CALM, ROLLOUT_CHANGES, Pace
 from fnop.core.values.table import NOTHING
 from fnop.effects import Event
 from fnop.effects.desired import StatusCondition
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
@@ -43,8 +44,7 @@ __all__ = [
 ]
 
 
-@quick
-class Change(NamedTuple):
+class Change(Struct, frozen=True):
     """One cause and the handlers selected for it.
 
     It keeps its body of the object while conversations are in progress: later versions
@@ -62,8 +62,7 @@ class Change(NamedTuple):
     generation: int | None = None
 
 
-@quick
-class RunState(NamedTuple):
+class RunState(Struct, frozen=True):
     """The state of a daemon or timer of an object between its runs.
 
     Times are monotonic seconds. It does not begin before `start`, and the last run
@@ -82,8 +81,7 @@ class RunState(NamedTuple):
     unfit_in: str | None = None
 
 
-@quick
-class ReconcilerState(NamedTuple):
+class ReconcilerState(Struct, frozen=True):
     """The state of a reconciler of an object between its calls.
 
     `body` and `children` (versions by key) are the inputs of the last call; None before
@@ -124,8 +122,7 @@ class ReconcilerState(NamedTuple):
         return self.progress.retries > 0
 
 
-@frozen
-class PendingEvent:
+class PendingEvent(Struct, frozen=True):
     """A watch event whose event handler has not been called yet.
 
     For log handlers it is a `line` of a `container`'s log. A mapping that has failed
@@ -144,16 +141,14 @@ class PendingEvent:
         return self.progress.due is None or self.progress.due <= now
 
 
-@frozen
-class Declared:
+class Declared(Struct, frozen=True):
     """The sub-handlers that a handler has declared, and its aim at that time."""
 
     aim: str
     children: tuple[Handler, ...]
 
 
-@quick
-class Work(NamedTuple):
+class Work(Struct, frozen=True):
     """The work in progress on an object; most objects have none.
 
     `outstanding` are unanswered commands of cancelled conversations, and
@@ -188,7 +183,7 @@ class Work(NamedTuple):
 
     def without_change(self) -> Work:
         """The work after the end of its change."""
-        return self._replace(change=None, progress={}, results={}, declared={})
+        return replace(self, change=None, progress={}, results={}, declared={})
 
     @property
     def awaits_write(self) -> bool:
@@ -203,8 +198,7 @@ class Work(NamedTuple):
 IDLE = Work()
 
 
-@quick
-class Expectation(NamedTuple):
+class Expectation(Struct, frozen=True):
     """A version that this operator has written and that the watch has yet to show.
 
     `step` is the step of the response: a listing that began after it also fulfils the
@@ -226,8 +220,7 @@ class Expectation(NamedTuple):
         return None if self.looking else self.deadline
 
 
-@frozen
-class Report:
+class Report(Struct, frozen=True):
     """A Kubernetes Event that was reported: its place, and its `count`."""
 
     event: Event
@@ -237,8 +230,7 @@ class Report:
     last: float
 
 
-@frozen
-class Reports:
+class Reports(Struct, frozen=True):
     """The last reports about an object, and the number of further ones allowed.
 
     `left` is that number, as of the monotonic time `at`. `complaints` are the errors
@@ -254,8 +246,7 @@ class Reports:
 NO_REPORTS = Reports()
 
 
-@quick
-class Backoff(NamedTuple):
+class Backoff(Struct, frozen=True):
     """The pauses of an object; most objects have none, and share one value.
 
     In monotonic seconds: after an unexpected error, fnop does nothing about the object
@@ -275,7 +266,7 @@ class Backoff(NamedTuple):
 NO_BACKOFF = Backoff()
 
 
-class Deferred(NamedTuple):
+class Deferred(Struct, frozen=True):
     """The object is read again before any work on it.
 
     Meanwhile another operator may have stored another state on it. `unwritten` has the
@@ -286,8 +277,7 @@ class Deferred(NamedTuple):
     unwritten: Work | None = None
 
 
-@quick
-class ObjectRecord(NamedTuple):
+class ObjectRecord(Struct, frozen=True):
     """The record of one object.
 
     `stored` is its state, as stored on the object and remembered here. With `readable`
@@ -332,7 +322,7 @@ class ObjectRecord(NamedTuple):
 
     def backing_off(self, **changes: Any) -> ObjectRecord:
         """The record with some fields of its `backoff` changed."""
-        return self._replace(backoff=self.backoff._replace(**changes))
+        return replace(self, backoff=replace(self.backoff, **changes))
 
     def progress_of(self, name: str) -> Progress | None:
         """The progress of a handler with the present change; None without any."""

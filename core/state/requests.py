@@ -5,16 +5,14 @@ A ticket is stored under the command's number, and names the recipient of the an
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from immutables import Map
+from msgspec import Struct
 
 from fnop.core.values.backoff import Allowance, drawn
 from fnop.core.values.body import Key
 from fnop.core.values.errors import number_of
-from fnop.core.values.evolve import quick
 from fnop.effects import Call
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 
 __all__ = [
     "ForDiscovery",
@@ -38,8 +36,7 @@ __all__ = [
 _TOLD_MAX = 3
 
 
-@frozen
-class ForEffect:
+class ForEffect(Struct, frozen=True):
     """An effect of an attempt: of the invocation with this serial."""
 
     key: Key
@@ -49,24 +46,21 @@ class ForEffect:
     outside: bool = False
 
 
-@frozen
-class ForWrite:
+class ForWrite(Struct, frozen=True):
     """The object's own write, or the live read before it is computed again."""
 
     key: Key
     handler: str = ""
 
 
-@frozen
-class ForExpectation:
+class ForExpectation(Struct, frozen=True):
     """A live read of the object: the watch has not shown its last own write."""
 
     key: Key
     uid: str
 
 
-@frozen
-class ForEvent:
+class ForEvent(Struct, frozen=True):
     """A Kubernetes Event of this name about the object."""
 
     key: Key
@@ -74,27 +68,23 @@ class ForEvent:
     name: str
 
 
-@frozen
-class ForDiscovery:
+class ForDiscovery(Struct, frozen=True):
     """A document about the API server's kinds."""
 
 
-@frozen
-class ForNamespace:
+class ForNamespace(Struct, frozen=True):
     """The question whether the namespace of this name exists."""
 
     name: str
 
 
-@frozen
-class ForPeers:
+class ForPeers(Struct, frozen=True):
     """A request of peering, by its number there."""
 
     number: int
 
 
-@frozen
-class ForLease:
+class ForLease(Struct, frozen=True):
     """A request of the election, by its number there."""
 
     number: int
@@ -123,8 +113,7 @@ def handler_of(ticket: Ticket) -> str:
             return ""
 
 
-@quick
-class Requests(NamedTuple):
+class Requests(Struct, frozen=True):
     """The tickets by number; `calls` counts those not for the API server.
 
     `allowances` are the token buckets of called functions, by name.
@@ -152,7 +141,7 @@ class Requests(NamedTuple):
             known = Allowance(per_second, burst, left=burst, at=now)
         after, wait = drawn(known, now)
         allowances = self.allowances.set(call.function, after)
-        return self._replace(allowances=allowances), wait
+        return replace(self, allowances=allowances), wait
 
     def answered(self, number: int) -> tuple[Ticket | None, Requests]:
         """The ticket of an answered command, None if it is unknown, and the rest."""

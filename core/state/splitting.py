@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from fnop.core.handlers.declare.writers import Transform
 from fnop.core.state.address import Address, Request, Steps
 from fnop.core.values.body import Body
@@ -18,7 +20,6 @@ from fnop.effects import (
     Effect,
     Patch,
 )
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "Changes",
@@ -140,8 +141,7 @@ def endpoints_of(change: Patch | Transform, *, split: bool) -> set[str]:
     return {"status" if is_status else "" for is_status in roots}
 
 
-@frozen
-class _Rest:
+class _Rest(Struct, frozen=True):
     """The part of a change for one endpoint, after the other one has taken its part.
 
     As it was in `seen`: the change always sees the other endpoint's part like that.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.cluster_changes import ServerVersion
@@ -10,15 +10,14 @@ from fnop.core.api.discovery import Discovery
 from fnop.core.api.statuses import StatusSchema
 from fnop.core.handlers.program.program import Kind
 from fnop.core.values.backoff import growing_seconds
-from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 from fnop.core.values.table import Table
+from fnop.effects.structs import replace
 
 __all__ = ["Survey", "looking_by", "missing"]
 
 
-@quick
-class Survey(NamedTuple):
+class Survey(Struct, frozen=True):
     """The API server's kinds and namespaces, and the discovery of them."""
 
     catalogue: Catalogue = Catalogue()
@@ -52,7 +51,7 @@ class Survey(NamedTuple):
 
     def with_kind(self, kind: Kind) -> Survey:
         """The survey with a kind that has handlers."""
-        return self._replace(kinds=self.kinds.set(kind.resource.key, kind))
+        return replace(self, kinds=self.kinds.set(kind.resource.key, kind))
 
 
 def looking_by(survey: Survey, moment: float) -> Survey:
@@ -62,10 +61,10 @@ def looking_by(survey: Survey, moment: float) -> Survey:
     5.0
     """
     due = survey.due
-    return survey._replace(due=moment if due is None else min(due, moment))
+    return replace(survey, due=moment if due is None else min(due, moment))
 
 
 def missing(survey: Survey, now: Now, most: float) -> Survey:
     """Return the survey after an effect names a missing kind: due in `most` seconds."""
     wait = growing_seconds(survey.tries, 0.0, most=most)
-    return looking_by(survey._replace(wanted=True), now.mono + wait)
+    return looking_by(replace(survey, wanted=True), now.mono + wait)

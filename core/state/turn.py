@@ -7,7 +7,9 @@ lives within one call of `step` and never escapes.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
@@ -41,15 +43,14 @@ from fnop.core.streams.streams import OpenStreams, Streams
 from fnop.core.values.backoff import Backoff, jitter_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import act_of
-from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
 from fnop.effects import Call, Effect, Event, Outcome
+from fnop.effects.structs import replace
 
 __all__ = ["NEW", "About", "Counters", "State", "Turn", "settings_of"]
 
 
-@quick
-class Counters(NamedTuple):
+class Counters(Struct, frozen=True):
     """The sources of numbers: clocks and random numbers do not decide anything."""
 
     # The seed of jitter, one for each process.
@@ -59,7 +60,7 @@ class Counters(NamedTuple):
     step: int = 0
 
 
-class State(NamedTuple):
+class State(Struct, frozen=True):
     """Everything the operator stores between two steps."""
 
     counters: Counters = Counters()
@@ -79,7 +80,7 @@ class State(NamedTuple):
         if not is_activity(key):
             return self.objects.records.get(key)
         activity = self.lifecycle.activities.get(key)
-        return activity and activity.record
+        return None if activity is None else activity.record
 
     @property
     def due(self) -> tuple[tuple[Key, float], ...]:
@@ -154,25 +155,21 @@ class Turn:
         self.drives = 0
         # Log lines of this step that become Kubernetes Events.
         self.noted: tuple[tuple[Key, Event, str], ...] = ()
-        (
-            counters,
-            self.lifecycle,
-            self.survey,
-            streams,
-            self.logs,
-            objects,
-            self.requests,
-            self.coordination,
-            self.notes,
-            self.alarm,
-        ) = state
+        self.lifecycle = state.lifecycle
+        self.survey = state.survey
+        self.logs = state.logs
+        self.requests = state.requests
+        self.coordination = state.coordination
+        self.notes = state.notes
+        self.alarm = state.alarm
         # The settings in force: the program's, or as changed by startup handlers.
         self.settings = self.lifecycle.settings or program.settings
+        counters = state.counters
         self.counters = Counters(counters.seed, counters.serial, counters.step + 1)
-        self.streams = OpenStreams(streams)
+        self.streams = OpenStreams(state.streams)
         # Kinds whose handlers observe entries of the present indices.
         self._observing: dict[str, tuple[Any, Kind]] = {}
-        self.objects = OpenObjects(objects, now.mono)
+        self.objects = OpenObjects(state.objects, now.mono)
 
     def observing(self, kind: Kind) -> Kind:
         """Return a kind with the present indices that its handlers observe."""
@@ -377,13 +374,13 @@ class Turn:
 
     def configure(self, settings: Settings) -> None:
         """Apply the settings that a startup handler has changed."""
-        self.lifecycle = self.lifecycle._replace(settings=settings)
+        self.lifecycle = replace(self.lifecycle, settings=settings)
         self.settings = settings
 
     def freeze(self, reason: str | None) -> None:
         """Freeze the operator for a handler's reason, or (None) continue."""
         if reason != self.lifecycle.frozen:
-            self.lifecycle = self.lifecycle._replace(frozen=reason)
+            self.lifecycle = replace(self.lifecycle, frozen=reason)
             self.say(*(("warning", f"frozen: {reason}") if reason else _AGAIN))
 
     def rediscover(self) -> None:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.memory.conditions import Condition
 from fnop.core.memory.stored_state import Stored
 from fnop.core.state.splitting import Changes
 from fnop.core.values.body import Body
-from fnop.core.values.evolve import quick
 from fnop.core.values.finalizers import Duty
 from fnop.core.values.table import NOTHING
 from fnop.effects import Patch
+from fnop.effects.structs import replace
 
 __all__ = ["Contents", "Sent", "Step", "Writing"]
 
 
-@quick
-class Contents(NamedTuple):
+class Contents(Struct, frozen=True):
     """The changes of the handled object that one write makes.
 
     `after` is the state that is stored once the write is done (None: it stores none).
@@ -56,8 +57,7 @@ class Step(Enum):
     VERIFY = "verify"
 
 
-@quick
-class Sent(NamedTuple):
+class Sent(Struct, frozen=True):
     """The last patch that was sent, and the body that it was computed from.
 
     The `endpoint` is "" or "status". With `more`, another request follows.
@@ -69,8 +69,7 @@ class Sent(NamedTuple):
     more: bool
 
 
-@quick
-class Writing(NamedTuple):
+class Writing(Struct, frozen=True):
     """A write of the handled object, under way.
 
     `then` are the contents of the writes that follow it. `taken` are the endpoints that
@@ -104,4 +103,4 @@ class Writing(NamedTuple):
 
     def carrying(self, **changes: Any) -> Writing:
         """The write with changed contents."""
-        return self._replace(contents=self.contents._replace(**changes))
+        return replace(self, contents=replace(self.contents, **changes))

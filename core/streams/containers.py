@@ -8,7 +8,9 @@ of restarts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.values.body import Body
 
@@ -17,7 +19,7 @@ __all__ = ["Container", "container_ids", "containers_of"]
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
 
-class Container(NamedTuple):
+class Container(Struct, frozen=True):
     """A started container: its present `instance`, and the previous one, or "".
 
     With `has_ended` the present instance writes nothing more.

@@ -10,8 +10,9 @@ import re
 from collections import deque
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.values.backoff import Allowance, drawn, put_back
-from fnop.core.values.evolve import quick
 from fnop.core.values.log_lines import (
     NANOS,
     LogLine,
@@ -38,7 +39,6 @@ BATCH_LINES = 100
 EVENT_LINES = 500
 
 
-@quick
 class Sieve(NamedTuple):
     """The lines that one handler wants: those with a match, this many a second."""
 
@@ -47,7 +47,7 @@ class Sieve(NamedTuple):
     rate: float | None = None
 
 
-class Batch(NamedTuple):
+class Batch(Struct, frozen=True):
     """Lines for handlers, and the place in the log after them.
 
     `dropped` counts lines beyond a rate by handler, and `cut` counts lines that were

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.log_selection import Begin
 from fnop.core.seam.commands import FollowLog
@@ -30,9 +31,9 @@ from fnop.core.seam.inputs import StreamEnded
 from fnop.core.streams.containers import Container
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body, Key
-from fnop.core.values.evolve import quick
 from fnop.core.values.log_lines import LogLine, LogMark, LogPlace
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 
 __all__ = [
     "LogKey",
@@ -65,7 +66,7 @@ class LogPhase(Enum):
     FINISHED = "finished"
 
 
-class LogKey(NamedTuple):
+class LogKey(Struct, frozen=True):
     """The log of a container, for the handlers that read it in one way."""
 
     pod: Key
@@ -74,8 +75,7 @@ class LogKey(NamedTuple):
     way: int
 
 
-@quick
-class LogStream(NamedTuple):
+class LogStream(Struct, frozen=True):
     """The state of one log stream.
 
     `handlers` are the ids of the handlers that it serves. It reads the log of an
@@ -151,7 +151,7 @@ def begun(
     instance = instance or container.instance
     stream = LogStream(key, body, handlers, instance, container, begin)
     is_over = begin == "now" and container.has_ended
-    return stream._replace(phase=LogPhase.FINISHED) if is_over else stream
+    return replace(stream, phase=LogPhase.FINISHED) if is_over else stream
 
 
 def opened(
@@ -160,7 +160,8 @@ def opened(
     """Continue from the mark, or without one as `begin` says."""
     since = now.mono if stream.since is None else stream.since
     is_locating = stream.begin == "now" and stream.mark is None
-    after = stream._replace(
+    after = replace(
+        stream,
         id=id,
         phase=LogPhase.LOCATING if is_locating else LogPhase.READING,
         opened_at=now.mono,
@@ -195,11 +196,11 @@ def opened(
 
 def shown(stream: LogStream, container: Container | None, body: Body) -> LogStream:
     """Return the stream after another version of the pod."""
-    seen = stream._replace(body=body)
+    seen = replace(stream, body=body)
     if container is None or container == stream.latest:
         return seen
     had_ended = stream.has_ended
-    seen = seen._replace(latest=container)
+    seen = replace(seen, latest=container)
     if stream.phase is LogPhase.FINISHED:
         if container.instance == stream.instance:
             return seen
@@ -207,7 +208,7 @@ def shown(stream: LogStream, container: Container | None, body: Body) -> LogStre
     if stream.instance not in (container.instance, container.previous):
         return _next_instance(seen)
     if seen.has_ended and not had_ended and stream.phase is LogPhase.WAITING:
-        return seen._replace(due=0.0)
+        return replace(seen, due=0.0)
     return seen
 
 
@@ -226,7 +227,8 @@ def _next_instance(stream: LogStream) -> LogStream:
     """Read the next instance from its first line, even if it was missed."""
     latest = stream.latest
     was_missed = latest.previous not in ("", stream.instance)
-    return stream._replace(
+    return replace(
+        stream,
         instance=latest.previous if was_missed else latest.instance,
         begin="start",
         mark=None,
@@ -244,8 +246,8 @@ def marked(stream: LogStream, mark: LogMark | None) -> LogStream:
     """Return the stream after lines: it continues from here."""
     if mark is None:
         return stream
-    return stream._replace(
-        mark=mark, has_lost_place=stream.has_lost_place and mark == stream.mark
+    return replace(
+        stream, mark=mark, has_lost_place=stream.has_lost_place and mark == stream.mark
     )
 
 
@@ -265,7 +267,8 @@ def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogSt
     wait = backoff_seconds(failures, jitter) if failures else 0.0
     if is_eof and stream.phase is LogPhase.READING and not stream.has_ended:
         wait = _STATUS_SECONDS
-    return stream._replace(
+    return replace(
+        stream,
         phase=LogPhase.WAITING,
         failures=failures,
         until=end.place if is_eof else None,
@@ -294,20 +297,25 @@ def _failures_after(stream: LogStream, end: StreamEnded, now: Now) -> int:
 
 
 def _finish_stream(stream: LogStream) -> LogStream:
-    finished = stream._replace(
-        phase=LogPhase.FINISHED, failures=0, refusal=None, is_held=False, rest=()
+    finished = replace(
+        stream,
+        phase=LogPhase.FINISHED,
+        failures=0,
+        refusal=None,
+        is_held=False,
+        rest=(),
     )
     return _next_instance(finished) if stream.is_former else finished
 
 
 def _locate_end(stream: LogStream, now: Now) -> LogStream:
     """Return the stream with its last line known; an empty log starts over."""
-    waiting = stream._replace(
-        phase=LogPhase.WAITING, due=now.mono, failures=0, until=None, rest=()
+    waiting = replace(
+        stream, phase=LogPhase.WAITING, due=now.mono, failures=0, until=None, rest=()
     )
     if stream.mark is None:
-        return waiting._replace(begin="start")
-    return waiting._replace(mark=stream.mark._replace(seen=None))
+        return replace(waiting, begin="start")
+    return replace(waiting, mark=stream.mark._replace(seen=None))
 
 
 def _handle_lost_place(stream: LogStream, now: Now) -> LogStream:
@@ -318,8 +326,8 @@ def _handle_lost_place(stream: LogStream, now: Now) -> LogStream:
     """
     if not stream.has_lost_place:
         due = now.mono + _STATUS_SECONDS
-        return stream._replace(phase=LogPhase.WAITING, has_lost_place=True, due=due)
+        return replace(stream, phase=LogPhase.WAITING, has_lost_place=True, due=due)
     mark = None if stream.mark is None else stream.mark._replace(seen=None)
-    return stream._replace(
-        phase=LogPhase.WAITING, has_lost_place=False, mark=mark, due=now.mono
+    return replace(
+        stream, phase=LogPhase.WAITING, has_lost_place=False, mark=mark, due=now.mono
     )

@@ -6,20 +6,18 @@ due times.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from immutables import Map
+from msgspec import Struct
 
 from fnop.core.streams.log_stream import LogKey, LogStream
 from fnop.core.values.body import Key
-from fnop.core.values.evolve import quick
 from fnop.core.values.workqueue import EMPTY, WorkQueue
+from fnop.effects.structs import replace
 
 __all__ = ["LogStreams"]
 
 
-@quick
-class LogStreams(NamedTuple):
+class LogStreams(Struct, frozen=True):
     """All log streams; `queue` has the streams that wait to be opened."""
 
     read: Map[LogKey, LogStream] = Map()
@@ -68,7 +66,7 @@ class LogStreams(NamedTuple):
         """Store a stream that waits, to be opened at its due time."""
         found = self.put(stream)
         queue = found.queue.discard(stream.key).add(stream.key, stream.due)
-        return found._replace(queue=queue)
+        return replace(found, queue=queue)
 
     def drop(self, stream: LogStream) -> LogStreams:
         """Forget a stream."""

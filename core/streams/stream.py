@@ -21,7 +21,8 @@ next listing. Assumptions: within one stream the server sends changes in their o
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.declare.settings import Settings
@@ -29,8 +30,8 @@ from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import is_behind
-from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 
 __all__ = [
     "Stream",
@@ -86,8 +87,7 @@ class StreamPurpose(Enum):
     PEERS = "peers"  # to see other operators, in peering objects
 
 
-@quick
-class Stream(NamedTuple):
+class Stream(Struct, frozen=True):
     """One collection that is listed and watched.
 
     `id` is the number of the present listing or watch; inputs with another id are late.
@@ -150,15 +150,16 @@ def opened(
     phase = StreamPhase.WATCHING
     if stream.version is None or stream.doubted:
         phase = StreamPhase.LISTING
-    after = stream._replace(
-        id=id, phase=phase, opened_at=now.mono, heard=False, streamed=False
+    after = replace(
+        stream, id=id, phase=phase, opened_at=now.mono, heard=False, streamed=False
     )
     if stream.version is not None:
         if stream.doubted:
             return after, page(after, limit=1)
         return after, _watch_of(after, stream.version, settings)
     streamed = settings.initial_streaming and not stream.in_pages
-    listing = after._replace(
+    listing = replace(
+        after,
         begun=step,
         listings=stream.listings + 1,
         names=frozenset(),
@@ -197,7 +198,8 @@ def _watch_of(stream: Stream, version: str, settings: Settings) -> Watch:
 
 def listed(stream: Stream, version: str) -> Stream:
     """Return the stream after a complete listing: it watches from that version."""
-    return stream._replace(
+    return replace(
+        stream,
         phase=StreamPhase.WATCHING if stream.streamed else StreamPhase.WAITING,
         version=version,
         lists=stream.lists + 1,
@@ -219,7 +221,8 @@ def answered_version(stream: Stream, version: str) -> Stream:
     >>> older.version is None
     True
     """
-    return stream._replace(
+    return replace(
+        stream,
         phase=StreamPhase.WAITING,
         version=None if is_behind(version, stream.version) else stream.version,
         doubted=False,
@@ -229,7 +232,7 @@ def answered_version(stream: Stream, version: str) -> Stream:
 
 def heard_at(stream: Stream, version: str) -> Stream:
     """Return the stream after a watch line: it will resume from this version."""
-    return stream._replace(version=version, heard=True, instant_ends=0)
+    return replace(stream, version=version, heard=True, instant_ends=0)
 
 
 def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
@@ -250,7 +253,8 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     # An expired version is not a server failure: relist at once, but not in a loop.
     at_once = not failed or (expired and not was_expired)
     wait = 0.0 if at_once else backoff_seconds(failures, jitter)
-    ended = stream._replace(
+    ended = replace(
+        stream,
         phase=StreamPhase.WAITING,
         failures=failures,
         expired=expired or was_expired,
@@ -260,8 +264,8 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
     )
     if _must_relist(stream, end, failures, instant_ends):
         last = stream.version or stream.before
-        return ended._replace(version=None, before=last, doubted=False)
-    return ended._replace(before=None, doubted=stream.doubted or _was_away(end))
+        return replace(ended, version=None, before=last, doubted=False)
+    return replace(ended, before=None, doubted=stream.doubted or _was_away(end))
 
 
 def _must_relist(

@@ -9,20 +9,18 @@ step, and is closed into the next value.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from fnop.core.streams.stream import Stream, StreamKey, StreamPhase, StreamPurpose
 from fnop.core.values.body import Key
-from fnop.core.values.evolve import quick
-from fnop.core.values.table import Table
+from fnop.core.values.table import NOTHING, Table
 
 __all__ = ["OpenStreams", "Streams"]
 
 _AT_REST = (StreamPhase.WATCHING, StreamPhase.PAUSED)
 
 
-@quick
-class Streams(NamedTuple):
+class Streams(Struct, frozen=True):
     """The streams, in the order of their beginning.
 
     Only if it `may_wait`, a stream may wait to be opened: each step asks that.
@@ -45,7 +43,8 @@ class OpenStreams:
     __slots__ = ("followed", "may_wait", "numbers")
 
     def __init__(self, streams: Streams) -> None:
-        self.followed, self.numbers, self.may_wait = streams
+        self.followed, self.numbers = streams.followed, streams.numbers
+        self.may_wait = streams.may_wait
 
     def of(self, number: int) -> Stream | None:
         """The stream of an input; None for a late input."""
@@ -115,7 +114,7 @@ class OpenStreams:
 
     def drop_all(self) -> None:
         """Remove all streams."""
-        self.followed, self.numbers, self.may_wait = Streams()
+        self.followed, self.numbers, self.may_wait = NOTHING, NOTHING, False
 
     def close(self) -> Streams:
         """The next value."""

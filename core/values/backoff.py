@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
+
 from fnop.effects.values import check_seconds
 
 __all__ = [
@@ -51,8 +52,7 @@ def backoff_seconds(
     return min(BACKOFF_SECONDS[index], most) * (1.0 + jitter / 5)
 
 
-@frozen
-class Backoff:
+class Backoff(Struct, frozen=True):
     """The waits before the next attempts of a failed handler.
 
     The first wait is `first` seconds; each next one is `factor` times as long, up to
@@ -124,8 +124,7 @@ def jitter_of(seed: str, counter: int) -> float:
     return int.from_bytes(raw, "big") / 0xFFFFFFFF
 
 
-@frozen
-class Allowance:
+class Allowance(Struct, frozen=True):
     """A token bucket: `burst` requests at once, then `per_second`.
 
     `left` tokens were available at the monotonic time `at`. It is negative if tokens

@@ -10,6 +10,8 @@ from enum import StrEnum
 from itertools import product
 from typing import NamedTuple
 
+from msgspec import Struct
+
 __all__ = ["HANDLED", "TABLE", "Cause", "Facts", "Reason", "detect_cause"]
 
 
@@ -49,7 +51,7 @@ class Facts(NamedTuple):
     initial: bool | None
 
 
-class Cause(NamedTuple):
+class Cause(Struct, frozen=True):
     """The reason, and whether handlers for resuming are called, too."""
 
     reason: Reason

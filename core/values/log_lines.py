@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from fnop.core.values.evolve import quick
-
 __all__ = [
     "NANOS",
     "LogLine",
@@ -29,7 +27,6 @@ NANOS = 1_000_000_000
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[-+]\d\d:\d\d)")
 
 
-@quick
 class LogLine(NamedTuple):
     """One event of a log, for one handler: a line, or several that belong together.
 
@@ -41,7 +38,6 @@ class LogLine(NamedTuple):
     text: str
 
 
-@quick
 class LogMark(NamedTuple):
     """The place that reading a log has reached.
 
@@ -56,7 +52,6 @@ class LogMark(NamedTuple):
     last: int
 
 
-@quick
 class LogPlace(NamedTuple):
     """The place at the end of a reading: after its lines, and `held` bytes more.
 

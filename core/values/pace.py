@@ -8,7 +8,10 @@ of such a loop come at once, later ones after growing pauses.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 
 __all__ = [
     "CALM",
@@ -36,7 +39,7 @@ _QUIET_SECONDS = 1.0
 _ROUNDS_LEAST = 3
 
 
-class Author(NamedTuple):
+class Author(Struct, frozen=True):
     """A handler's share in the changes: their number, and the `fields` of the last one.
 
     All changes of one `attempt` count once.
@@ -47,7 +50,7 @@ class Author(NamedTuple):
     attempt: int | None = None
 
 
-class Pace(NamedTuple):
+class Pace(Struct, frozen=True):
     """A series of `changes` of an object by the operator itself.
 
     The last change came at `last`. No handler starts because of the changes before
@@ -108,7 +111,7 @@ def paced(
         authors[name] = Author(before.times + (not is_same), fields, attempt)
     count = pace.changes + (fresh or not by)
     made = Pace(count, now, authors=tuple(authors.items()), most=pace.most)
-    return made._replace(until=now + made.pause)
+    return replace(made, until=now + made.pause)
 
 
 def is_quiet(pace: Pace, now: float) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.values.diff import path_at
 from fnop.effects.values import same_json
 
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 
-class Element(NamedTuple):
+class Element(Struct, frozen=True):
     """The element of a list whose field `key` has this value, as text."""
 
     key: str

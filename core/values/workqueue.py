@@ -13,11 +13,10 @@ deadline has replaced stay in place until they reach the front.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from immutables import Map
-
-from fnop.effects.frozen import frozen
+from msgspec import Struct
 
 __all__ = ["EMPTY", "WorkQueue"]
 
@@ -48,7 +47,7 @@ def _merge_heaps(one: Heap, other: Heap) -> Heap:
     return (min(left_rank, right_rank) + 1, one[1], left, right)
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True):
     """A FIFO queue of entries in the order of their deadlines.
 
     The first to leave is at the head of `front`. The newest is at the head of `back`,
@@ -84,8 +83,7 @@ def _reverse_links(links: Links) -> Links:
     return found
 
 
-@frozen
-class WorkQueue:
+class WorkQueue(Struct, frozen=True):
     """Keys with deadlines on the monotonic clock, in seconds.
 
     `line` has the entries that are due at once, `later` has later ones in order, and

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.values.now import parse_time
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "ChildFact",
@@ -34,8 +35,7 @@ TEXT_LENGTH_MAX = 1024
 _DEPTH_MAX = 64
 
 
-@frozen
-class ChildFact:
+class ChildFact(Struct, frozen=True):
     """A child as it was read: its kind, and its JSON form (only metadata for a Secret).
 
     `depth` is 0 for a child, 1 for an object that a child owns, and so on.
@@ -46,8 +46,7 @@ class ChildFact:
     depth: int = 0
 
 
-@frozen
-class HandlerFact:
+class HandlerFact(Struct, frozen=True):
     """A handler of the object's kind: its role, and whether its filters match.
 
     `fits` is None if one of the author's filters has failed. `place` is the file and
@@ -60,8 +59,7 @@ class HandlerFact:
     place: str = ""
 
 
-@frozen
-class Requested:
+class Requested(Struct, frozen=True):
     """The way the operator lists and watches the object's kind.
 
     `metadata_only` means that handlers look only at metadata.
@@ -71,8 +69,7 @@ class Requested:
     metadata_only: bool
 
 
-@frozen
-class Recorded:
+class Recorded(Struct, frozen=True):
     """A line of a recording's story: the time (Unix seconds), the actor, the text."""
 
     at: float
@@ -80,8 +77,7 @@ class Recorded:
     what: str
 
 
-@frozen
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Everything that was read about one object, at `wall` (Unix seconds).
 
     `settings` are the settings of the operator in question. `leases` and `peerings` are

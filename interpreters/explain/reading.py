@@ -16,7 +16,7 @@ from fnop.core.children.marks import SET_LABEL
 from fnop.core.children.owned import owners_of
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.values.body import Body
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 from fnop.interpreters.explain.facts import ChildFact, Evidence
 from fnop.interpreters.runtime.answers import is_object, message_of
 from fnop.interpreters.runtime.protocol import Api, ApiRequest, Unreachable

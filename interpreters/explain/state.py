@@ -27,7 +27,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import diff, path_at, pointer
 from fnop.core.values.entries import is_of_entries
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 from fnop.interpreters.explain.facts import Evidence, line, unique
 from fnop.interpreters.explain.story import ConditionTold, HandlerState, State
 

@@ -6,7 +6,8 @@ read; the code that prints them makes them harmless.
 
 from __future__ import annotations
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
+
 from fnop.interpreters.explain.facts import HandlerFact, Recorded, Requested
 
 __all__ = [
@@ -28,8 +29,7 @@ __all__ = [
 ]
 
 
-@frozen
-class Deletion:
+class Deletion(Struct, frozen=True):
     """The deletion of an object: its start, and the finalizers that hold it.
 
     `own` are the operator's finalizers, `fnop` those set by other operators of fnop,
@@ -42,8 +42,7 @@ class Deletion:
     foreign: tuple[str, ...]
 
 
-@frozen
-class OwnerTold:
+class OwnerTold(Struct, frozen=True):
     """An owner of the object, by its names."""
 
     kind: str
@@ -52,8 +51,7 @@ class OwnerTold:
     name: str
 
 
-@frozen
-class Subject:
+class Subject(Struct, frozen=True):
     """The object: its names, its age, its owners, and its deletion.
 
     With `is_child`, an operator of fnop has applied the object for its owners.
@@ -73,8 +71,7 @@ class Subject:
     deletion: Deletion | None
 
 
-@frozen
-class HeldLease:
+class HeldLease(Struct, frozen=True):
     """A Lease of the operator: its holder (or ""), and whether it is held now."""
 
     namespace: str | None
@@ -83,8 +80,7 @@ class HeldLease:
     held: bool
 
 
-@frozen
-class Peering:
+class Peering(Struct, frozen=True):
     """A record in a peering object; `until` is when it expires if not renewed."""
 
     place: str
@@ -96,8 +92,7 @@ class Peering:
     message: str
 
 
-@frozen
-class Operator:
+class Operator(Struct, frozen=True):
     """The operator in question, and signs of its life.
 
     `life` is "alive", "frozen", "dead" (its Lease has run out), "absent" (the peering
@@ -118,8 +113,7 @@ class Operator:
     sees_all: bool
 
 
-@frozen
-class HandlerState:
+class HandlerState(Struct, frozen=True):
     """A handler's record in the stored state.
 
     `stage` is "done", "failed", "waiting" (at its own request), "retrying", "started",
@@ -136,8 +130,7 @@ class HandlerState:
     message: str
 
 
-@frozen
-class State:
+class State(Struct, frozen=True):
     """The operator's state on the object.
 
     `place` is "status", "annotation", "other", or "" if there is no state. `handled` is
@@ -157,8 +150,7 @@ class State:
     indices: tuple[str, ...] = ()
 
 
-@frozen
-class ConditionTold:
+class ConditionTold(Struct, frozen=True):
     """A condition; with `stale` it describes an older generation than the object's."""
 
     type: str
@@ -171,8 +163,7 @@ class ConditionTold:
     own: bool
 
 
-@frozen
-class Touch:
+class Touch(Struct, frozen=True):
     """The fields of a child that another manager wrote after fnop's last apply."""
 
     manager: str
@@ -180,8 +171,7 @@ class Touch:
     fields: tuple[str, ...]
 
 
-@frozen
-class Child:
+class Child(Struct, frozen=True):
     """An object that this one owns, or that a child of it owns, at a `depth` from 0.
 
     `applied` is whether fnop has applied it. `lacks` are the marks of fnop that it
@@ -202,8 +192,7 @@ class Child:
     behind: bool
 
 
-@frozen
-class EventTold:
+class EventTold(Struct, frozen=True):
     """A Kubernetes Event, or several with the same content; `at` is the last time."""
 
     at: float | None
@@ -215,8 +204,7 @@ class EventTold:
     by: str
 
 
-@frozen
-class Writer:
+class Writer(Struct, frozen=True):
     """A field manager of the object, and the number of its fields."""
 
     manager: str
@@ -226,8 +214,7 @@ class Writer:
     fields: int
 
 
-@frozen
-class Advice:
+class Advice(Struct, frozen=True):
     """A sentence of the diagnosis, and the action to take.
 
     `about` is a word for programs, `details` are lines below the sentence.
@@ -239,8 +226,7 @@ class Advice:
     remedy: str = ""
 
 
-@frozen
-class Story:
+class Story(Struct, frozen=True):
     """The whole report about an object, at a time (Unix seconds)."""
 
     wall: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnop.core.values.body import Body
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 from fnop.interpreters.explain.advice import advice_for
 from fnop.interpreters.explain.facts import Evidence
 from fnop.interpreters.explain.state import state_of, with_condition

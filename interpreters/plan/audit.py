@@ -23,8 +23,8 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ADMISSION, INDICES, Role
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Perform
-from fnop.core.values.evolve import replace
 from fnop.effects import Call, Outcome, Random
+from fnop.effects.structs import replace
 from fnop.interpreters.plan.audited import Answer, Audit, Finding
 from fnop.interpreters.plan.facts import Place, Unread, sources_of
 from fnop.interpreters.plan.fields import (
@@ -134,7 +134,7 @@ class Auditor(Planner):
         return found
 
     def _masked_finding(self, found: Finding) -> Finding:
-        return found._replace(message=self._masking.text(found.message))
+        return replace(found, message=self._masking.text(found.message))
 
 
 def _needs_of(questioned: _Questioned, basis: list[Known]) -> Iterator[Need]:
@@ -185,7 +185,7 @@ def _notes_about_unasked(program: Program) -> Iterator[str]:
 def _strict_handler(handler: Handler) -> Handler:
     """The handler with the rules that it applies to a new object."""
     assert handler.webhook is not None, "admission handlers have the options of one"
-    return replace(handler, webhook=handler.webhook._replace(ratcheting=False))
+    return replace(handler, webhook=replace(handler.webhook, ratcheting=False))
 
 
 class _Questioned(Rehearsal):
@@ -260,7 +260,7 @@ class _Questioned(Rehearsal):
         for each in witness.findings:
             told = each.source.handler, each.message
             if each.answer is Answer.REFUSED and told not in forgiven:
-                yield each._replace(answer=Answer.KEPT)
+                yield replace(each, answer=Answer.KEPT)
 
     def informs(self, command: Perform, read: Callable[[], Outcome]) -> Outcome:
         """The outcome of a request of a review. Raises `_Lacking`, `_Unanswered`."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.interpreters.plan.facts import Place, Source, Unread
 from fnop.interpreters.plan.fields import FieldChange
@@ -21,7 +22,7 @@ class Answer(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Finding(NamedTuple):
+class Finding(Struct, frozen=True):
     """An answer of a handler about one object, other than plain admission.
 
     `message` is the denial, the warning, or what the answer waits for. `field` is the
@@ -42,7 +43,7 @@ class Finding(NamedTuple):
         return about + self.message.removeprefix(about)
 
 
-class Audit(NamedTuple):
+class Audit(Struct, frozen=True):
     """The findings about all objects in the audit."""
 
     findings: tuple[Finding, ...]

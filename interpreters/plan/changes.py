@@ -9,6 +9,7 @@ from typing import Any
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.values.diff import resolve
+from fnop.effects.structs import replace
 from fnop.interpreters.plan.bookkeeping import noted, without_notes
 from fnop.interpreters.plan.facts import Change, Notice, Place, Write, sources_of
 from fnop.interpreters.plan.fields import (
@@ -190,7 +191,7 @@ def notices_of(
         if not each.is_event or each.after is None:
             continue
         notice = _notice_of_event(each, each.after, handlers)
-        key = notice._replace(round=0, message=_AGAIN_IN.sub("", notice.message))
+        key = replace(notice, round=0, message=_AGAIN_IN.sub("", notice.message))
         first = found.get(key)
         found[key] = notice if first is None else _repeated_notice(first, notice)
     return tuple(found.values())
@@ -217,12 +218,12 @@ def _repeated_notice(first: Notice, later: Notice) -> Notice:
     """
     >>> first = Notice(1, "Warning", "Logging", "no", (), None)
     >>> found = _repeated_notice(first, first)
-    >>> found = _repeated_notice(found, first._replace(round=3))
+    >>> found = _repeated_notice(found, replace(first, round=3))
     >>> found.round, found.again, found.times
     (1, (3,), 3)
     """
     rounds = {*first.again, later.round} - {first.round}
-    return first._replace(again=tuple(sorted(rounds)), times=first.times + later.times)
+    return replace(first, again=tuple(sorted(rounds)), times=first.times + later.times)
 
 
 def is_planned(write: Write, twin: Write | None, sent: Mapping[str, Any]) -> bool:

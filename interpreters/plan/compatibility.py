@@ -8,7 +8,9 @@ counts; only `fnop crd --live` evaluates rules, over stored objects.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.effects.values import canonical, same_json, shown
 
@@ -36,7 +38,7 @@ _WIDE_FORMATS = ("int64", "float", "double")
 _OF_ALL = ("apiVersion", "kind", "metadata")
 
 
-class BreakingChange(NamedTuple):
+class BreakingChange(Struct, frozen=True):
     """One change: the version ("" for the whole kind), the field, and why it breaks."""
 
     version: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.handler import Handler, declarer_of
 from fnop.core.seam.commands import Subject
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "Change",
@@ -28,7 +29,7 @@ __all__ = [
 Json = dict[str, Any]
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """The address of an object; `namespace` is "" for cluster-scoped ones.
 
     `resource` is `plural.group`, as kubectl names kinds.
@@ -67,7 +68,7 @@ def place_of(subject: Subject) -> Place:
     )
 
 
-class Source(NamedTuple):
+class Source(Struct, frozen=True):
     """The place of a handler in its author's files."""
 
     handler: str
@@ -89,8 +90,7 @@ def sources_of(handlers: Iterable[Handler], names: str) -> tuple[Source, ...]:
     return tuple(found.values())
 
 
-@frozen
-class Write:
+class Write(Struct, frozen=True):
     """A request that the operator would send, and the change that it made.
 
     `before` and `after` are the object's states in the rehearsal, None if it does not
@@ -132,7 +132,7 @@ class Write:
         )
 
 
-class Unmade(NamedTuple):
+class Unmade(Struct, frozen=True):
     """A call that a plan does not make: of `fnop.call`, or of an impure handler."""
 
     round: int
@@ -143,7 +143,7 @@ class Unmade(NamedTuple):
     subject: Place | None
 
 
-class Unread(NamedTuple):
+class Unread(Struct, frozen=True):
     """An object that could not be read, so that the effects on it are unknown."""
 
     round: int
@@ -153,7 +153,7 @@ class Unread(NamedTuple):
     subject: Place | None
 
 
-class Notice(NamedTuple):
+class Notice(Struct, frozen=True):
     """A Kubernetes Event that would be reported this number of `times` in all.
 
     It is reported `again` in these later rounds.
@@ -169,7 +169,7 @@ class Notice(NamedTuple):
     times: int = 1
 
 
-class Failure(NamedTuple):
+class Failure(Struct, frozen=True):
     """A failing attempt of a handler; with `retried`, another attempt follows.
 
     It fails `again` in these later rounds.
@@ -183,14 +183,14 @@ class Failure(NamedTuple):
     again: tuple[int, ...] = ()
 
 
-class Stale(NamedTuple):
+class Stale(Struct, frozen=True):
     """An object to be changed, and that another client has changed meanwhile."""
 
     place: Place
     why: str
 
 
-class Tried(NamedTuple):
+class Tried(Struct, frozen=True):
     """A request that the API server, in a dry run, refuses or answers differently.
 
     `refusal` is its message, or "". In the latter case, `fields` are the fields that it
@@ -202,8 +202,7 @@ class Tried(NamedTuple):
     fields: tuple[Any, ...]
 
 
-@frozen
-class Change:
+class Change(Struct, frozen=True):
     """The change of one object in one round.
 
     `actions` are "create", "change" and "delete". `before` and `after` are the whole
@@ -231,8 +230,7 @@ class Change:
         return self.actions == ("change",) and not self.fields
 
 
-@frozen
-class Plan:
+class Plan(Struct, frozen=True):
     """The changes that an operator would make to a cluster, as far as can be foreseen.
 
     `reads` counts the requests that were sent for the plan, all of them GET. `again`

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fnop.core.handlers.declare.handler import Handler
+from fnop.effects.structs import replace
 from fnop.interpreters.plan.facts import Failure, Write, sources_of
 
 __all__ = ["failures_of"]
@@ -61,10 +62,10 @@ def _repeated_failure(first: Failure, later: Failure) -> Failure:
     """A failure that happens again; `retried` comes from the last one.
 
     >>> first = Failure(1, "no", True, (), None)
-    >>> found = _repeated_failure(first, first._replace(round=3))
+    >>> found = _repeated_failure(first, replace(first, round=3))
     >>> found = _repeated_failure(found, first)
     >>> found.round, found.again
     (1, (3,))
     """
     rounds = {*first.again, later.round} - {first.round}
-    return first._replace(again=tuple(sorted(rounds)), retried=later.retried)
+    return replace(first, again=tuple(sorted(rounds)), retried=later.retried)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fnop.core.api.resources import Resource
@@ -12,6 +12,7 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import INDICES
 from fnop.core.seam.commands import Perform, Say
 from fnop.effects import Call
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters.plan.facts import (
     Failure,

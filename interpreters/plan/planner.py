@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from fnop.core.api.namespaces import has_patterns, served_namespaces
@@ -15,6 +14,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.core.memory.takeover import Predecessor
 from fnop.core.operator.absent_namespaces import ABSENT
+from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.plan.changes import changes_of, notices_of
@@ -291,7 +291,7 @@ class Planner:
             (*_startup_calls(self._skipped), *seen.unmade),
             masked(notices_of(seen.writes, handlers)),
             masked(failures_of(seen.failures, seen.writes, handlers)),
-            tuple(e._replace(why=self._masking.text(e.why)) for e in seen.unread),
+            tuple(replace(e, why=self._masking.text(e.why)) for e in seen.unread),
             stale,
             again,
             tuple(map(self._masking.text, (*self.notes, *notes))),
@@ -304,7 +304,7 @@ class Planner:
     def _mask_messages(self, told: Iterable[Told]) -> tuple[Told, ...]:
         """Failures and Events, with the secrets in their messages masked."""
         return tuple(
-            each._replace(message=self._masking.text(each.message)) for each in told
+            replace(each, message=self._masking.text(each.message)) for each in told
         )
 
 

@@ -7,7 +7,6 @@ Functions that run outside are held for ever: the rehearsal does not call them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from fnop.core.admission.configurations import NAME_LABEL
@@ -26,6 +25,7 @@ from fnop.core.seam.commands import (
 )
 from fnop.core.state.lifecycle import Phase
 from fnop.effects import Call, Create, List, Random
+from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.cluster.storage.store import lookup

@@ -10,7 +10,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selectors, path_of
@@ -63,7 +65,7 @@ class GetOnly:
         )
 
 
-class Need(NamedTuple):
+class Need(Struct, frozen=True):
     """A collection that has to be known, or with a `name` an object.
 
     `namespace` is "" for objects without one, None for all namespaces.
@@ -85,7 +87,7 @@ class Need(NamedTuple):
         return Need(self.resource, self.namespace)
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True):
     """The answer to a need: the objects, or the refusal to show them."""
 
     need: Need

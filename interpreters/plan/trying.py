@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
+from fnop.effects.structs import replace
 from fnop.interpreters.plan.changes import Shown
 from fnop.interpreters.plan.facts import Change, Tried, Write
 from fnop.interpreters.plan.fields import (

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
+from msgspec import Struct
 from returns.result import Failure, Success
 
 from fnop.core.api.resources import Resource
@@ -68,7 +69,7 @@ _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 # -------------------------------------------------------------------- listings
 
 
-class ListedPage(NamedTuple):
+class ListedPage(Struct, frozen=True):
     """One page of a collection; a token means that more pages follow."""
 
     items: tuple[dict[str, Any], ...]

@@ -26,10 +26,11 @@ from threading import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.values.errors import NotPure
 from fnop.effects import Witness
-from fnop.effects.frozen import frozen
 
 __all__ = ["GUARDED", "WATCHED_EVENTS", "Act", "Guard", "authors_frames"]
 
@@ -40,8 +41,7 @@ _ELSEWHERE = (
 )
 
 
-@frozen
-class Act:
+class Act(Struct, frozen=True):
     """An action on the world by a handler (its id), or else by a function (its name).
 
     `place` is the file and line of the function.

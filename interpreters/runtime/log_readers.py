@@ -6,7 +6,7 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import FollowLog
 from fnop.core.seam.inputs import LogLines, StreamEnded
 from fnop.core.streams.log_reader import Batch, LogReader, Sieve
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 
 __all__ = [
     "MARK_SECONDS",
@@ -42,7 +42,9 @@ def reader_of(command: FollowLog, program: Program) -> LogReader:
 
 def lines_input(stream: int, batch: Batch) -> LogLines:
     """The input for a batch of lines."""
-    return LogLines(stream, *batch)
+    return LogLines(
+        stream, batch.lines, batch.mark, batch.dropped, batch.cut, batch.remark
+    )
 
 
 def mark_input(stream: int, reader: LogReader) -> LogLines:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any, Protocol, runtime_checkable
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
 
 __all__ = [
     "Api",
@@ -36,8 +36,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
-@frozen
-class User:
+class User(Struct, frozen=True):
     """The sender of a request, as identified by authentication."""
 
     name: str
@@ -46,8 +45,7 @@ class User:
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-@frozen
-class MalformedBody:
+class MalformedBody(Struct, frozen=True):
     """A body that could not be parsed, and why: it is refused with 400.
 
     `excerpt` is its beginning as a server shows it. `number` is a number in it that is
@@ -60,8 +58,7 @@ class MalformedBody:
     number: str = ""
 
 
-@frozen
-class ApiRequest:
+class ApiRequest(Struct, frozen=True):
     """One HTTP request to the API server, as data.
 
     `path` is the absolute path without the server, `query` ordered pairs. `body` is a
@@ -88,8 +85,7 @@ class ApiRequest:
     seconds: float | None = None
 
 
-@frozen
-class ApiResponse:
+class ApiResponse(Struct, frozen=True):
     """The answer: HTTP status, parsed JSON body, Retry-After in seconds.
 
     `warnings` are the texts of `Warning` headers.
@@ -101,8 +97,7 @@ class ApiResponse:
     warnings: tuple[str, ...] = ()
 
 
-@frozen
-class WatchLine:
+class WatchLine(Struct, frozen=True):
     """One line of a watch: its type, the parsed object, and the object's bytes.
 
     `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR (the object is then a Status).

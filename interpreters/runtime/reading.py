@@ -19,7 +19,7 @@ from fnop.core.peers.lease import LEASES
 from fnop.core.peers.peering import kinds_for
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.answers import (
     ListedPage,
     is_object,

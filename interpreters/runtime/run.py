@@ -15,7 +15,6 @@ from collections.abc import (
 )
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -47,6 +46,7 @@ from fnop.core.seam.traces import Trace
 from fnop.core.state.lifecycle import REPEAT_SECONDS
 from fnop.core.values.errors import described
 from fnop.effects import Answer, Call, Log, Outcome, Random, outcomes
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.clock import Clock, SystemClock
 from fnop.interpreters.runtime.inbox import Inbox, Tasks
 from fnop.interpreters.runtime.machine import Machine, Observer

@@ -20,8 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.operator.step import State
@@ -111,13 +113,13 @@ class Span:
     inside: int = 0
 
 
-class Opened(NamedTuple):
+class Opened(Struct, frozen=True):
     """A span has begun."""
 
     span: Span
 
 
-class Closed(NamedTuple):
+class Closed(Struct, frozen=True):
     """A span has ended: all about it is known."""
 
     span: Span
@@ -139,7 +141,7 @@ class _Busy:
         return min(found, key=lambda each: bool(each.result), default=None)
 
 
-class _Asked(NamedTuple):
+class _Asked(Struct, frozen=True):
     """A request or a call without an answer, and the key of its object."""
 
     span: Span

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.admission.configurations import CONFIGURATIONS, Group
 from fnop.core.admission.keeping import Keeper, Move
@@ -16,6 +17,7 @@ from fnop.core.handlers.declare.roles import Role
 from fnop.core.seam.commands import Perform
 from fnop.core.values.errors import text_of
 from fnop.effects import Get, Target
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.protocol import (
     ApiRequest,
@@ -46,7 +48,7 @@ class KeepingProblem(Exception):
     """The reason why a configuration cannot be read or written, in one sentence."""
 
 
-class Kept(NamedTuple):
+class Kept(Struct, frozen=True):
     """The result of a look, with all configurations together.
 
     `written` are those that were written. `mended` says what another client had done to
@@ -64,7 +66,8 @@ class Kept(NamedTuple):
 
     def with_move(self, label: str, move: Move) -> Kept:
         """The result with the move about one more configuration."""
-        return self._replace(
+        return replace(
+            self,
             written=_texts_with(self.written, label if _is_new(move) else ""),
             mended=_texts_with(self.mended, move.mended),
             problems=_texts_with(self.problems, move.problem),
@@ -75,14 +78,14 @@ class Kept(NamedTuple):
     def with_failure(self, problem: KeepingProblem) -> Kept:
         """The result with one more configuration that could not be read or written."""
         problems = _texts_with(self.problems, str(problem))
-        return self._replace(problems=problems, agree=False, failed=True)
+        return replace(self, problems=problems, agree=False, failed=True)
 
 
 def _is_new(move: Move) -> bool:
     return move.writes and not move.mended
 
 
-class Left(NamedTuple):
+class Left(Struct, frozen=True):
     """The result of the moves of a process that ends.
 
     `unregistered` are configurations, and `stays` webhooks. If it is `done`, nothing is
@@ -96,15 +99,16 @@ class Left(NamedTuple):
 
     def with_move(self, stored: Mapping[str, Any] | None, move: Move) -> Left:
         """The result with a move about one more configuration."""
-        left = self._replace(
-            done=self.done and move.last, notes=_texts_with(self.notes, move.note)
+        left = replace(
+            self, done=self.done and move.last, notes=_texts_with(self.notes, move.note)
         )
         found = (stored or {}).get("webhooks") or ()
         if stored is None or not move.writes:
             return left
         label = f"{stored['kind']} {stored['metadata']['name']}"
         is_less = len(move.stays) < len(found)
-        return left._replace(
+        return replace(
+            left,
             unregistered=_texts_with(left.unregistered, label if is_less else ""),
             stays=(*left.stays, *move.stays),
         )
@@ -149,7 +153,7 @@ class Configurations:
         """
         kept = Kept() if self.has_written else await self._try_writes(wanted, now)
         if kept.problems:
-            return kept._replace(agree=False)
+            return replace(kept, agree=False)
         for role, manifest in wanted.items():
             try:
                 move = await self._make_move(role, manifest, now)
@@ -229,7 +233,7 @@ class Configurations:
                 problem = found
                 continue
             if answer is None:
-                left = left._replace(done=False)
+                left = replace(left, done=False)
                 continue
             self._keepers[role] = move.keeper
             left = left.with_move(stored, move)

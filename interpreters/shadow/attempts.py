@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import INDICES
@@ -63,7 +65,7 @@ from fnop.interpreters.shadow.writes import Reviewed, Secrets, ShadowedWrites
 __all__ = ["Judged", "Shadow", "shadow"]
 
 
-class Judged(NamedTuple):
+class Judged(Struct, frozen=True):
     """An attempt with its decision, which differs from the recorded one."""
 
     attempt: Attempt

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.admission.decisions import Decision
 from fnop.core.admission.reviewing import Reviewer, review
@@ -25,6 +27,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.label_selectors import fits
 from fnop.core.values.now import Now
 from fnop.effects import Answer, Applied, Effect, Get, List, Missing, Outcome
+from fnop.effects.structs import replace
 from fnop.effects.values import same_json
 from fnop.interpreters.plan.fields import changed_fields, without_server_fields
 from fnop.interpreters.runtime.guard import Guard
@@ -36,7 +39,7 @@ __all__ = ["Redecided", "ShadowedReviews"]
 Json = dict[str, Any]
 
 
-class Redecided(NamedTuple):
+class Redecided(Struct, frozen=True):
     """A recorded review whose decision changes.
 
     `was` and `answer` are "admitted" or "denied". `handler` denies now, or denied then,
@@ -126,7 +129,7 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
-class _Asking(NamedTuple):
+class _Asking(Struct, frozen=True):
     """The facts about a review that a recording has."""
 
     handlers: Mapping[str, Handler]
@@ -149,7 +152,7 @@ class _Asking(NamedTuple):
         indices = {name: _Unknown(looked, name) for name in self.indices}
         reviewer = Reviewer(handlers, self.settings, self.catalogue, indices)
         conversation = review(
-            reviewer._replace(account=told.account), told.request, self.now
+            replace(reviewer, account=told.account), told.request, self.now
         )
         answers = _Answers(told.answers, self.catalogue)
         try:
@@ -305,11 +308,11 @@ def _changed_review(
         handler = asking.handlers.get(name)
         place = "" if handler is None else handler.place
         message = denials[0]["message"]
-        return found._replace(handler=name, place=place, message=message)
+        return replace(found, handler=name, place=place, message=message)
     objects = (each.get("object", request.object) for each in (was, now))
     if fields := _paths(*objects):
-        return found._replace(fields=fields)
-    return found._replace(message="; ".join(now["warnings"]) or "no warning")
+        return replace(found, fields=fields)
+    return replace(found, message="; ".join(now["warnings"]) or "no warning")
 
 
 def _verdict_word(wire: Json) -> str:

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.admission.configurations import Registration, is_asked
 from fnop.core.admission.decisions import Decision
@@ -26,6 +28,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 from fnop.interpreters.plan.fields import changed_fields, without_server_fields
 from fnop.interpreters.recording.model.world import authors_of
 from fnop.interpreters.runtime.guard import Guard
@@ -38,7 +41,7 @@ Json = dict[str, Any]
 Tell = Callable[[Any], Any]
 
 
-class Reviewed(NamedTuple):
+class Reviewed(Struct, frozen=True):
     """A recorded write that would have been denied or changed, and by which handler.
 
     `answer` is "denied" or "changed"; `fields` are the paths that a mutation changes.
@@ -53,7 +56,7 @@ class Reviewed(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-class Secrets(NamedTuple):
+class Secrets(Struct, frozen=True):
     """Three ways to render a value with tokens: as it is, with others, with a text."""
 
     tell: Tell
@@ -97,7 +100,7 @@ class ShadowedWrites:
         if request is None:
             return
         reviewer = Reviewer(tuple(self._handlers), settings, catalogue)
-        reviewer = reviewer._replace(account=ACCOUNT.name)
+        reviewer = replace(reviewer, account=ACCOUNT.name)
         answers = [
             self._answer(reviewer, e, request, now, secrets) for e in self._handlers
         ]
@@ -117,7 +120,7 @@ class ShadowedWrites:
         assert webhook is not None, "admission handlers have the options of a webhook"
         about = Registration(settings.domain, {}, namespaces=settings.namespaces)
         is_selected = is_asked(webhook, about, told)
-        if is_selected is not is_asked(webhook, about._replace(labelled=False), told):
+        if is_selected is not is_asked(webhook, replace(about, labelled=False), told):
             is_selected = None  # the recording does not show the server's version
         if is_selected is False:
             return False
@@ -246,12 +249,12 @@ def _changed_review(
         now.wall,
     )
     for denial in decision.denials:
-        return told._replace(message=denial.message)
+        return replace(told, message=denial.message)
     if decision.object == decision.request.object:
         return None
     states = (decision.request.object or {}, decision.object or {})
     fields = changed_fields(*map(without_server_fields, states))
-    return told._replace(answer="changed", fields=tuple(each.path for each in fields))
+    return replace(told, answer="changed", fields=tuple(each.path for each in fields))
 
 
 def _shape(decision: Decision) -> tuple[Any, ...]:

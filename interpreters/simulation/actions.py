@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.api.resources import Resource, path_of
-from fnop.effects.frozen import frozen
 from fnop.interpreters.cluster import Pace, logged, paced, release_of, upgraded
 from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest, ApiResponse
@@ -54,8 +54,7 @@ class ActionRefused(Exception):
         self.status = status
 
 
-@frozen
-class Apply:
+class Apply(Struct, frozen=True):
     """Create the object of a manifest, or merge it into the one that exists."""
 
     manifest: dict[str, Any]
@@ -66,8 +65,7 @@ class Apply:
         return f"apply {self.manifest.get('kind')} {name}"
 
 
-@frozen
-class Edit:
+class Edit(Struct, frozen=True):
     """Merge changes, by top-level stanza, into an object; None removes a field."""
 
     where: str
@@ -78,8 +76,7 @@ class Edit:
         return f"edit {self.where} {', '.join(_changed_leaves(self.changes))}"
 
 
-@frozen
-class Delete:
+class Delete(Struct, frozen=True):
     """Delete an object; `propagation` is Background, Foreground, Orphan or None."""
 
     where: str
@@ -91,8 +88,7 @@ class Delete:
         return f"delete {self.where}{how}"
 
 
-@frozen
-class Wait:
+class Wait(Struct, frozen=True):
     """Let this number of virtual seconds pass."""
 
     seconds: float
@@ -101,19 +97,20 @@ class Wait:
         return f"wait {self.seconds:g} s"
 
 
-@frozen
-class SetPace:
+class SetPace(Struct, frozen=True):
     """Set the pace of one of the cluster's controllers."""
 
     controller: str
-    pace: Pace = field(hash=False)
+    pace: Pace
+
+    def __hash__(self) -> int:  # a pace has none
+        return hash(self.controller)
 
     def __str__(self) -> str:
         return f"let {self.controller} be {self.pace!r}"
 
 
-@frozen
-class Upgrade:
+class Upgrade(Struct, frozen=True):
     """Upgrade the API server: it restarts with another release, such as 1.37."""
 
     release: str
@@ -122,8 +119,7 @@ class Upgrade:
         return f"upgrade the API server to {self.release}"
 
 
-@frozen
-class Outage:
+class Outage(Struct, frozen=True):
     """Make the API server not answer the operator for some virtual seconds."""
 
     seconds: float
@@ -132,8 +128,7 @@ class Outage:
         return f"no API server for {self.seconds:g} s"
 
 
-@frozen
-class WriteLog:
+class WriteLog(Struct, frozen=True):
     """Make a container write lines to its log; None stands for the only container."""
 
     where: str

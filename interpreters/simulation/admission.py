@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from fnop.core.admission.configurations import (
     CONFIGURATIONS,
@@ -66,7 +68,7 @@ def has_admission(program: Program) -> bool:
     return any(each.role in ADMISSION for each in program.handlers)
 
 
-class _Known(NamedTuple):
+class _Known(Struct, frozen=True):
     """The webhooks for the kinds of a registry, which is kept for its identity."""
 
     registry: object

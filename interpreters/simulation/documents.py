@@ -13,8 +13,8 @@ from typing import Any
 from fnop.core.api import discovery
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Document, trimmed
-from fnop.core.values.evolve import replace
 from fnop.effects import Applied, Outcome
+from fnop.effects.structs import replace
 from fnop.effects.values import read_only
 from fnop.interpreters.runtime.answers import outcome_of
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse

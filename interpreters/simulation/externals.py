@@ -15,15 +15,15 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Self
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.values.errors import text_of
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical
 
 __all__ = [
@@ -156,8 +156,7 @@ class External:
 # -------------------------------------------------------------------- stored things
 
 
-@frozen
-class _Thing:
+class _Thing(Struct, frozen=True):
     """An entry of a service; its body is JSON text, so that it never changes."""
 
     id: str

@@ -19,8 +19,8 @@ from fnop.core.seam.commands import (
     Watch,
 )
 from fnop.core.seam.inputs import Answered, StreamEnded
-from fnop.core.values.evolve import replace
 from fnop.effects import Unreachable
+from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.machine import Machine

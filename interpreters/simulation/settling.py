@@ -11,7 +11,9 @@ from __future__ import annotations
 import weakref
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.roles import BACKGROUND, EVENTS, Role
 from fnop.core.operator.step import State, background_horizon, is_settled
@@ -113,7 +115,7 @@ class Calm:
         return self.rounds > ROUNDS_MAX
 
 
-class _Failing(NamedTuple):
+class _Failing(Struct, frozen=True):
     """The last error of a handler, and the number of its repetitions in a row."""
 
     error: str

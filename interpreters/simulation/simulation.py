@@ -32,9 +32,9 @@ from fnop.core.seam.inputs import (
     StopRequested,
 )
 from fnop.core.seam.traces import Trace
-from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Log, Outcome, Random
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster.storage.store import events_after
@@ -185,7 +185,7 @@ class SimulatedRun:
         requests = state.requests
         for number in self.threads.calls:
             _, requests = requests.answered(number)
-        return state._replace(requests=requests)
+        return replace(state, requests=requests)
 
     def deliverable(self) -> int | None:
         """The position of the next input; None if none exists, or all are held."""

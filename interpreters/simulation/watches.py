@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.api.resources import Resource
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.inputs import (
@@ -16,7 +18,7 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.runtime.answers import page_inputs, refused, watch_input
 from fnop.interpreters.runtime.clock import VirtualClock
@@ -63,7 +65,7 @@ def _is_line_of(input: Input, stream: int) -> bool:
     return isinstance(input, _LINES) and input.stream == stream
 
 
-class _Watched(NamedTuple):
+class _Watched(Struct, frozen=True):
     """An open watch: its request, and the cluster at the last look at its kind.
 
     Its `initial` lines are the items of a list.
@@ -185,7 +187,7 @@ class SimulatedWatches:
             if opened.registry is cluster.registry:
                 continue
             if simulated.is_served(cluster, request, opened):
-                self._open[stream] = watched._replace(opened=cluster)
+                self._open[stream] = replace(watched, opened=cluster)
             else:
                 del self._open[stream]
                 self._inbox.add(StreamEnded(stream, "eof"), self._kinds[stream])
@@ -212,5 +214,5 @@ class SimulatedWatches:
         if isinstance(line, StreamEnded):
             del self._open[stream]
         elif isinstance(line, ListDone):
-            self._open[stream] = watched._replace(initial=False)
+            self._open[stream] = replace(watched, initial=False)
         self._inbox.add(line, self._kinds[stream])

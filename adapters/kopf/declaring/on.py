@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import NoneType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from fnop.adapters.kopf.declaring.context import current_call
 from fnop.adapters.kopf.declaring.registry import Entry, get_default_registry
@@ -133,7 +135,7 @@ def _kinds_of(words: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...
     return words
 
 
-class _Predicate(NamedTuple):
+class _Predicate(Struct, frozen=True):
     """A function that selects kinds, of one group and version if they are given."""
 
     fn: Callable[[Resource], bool]

@@ -11,7 +11,9 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.roles import ADMISSION, INDICES, OUTSIDE, Role
 
@@ -24,7 +26,7 @@ __all__ = [
 ]
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True):
     """One declaration: the role, the words for its kinds, its options, its function."""
 
     role: Role

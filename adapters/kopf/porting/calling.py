@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
+
 from fnop.adapters.kopf.porting.findings import Verdict
 from fnop.adapters.kopf.porting.names import CALLS, DECORATORS, SUBHANDLERS
 from fnop.adapters.kopf.porting.rules import (
@@ -45,7 +47,6 @@ from fnop.adapters.kopf.porting.walking import (
     annotated_fields,
     changed_fields,
 )
-from fnop.effects.frozen import frozen
 
 __all__ = ["REST", "Arguments", "Calls", "text_of"]
 
@@ -53,8 +54,7 @@ __all__ = ["REST", "Arguments", "Calls", "text_of"]
 REST = "**"
 
 
-@frozen
-class Arguments:
+class Arguments(Struct, frozen=True):
     """The arguments of a call; `rest` are the values of its mappings (`**options`)."""
 
     node: ast.Call

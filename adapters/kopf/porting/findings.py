@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
 
 __all__ = ["Finding", "NameUse", "Place", "Ported", "Porting", "Verdict"]
 
@@ -17,8 +17,7 @@ class Verdict(IntEnum):
     IMPURE = 2
 
 
-@frozen
-class Place:
+class Place(Struct, frozen=True):
     """A line of a file; lines begin at 1.
 
     >>> str(Place("operator.py", 12))
@@ -32,8 +31,7 @@ class Place:
         return f"{self.file}:{self.line}"
 
 
-@frozen
-class Finding:
+class Finding(Struct, frozen=True):
     """One expression that stands in the way, and the alternative in fnop.
 
     `code` is the expression in short. `via` names the functions between the handler and
@@ -49,8 +47,7 @@ class Finding:
     only_pure: bool = False
 
 
-@frozen
-class Ported:
+class Ported(Struct, frozen=True):
     """The verdict about one handler, which several decorators may declare.
 
     `label` is the verdict in words. `decorators` are the names of the decorators, such
@@ -65,8 +62,7 @@ class Ported:
     findings: tuple[Finding, ...]
 
 
-@frozen
-class NameUse:
+class NameUse(Struct, frozen=True):
     """A name of Kopf that fnop lacks, or has with another meaning; and its lines."""
 
     name: str
@@ -75,8 +71,7 @@ class NameUse:
     places: tuple[Place, ...]
 
 
-@frozen
-class Porting:
+class Porting(Struct, frozen=True):
     """The report about an operator."""
 
     handlers: tuple[Ported, ...]

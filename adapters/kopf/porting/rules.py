@@ -9,8 +9,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
+
 from fnop.adapters.kopf.porting.findings import Verdict
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "BUILTINS",
@@ -24,8 +25,7 @@ __all__ = [
 ]
 
 
-@frozen
-class Rule:
+class Rule(Struct, frozen=True):
     """A verdict about a name, with the advice.
 
     The rule holds for calls with at most `most` arguments. One that is `only_pure` asks

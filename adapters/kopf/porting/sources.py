@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import PurePath
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
 
 __all__ = ["Parsed", "Project", "SourceProblem", "parsed", "projects_of"]
 
@@ -17,8 +17,7 @@ class SourceProblem(ValueError):
     """A file that cannot be parsed; the text has the file and the line."""
 
 
-@frozen
-class Parsed:
+class Parsed(Struct, frozen=True):
     """A parsed file.
 
     `name` is the module's dotted name below the folder that it is imported from.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from fnop.adapters.kopf.porting.findings import NameUse, Place
 from fnop.adapters.kopf.porting.names import (
     DECORATORS,
@@ -13,13 +15,11 @@ from fnop.adapters.kopf.porting.names import (
     sort_of,
 )
 from fnop.adapters.kopf.porting.sources import Parsed, Project
-from fnop.effects.frozen import frozen
 
 __all__ = ["Use", "name_uses", "used_in"]
 
 
-@frozen
-class Use:
+class Use(Struct, frozen=True):
     """One use of a name, which is relative to Kopf, such as `on.create`."""
 
     name: str

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from enum import Enum
 from typing import Any, TypeAlias
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct, field
 
 __all__ = [
     "ANYTHING",
@@ -52,8 +51,7 @@ class Shape(Enum):
     ANY = "any"
 
 
-@frozen
-class Data:
+class Data(Struct, frozen=True):
     """Plain data. `items` are what it holds, as far as it is more than data.
 
     Data of a module is `shared`: its name. It is `changed` if functions change it.
@@ -90,8 +88,7 @@ class Data:
         return Data(value.shape, value.items, self.shared, self.changed, value.entries)
 
 
-@frozen
-class Given:
+class Given(Struct, frozen=True):
     """An argument of the handler; a `part` of it is something within it.
 
     The name `**` stands for all arguments that the handler does not name.
@@ -101,8 +98,7 @@ class Given:
     part: bool = False
 
 
-@frozen
-class Known:
+class Known(Struct, frozen=True):
     """A name of an imported library or of Python, by its path.
 
     An object that was `made` by a call of the name has the path as well. It is `shared`
@@ -116,15 +112,13 @@ class Known:
     shown: Any = None
 
 
-@frozen
-class Unknown:
+class Unknown(Struct, frozen=True):
     """Something whose source was not found."""
 
     what: str
 
 
-@frozen
-class Module:
+class Module(Struct, frozen=True):
     """A module of the operator."""
 
     name: str
@@ -157,8 +151,7 @@ class Scope:
         return self.outer is None
 
 
-@frozen(eq=False)
-class Class:
+class Class(Struct, frozen=True, eq=False):
     """A class of the operator; `fields` are the values that its methods assign."""
 
     name: str
@@ -168,16 +161,14 @@ class Class:
     fields: dict[str, Values] = field(default_factory=dict)
 
 
-@frozen
-class Instance:
+class Instance(Struct, frozen=True):
     """An object of such a class; one that outlives the call is `shared`."""
 
     of: Class
     shared: bool = False
 
 
-@frozen(eq=False)
-class Function:
+class Function(Struct, frozen=True, eq=False):
     """A function of the operator, with its surroundings.
 
     `bound` is the object of a method. `shown` is the function that it wraps by
@@ -204,8 +195,7 @@ class Function:
         return self if self.shown is None else self.shown.innermost
 
 
-@frozen(eq=False)
-class Partial:
+class Partial(Struct, frozen=True, eq=False):
     """A function with some of its arguments."""
 
     fn: Value
@@ -213,16 +203,14 @@ class Partial:
     kwargs: Mapping[str, Values]
 
 
-@frozen(eq=False)
-class Blocked:
+class Blocked(Struct, frozen=True, eq=False):
     """A function within a decorator of a library; `path` is the decorator's."""
 
     path: str
     fn: Value
 
 
-@frozen(eq=False)
-class Declarer:
+class Declarer(Struct, frozen=True, eq=False):
     """A decorator of Kopf with its options: it declares the function it is called with.
 
     `name` is the decorator's, such as `on.create`. `options` are the values of its

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from msgspec import Struct
+
 from fnop.adapters.kopf.porting.findings import Finding, Place, Verdict
 from fnop.adapters.kopf.porting.names import advice_for, advice_for_setting
 from fnop.adapters.kopf.porting.rules import (
@@ -34,7 +36,6 @@ from fnop.adapters.kopf.porting.values import (
     Value,
     Values,
 )
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "NOT_FOUND",
@@ -69,8 +70,7 @@ _DEPTH_MOST = 40
 _CALLS_MOST = 3000
 
 
-@frozen(eq=False)
-class Declared:
+class Declared(Struct, frozen=True, eq=False):
     """A declaration: the decorator's name, its call, and the declared function.
 
     `within` is the function that declares a sub-handler.

@@ -13,7 +13,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import copy_context
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.core.handlers.declare.filters import Combination
@@ -139,7 +141,7 @@ async def _to_its_end(running: asyncio.Future[Any]) -> Any:
     return running.result()
 
 
-class Attempt(NamedTuple):
+class Attempt(Struct, frozen=True):
     """The facts that decide what a failure means, for the log line about it."""
 
     name: str

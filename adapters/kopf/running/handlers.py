@@ -55,8 +55,8 @@ from fnop.core.handlers.declare.webhook import SECONDS, Webhook
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import parse_field
 from fnop.core.values.errors import PermanentError
-from fnop.core.values.evolve import replace
 from fnop.effects import Return
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 
 __all__ = ["handlers_of", "run_activity"]
@@ -246,7 +246,8 @@ def _as_kopf_registers(webhook: Webhook, id: str, given: Mapping[str, Any]) -> W
     Kopf says what the author says of side effects, and calls the handler in dry runs in
     any case. It waits as long as the API server may, and judges each update as a whole.
     """
-    return webhook._replace(
+    return replace(
+        webhook,
         own_name=_webhook_name(id),
         says_harmless=not given.get("side_effects"),
         ratcheting=False,

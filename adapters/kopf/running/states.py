@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
 from fnop.adapters.kopf.arguments.patches import Patch
@@ -30,8 +32,8 @@ from fnop.core.memory.takeover import LAST_HANDLED
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import Path, diff, resolve
-from fnop.core.values.evolve import replace
 from fnop.core.values.now import parse_time, wall_text
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 
 __all__ = ["KopfStates", "progress_in", "record_of", "wall_of"]
@@ -43,7 +45,7 @@ _WHOLE = ""
 _ESSENCES_MAX = 128
 
 
-class _Known(NamedTuple):
+class _Known(Struct, frozen=True):
     """A handler of changes: its id, and the field that it observes."""
 
     id: str

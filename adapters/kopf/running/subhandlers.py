@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.adapters.kopf.arguments.bodies import Body
 from fnop.adapters.kopf.arguments.patches import Patch
@@ -39,6 +41,7 @@ from fnop.core.memory.progress import (
 )
 from fnop.core.values.diff import parse_field, reduce, resolve
 from fnop.core.values.errors import ErrorsMode, TemporaryError
+from fnop.effects.structs import replace
 
 __all__ = ["ChildrenRetry", "SubHandlers", "execute"]
 
@@ -53,7 +56,7 @@ class ChildrenRetry(TemporaryError):
     is_of_children = True
 
 
-class _Child(NamedTuple):
+class _Child(Struct, frozen=True):
     """A declared sub-handler."""
 
     id: str
@@ -135,7 +138,7 @@ class SubHandlers:
         if record is None or record.get("purpose") not in (None, self._reason):
             return Progress(aim, started=CLOCK.now().wall)
         found = progress_in(record, aim)
-        return found if found.started else found._replace(started=CLOCK.now().wall)
+        return found if found.started else replace(found, started=CLOCK.now().wall)
 
     async def _call_child(self, child: _Child, progress: Progress) -> Progress:
         """Call one sub-handler, and store its progress by the patch."""
@@ -171,7 +174,8 @@ class SubHandlers:
             value = await logged(attempt, kwargs["logger"], work)
         except ChildrenRetry as retry:
             now = CLOCK.now()
-            after = progress._replace(
+            after = replace(
+                progress,
                 retries=progress.retries + 1,
                 until=now.wall + (retry.delay or 0),
                 due=now.mono + (retry.delay or 0),

@@ -20,7 +20,7 @@ from fnop.core.handlers.declare.lifecycles import (
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.storage import FormattedStorage
 from fnop.core.values.backoff import Backoff
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 
 __all__ = ["Unsupported", "settings_of"]
 

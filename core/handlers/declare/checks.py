@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.forms import Form, Signature, form_of
 from fnop.core.handlers.declare.signatures import (
@@ -106,7 +108,7 @@ def function_of(fn: Callable[..., Any], options: Mapping[str, Any], label: str) 
         raise RegistrationError(f"{label}: {problem}") from None
 
 
-class Declared(NamedTuple):
+class Declared(Struct, frozen=True):
     """The facts about a handler that may make its role refuse its declaration.
 
     `indices` are the indices that are declared before it.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import field, fields
 from datetime import UTC, datetime
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.values.errors import PermanentError
-from fnop.effects.frozen import frozen
 from fnop.effects.values import without_userinfo
 
 __all__ = [
@@ -38,11 +37,12 @@ class LoginError(PermanentError):
     """
 
 
-class Impersonation(NamedTuple):
+class Impersonation(Struct, frozen=True):
     """The user whom requests impersonate; the credentials must permit it.
 
-    `extra` has further facts about the user, several values to a name (Kubernetes:
-    user impersonation).
+    `user`, `groups` and `uid` are the ones that the API server sees. `extra` has
+    further facts about the user, several values to a name (Kubernetes: user
+    impersonation).
 
     >>> Impersonation("system:serviceaccount:shop:deployer", groups=("dev",)).user
     'system:serviceaccount:shop:deployer'
@@ -81,8 +81,7 @@ def _escape_name(name: str) -> str:
     return escaped.decode()
 
 
-@frozen(kw_only=True)
-class ConnectionInfo:
+class ConnectionInfo(Struct, frozen=True, kw_only=True):
     """The address of an API server, with credentials of one kind.
 
     `server` is its URL. `token` is sent as `Bearer`, or as `scheme`. `username` and
@@ -112,13 +111,13 @@ class ConnectionInfo:
     ca_data: str | bytes | None = None
     insecure: bool = False
     username: str | None = None
-    password: str | None = field(default=None, repr=False)
+    password: str | None = None
     scheme: str | None = None
-    token: str | None = field(default=None, repr=False)
+    token: str | None = None
     certificate_path: str | None = None
-    certificate_data: str | bytes | None = field(default=None, repr=False)
+    certificate_data: str | bytes | None = None
     private_key_path: str | None = None
-    private_key_data: str | bytes | None = field(default=None, repr=False)
+    private_key_data: str | bytes | None = None
     proxy_url: str | None = None
     tls_server_name: str | None = None
     impersonate: Impersonation | None = None
@@ -147,7 +146,8 @@ class ConnectionInfo:
                     )
 
     def __repr__(self) -> str:
-        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in _SHOWN)
+        names = (each for each in self.__struct_fields__ if each not in _SECRET)
+        shown = (f"{name}={getattr(self, name)!r}" for name in names)
         return without_userinfo(f"ConnectionInfo({', '.join(shown)})")
 
     def _is_given(self, name: str) -> bool:
@@ -176,7 +176,7 @@ class ConnectionInfo:
         return moment.timestamp() <= wall
 
 
-_SHOWN = tuple(each for each in fields(ConnectionInfo) if each.repr)
+_SECRET = frozenset(("password", "token", "certificate_data", "private_key_data"))
 
 
 def shown_address(address: str) -> str:

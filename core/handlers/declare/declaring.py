@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from fnop.core.api.definitions import named
 from fnop.core.api.resources import EVERYTHING, Selector
 from fnop.core.handlers.declare.checks import (
@@ -69,8 +71,8 @@ from fnop.core.values.errors import (
     hint_of,
     joined,
 )
-from fnop.core.values.evolve import replace
 from fnop.effects.names import check_label
+from fnop.effects.structs import replace
 from fnop.effects.values import plain_text, shown
 
 __all__ = ["Declaring", "declare", "declaring", "handler_outside"]
@@ -192,7 +194,7 @@ def _id_of(fn: Callable[..., Any], explicit: Any) -> str:
     return str(name)
 
 
-class _Asking(NamedTuple):
+class _Asking(Struct, frozen=True):
     """The arguments that functions in a decorator's options may name."""
 
     label: str

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.signatures import INDEX
 from fnop.core.handlers.declare.typed import Typed, typed
 from fnop.core.values.callables import is_awaited, parameters_of
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import RegistrationError
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import beside
 from fnop.effects.values import read_only, same_json, type_name
 
 __all__ = [
@@ -56,14 +57,14 @@ ABSENT = Presence.ABSENT
 """The filter for a value that is not there: `annotations={"skip": fnop.ABSENT}`."""
 
 
-@frozen
-class Callback:
+@beside("typed")
+class Callback(Struct, frozen=True):
     """A user's filter function and the kwargs that its signature names."""
 
     fn: Callable[..., Any]
     wants: tuple[str, ...]
     rest: bool
-    typed: Typed | None = field(default=None, compare=False, repr=False)
+    typed: Typed | None = None
 
     @classmethod
     def of(
@@ -146,8 +147,7 @@ def _without_value(
     return parameters if first.kind is first.VAR_POSITIONAL else parameters[1:]
 
 
-@frozen
-class Combination:
+class Combination(Struct, frozen=True):
     """Several filter functions as one; for `when=` and for values alike."""
 
     verdict: Callable[[Iterable[bool]], bool]
@@ -249,8 +249,7 @@ UNKNOWN = _Unknown()
 Wanted = Any
 
 
-@frozen
-class Sight:
+class Sight(Struct, frozen=True):
     """The facts that filters are applied to; `now` and `before` are a field's values.
 
     `changes` is whether there is a previous value at all. `arguments` computes the
@@ -270,8 +269,7 @@ class Sight:
         return _check_answer(callback.call(values, arguments))
 
 
-@frozen
-class Filters:
+class Filters(Struct, frozen=True):
     """All filters of one handler; filters that are not set match anything.
 
     `asks_reason` and `asks_indices` are whether any function among them takes these

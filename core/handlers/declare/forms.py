@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection
 from enum import Enum
 from typing import Any
 
+from msgspec import Struct
+
 from fnop.core.handlers.declare.signatures import INDEX
 from fnop.core.values.callables import layers, parameters_of
 from fnop.core.values.errors import RegistrationError, hint_of, listed, nearest
-from fnop.effects.frozen import frozen
 
 __all__ = ["Form", "Signature", "form_of"]
 
@@ -23,8 +24,7 @@ class Form(Enum):
     GENERATOR = "generator"
 
 
-@frozen
-class Signature:
+class Signature(Struct, frozen=True):
     """The arguments that a handler names.
 
     With `rest` it also takes `**kwargs`. A name that begins with an underscore, as in

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Container, Mapping
 from typing import Any, assert_never
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.declare.filters import Callback, Filters
@@ -20,13 +23,12 @@ from fnop.core.values.callables import definition_of
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import ErrorsMode, as_unicode
 from fnop.core.values.table import Table
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import derived
 
 __all__ = ["Handler", "declarer_of"]
 
 
-@frozen(eq=False)
-class Handler:
+class Handler(Struct, frozen=True, eq=False):
     """One declared handler; durations are in seconds."""
 
     id: str
@@ -57,7 +59,7 @@ class Handler:
     # The kinds that a reconciler owns: first by its own words for them, then, once they
     # are known, the served kinds.
     owns: tuple[tuple[str, Selector], ...] = ()
-    owned: Mapping[str, Resource] = dataclasses.field(default_factory=Table)
+    owned: Mapping[str, Resource] = msgspec.field(default_factory=Table)
     resync: float | None = None
     # The kind whose objects a mapping names; "" for other handlers.
     to: str = ""
@@ -77,19 +79,19 @@ class Handler:
     # The author's function if `fn` calls it outside; else it is `declared`.
     author: Callable[..., Any] | None = None
     # Derived from these, since they are read all the time.
-    rule: RoleRule = dataclasses.field(init=False, repr=False)
+    rule: RoleRule = derived()
     """The row of its role in the table."""
-    takes_all: bool = dataclasses.field(init=False, repr=False)
+    takes_all: bool = derived()
     """Whether it is for every object of its kinds."""
-    typed: Typed | None = dataclasses.field(init=False, repr=False)
+    typed: Typed | None = derived()
     """The arguments that are read as the author's classes, if there are any."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rule", ROLES[self.role])
+        force_setattr(self, "rule", ROLES[self.role])
         takes_all = self.owner is None and self.filters.is_trivial
-        object.__setattr__(self, "takes_all", takes_all)
+        force_setattr(self, "takes_all", takes_all)
         reads = typed(self.declared) if self.rule.is_about_objects else None
-        object.__setattr__(self, "typed", reads)
+        force_setattr(self, "typed", reads)
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the author's function; raise `Unfit` for an object of another form."""

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
+from msgspec import Struct
+
 from fnop.core.memory.progress import Progress
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "Candidate",
@@ -36,8 +37,7 @@ class Named(Protocol):
     def id(self) -> str: ...
 
 
-@frozen
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A handler that is due: the `handler` itself, its `progress` and a random `order`.
 
     `handler.id` is its id, `progress.retries` the number of its failed attempts.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.filters import Callback
 from fnop.core.values.errors import RegistrationError
@@ -21,7 +23,7 @@ _SINCE = ("now", "start")
 _NAME = re.compile(r"[a-z0-9*?-]+")
 
 
-class LogSelection(NamedTuple):
+class LogSelection(Struct, frozen=True):
     """The lines that lead to a call of a handler.
 
     `containers` are patterns of names. Lines must match `regex`; at most `rate` of them

@@ -7,8 +7,9 @@ and an update handler for these entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.filters import Callback, Filters, Wanted
 from fnop.core.handlers.declare.forms import Form, Signature, form_of
@@ -17,12 +18,13 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.roles import INDICES, Role, kwargs_of
 from fnop.core.values.entries import ENTRIES, key_name
 from fnop.core.values.errors import ErrorsMode, RegistrationError, listed
+from fnop.effects.structs import replace
 from fnop.effects.values import shown
 
 __all__ = ["Requeue", "requeue_of"]
 
 
-class Requeue(NamedTuple):
+class Requeue(Struct, frozen=True):
     """The index in `requeue_on=`, and the function from an object to its keys."""
 
     name: str

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
+from msgspec import Struct
+
 from fnop.core.handlers.declare.checks import (
     Declared,
     check_daemon,
@@ -59,7 +61,6 @@ from fnop.core.handlers.declare.signatures import (
 )
 from fnop.core.values.cause import Reason
 from fnop.core.values.errors import ErrorsMode
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "ACTIVITIES",
@@ -155,8 +156,7 @@ class Finalizer(Enum):
     IF_ASKED = "if asked"
 
 
-@frozen(kw_only=True, eq=False)
-class RoleRule:
+class RoleRule(Struct, frozen=True, kw_only=True, eq=False):
     """The rules of a role.
 
     - family: its family

@@ -9,9 +9,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from msgspec import Struct
+
 from fnop.core.handlers.declare.filters import Callback
 from fnop.core.values.now import Now
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "INTERVAL_SECONDS_MIN",
@@ -27,8 +28,7 @@ __all__ = [
 INTERVAL_SECONDS_MIN = 0.05
 
 
-@frozen
-class Schedule:
+class Schedule(Struct, frozen=True):
     """The schedule of a timer's runs, or of a daemon's start; durations are in seconds.
 
     `interval` counts from the end of a run to the start of the next, or, when `sharp`,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import FrozenInstanceError, field, fields, replace
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec import Struct, StructMeta
+from msgspec.structs import force_setattr
 
 from fnop.core.api.namespaces import check_namespace
 from fnop.core.handlers.declare.lifecycles import Lifecycle, all_at_once
@@ -28,8 +29,8 @@ from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.label_selectors import check_selector
 from fnop.effects.effects import LEVELS, Witness, label_patterns
-from fnop.effects.frozen import frozen
 from fnop.effects.names import check_webhooks_name
+from fnop.effects.structs import beside, derived, replace
 from fnop.effects.values import check_seconds
 
 __all__ = ["Settings"]
@@ -40,40 +41,36 @@ __all__ = ["Settings"]
 _NAME = re.compile(r"(?!.*(?:\.[-.]|-\.))[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 
 
+def _check_names(given: Iterable[str]) -> None:
+    for name in given:
+        if name not in Settings.__struct_fields__ or name in _DERIVED:
+            raise TypeError(_unknown_setting(name))
+
+
 def _unknown_setting(name: str) -> str:
-    known = [each.name for each in fields(Settings) if each.init]
+    known = [each for each in Settings.__struct_fields__ if each not in _DERIVED]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"there is no setting {name!r}; {hint}"
 
 
-Made = TypeVar("Made", bound=type)
+class _SettingsType(StructMeta):
+    """The type of `Settings`, which refuses unknown ones with a helpful sentence."""
+
+    if not TYPE_CHECKING:  # a type checker knows the settings
+
+        def __call__(cls, *args, **given):
+            _check_names(given)
+            return super().__call__(*args, **given)
 
 
-def _explain_settings(made: Made) -> Made:
-    """Make a dataclass refuse unknown and assigned settings with a helpful sentence."""
-    cls: Any = made
-    initialize = cls.__init__
-
-    @functools.wraps(initialize)
-    def __init__(self: Any, *args: Any, **given: Any) -> None:
-        known = {each.name for each in fields(cls) if each.init}
-        for name in given:
-            if name not in known:
-                raise TypeError(_unknown_setting(name))
-        initialize(self, *args, **given)
-
-    def __setattr__(self: Any, name: str, value: Any) -> NoReturn:
-        if not hasattr(cls, name):
-            raise AttributeError(_unknown_setting(name))
-        raise FrozenInstanceError(
-            "settings are immutable; a startup handler returns others: "
-            f"return settings.replace({name}=...)"
-        )
-
-    for method in (__init__, __setattr__):
-        setattr(cls, method.__name__, method)
-    return made
+def _refuse_assignment(self: Settings, name: str, value: Any) -> NoReturn:
+    if not hasattr(Settings, name):
+        raise AttributeError(_unknown_setting(name))
+    raise AttributeError(
+        "settings are immutable; a startup handler returns others: "
+        f"return settings.replace({name}=...)"
+    )
 
 
 # Labels and annotations are mappings of texts: their keys may contain dots.
@@ -189,9 +186,11 @@ def _check_numbers(settings: Settings) -> None:
         )
 
 
-@_explain_settings
-@frozen
-class Settings:
+_DERIVED = ("places", "ignored", "hidden")
+
+
+@beside("admission_server", *_DERIVED, secret=("state_keys",))
+class Settings(Struct, frozen=True, metaclass=_SettingsType):
     """The settings of an operator; immutable. Durations are in seconds.
 
     A startup handler returns changed settings: `settings.replace(...)`.
@@ -308,23 +307,21 @@ class Settings:
     guard: bool = True
     explain: bool = False
     traces: bool = False
-    state_keys: tuple[str, ...] = field(default=(), repr=False)
+    state_keys: tuple[str, ...] = ()
     wait_for_kinds: bool = False
     # Each run of a startup handler makes another server: that is not a changed setting.
-    admission_server: Callable[..., Any] | None = field(
-        default=None, repr=False, compare=False
-    )
+    admission_server: Callable[..., Any] | None = None
     admission_managed: str | None = None
     admission_events: bool = False
     # Derived from the fields above.
-    places: Places = field(init=False, repr=False, compare=False)
-    ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
-    hidden: Hidden = field(init=False, repr=False, compare=False)
+    places: Places = derived()
+    ignored: tuple[Path, ...] = derived()
+    hidden: Hidden = derived()
 
     def __post_init__(self) -> None:
         _check_values(self)
         chosen = label_patterns(self.inherited_labels)
-        object.__setattr__(self, "inherited_labels", chosen)
+        force_setattr(self, "inherited_labels", chosen)
         seal = seal_of(self.state_keys, self.operator)
         places = places_of(self.storage, self.operator, self.former_storages, seal)
         ignored = tuple(sorted({*map(_path_of, self.ignored_fields)}))
@@ -332,13 +329,13 @@ class Settings:
             each if isinstance(each, str) else tuple(each)
             for each in self.ignored_fields
         )
-        object.__setattr__(self, "ignored_fields", given)
-        object.__setattr__(self, "places", places)
-        object.__setattr__(self, "ignored", ignored)
+        force_setattr(self, "ignored_fields", given)
+        force_setattr(self, "places", places)
+        force_setattr(self, "ignored", ignored)
         hidden: Hidden = hidden_of(ignored, places.paths)
         if places.format is not None:
             hidden = Essence(places.format.essence)
-        object.__setattr__(self, "hidden", hidden)
+        force_setattr(self, "hidden", hidden)
 
     def replace(self, **changes: Any) -> Settings:
         """Copy the settings with `changes` to some of them.
@@ -348,6 +345,7 @@ class Settings:
         >>> Settings().replace(default_backoff=5.0).default_backoff
         5.0
         """
+        _check_names(changes)
         made = replace(self, **changes)
         witness = Witness.current.get()
         if witness is not None:
@@ -413,3 +411,7 @@ class Settings:
         'billing.fnop.dev'
         """
         return f"{self.operator}.fnop.dev"
+
+
+# After the class is made: a frozen Struct ignores the method of its body.
+Settings.__setattr__ = _refuse_assignment  # type: ignore[method-assign, assignment]

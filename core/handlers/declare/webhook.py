@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
 
 from fnop.core.api.reviews import OPERATIONS, Operation
 from fnop.core.values.cel import fault_of
@@ -40,7 +42,7 @@ CONDITIONS_MAX = 64
 CONDITIONS = ("not-being-deleted", "not-by-the-operator", "namespace", "field")
 
 
-class Webhook(NamedTuple):
+class Webhook(Struct, frozen=True):
     """The requests that lead to a handler's call, and the effect of no answer.
 
     Without `operations` it is called for all operations. Without a `subresource` it is

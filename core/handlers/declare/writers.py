@@ -12,12 +12,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn, TypedDict, Unpack
 
+from msgspec import Struct
+
 from fnop.core.values.callables import is_awaited, takes_values
 from fnop.core.values.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
 from fnop.effects.effects import line_of
-from fnop.effects.frozen import frozen
 from fnop.effects.names import check_marks
 from fnop.effects.values import freeze_json, freeze_written, thaw_json, type_name
 
@@ -167,8 +168,7 @@ class _Metadata(Nest):
         return self["annotations"]
 
 
-@frozen
-class Transform:
+class Transform(Struct, frozen=True):
     """A change of the handled object by a function."""
 
     change: Callable[[dict[str, Any]], object]

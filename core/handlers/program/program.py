@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
@@ -23,8 +25,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.pushdown import needs_metadata_alone, selectors_of
 from fnop.core.memory.observation import Observation
 from fnop.core.values.entries import is_of_entries
-from fnop.core.values.evolve import replace
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import derived, replace
 
 __all__ = ["Kind", "OwnedBy", "Program", "kind_of"]
 
@@ -34,7 +35,7 @@ identity_of = object.__hash__
 _SETTINGS = Settings()
 
 
-class OwnedBy(NamedTuple):
+class OwnedBy(Struct, frozen=True):
     """A kind that owns objects of another kind, for one of its handlers.
 
     `sees_all` is whether all its objects are followed: then an unknown object does not
@@ -46,8 +47,7 @@ class OwnedBy(NamedTuple):
     sees_all: bool
 
 
-@frozen
-class Kind:
+class Kind(Struct, frozen=True):
     """The handlers of one served resource, and the fields that they observe.
 
     `selectors` are the selectors that the API server applies to its objects. With
@@ -188,25 +188,23 @@ def kind_of(
 _KINDS_MAX = 512
 
 
-@frozen(eq=False)
-class Program:
+class Program(Struct, frozen=True, eq=False):
     """The immutable input of every step: the author's handlers, and the settings."""
 
     handlers: tuple[Handler, ...]
     settings: Settings = _SETTINGS
     # The results of `kind`, each with its resource and settings.
-    _kinds: dict[Any, tuple[Resource, Settings, Kind]] = field(
-        init=False, default_factory=dict, repr=False
-    )
+    _kinds: dict[Any, tuple[Resource, Settings, Kind]] = derived()
     # The roles of the handlers, by their ids.
-    roles: Mapping[str, Role] = field(init=False, repr=False)
+    roles: Mapping[str, Role] = derived()
     # The indices whose entries are observed, with the indices that hold objects' keys.
-    observers: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
+    observers: Mapping[str, tuple[str, ...]] = derived()
 
     def __post_init__(self) -> None:
+        force_setattr(self, "_kinds", {})
         roles = {each.id: each.role for each in self.handlers}
-        object.__setattr__(self, "roles", roles)
-        object.__setattr__(self, "observers", _observers_by_index(self.handlers))
+        force_setattr(self, "roles", roles)
+        force_setattr(self, "observers", _observers_by_index(self.handlers))
 
     def kind(
         self,

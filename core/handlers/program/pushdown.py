@@ -18,7 +18,7 @@ from fnop.core.api.resources import Selectors
 from fnop.core.handlers.declare.filters import Presence
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import Family, kwargs_of
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 
 __all__ = [
     "needs_metadata_alone",

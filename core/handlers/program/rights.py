@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.api.resources import EVENTS, Resource
 from fnop.core.handlers.declare.handler import Handler
@@ -90,7 +92,7 @@ class Right(NamedTuple):
         )
 
 
-class Who(NamedTuple):
+class Who(Struct, frozen=True):
     """The subject of a right: a handler by its id, or a part of the operator."""
 
     name: str

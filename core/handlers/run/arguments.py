@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.cluster_changes import ClusterChange, Reached, Unreachable
 from fnop.core.api.ownership import owner_of
@@ -49,7 +51,7 @@ __all__ = [
 ]
 
 
-class Situation(NamedTuple):
+class Situation(Struct, frozen=True):
     """The facts for computing a handler's arguments, fixed for one attempt.
 
     `reason` is the cause of a change, the name of an activity, or the type of a watch
@@ -77,7 +79,7 @@ class Situation(NamedTuple):
     container: str = ""
 
 
-class Keeping(NamedTuple):
+class Keeping(Struct, frozen=True):
     """The facts for a reconciler in addition to its object: children, and the keeper.
 
     Without a keeper, as in a plain test, fnop does not create the desired children.

@@ -42,6 +42,7 @@ from fnop.core.values.merge import applied, difference
 from fnop.core.values.models import Unfit
 from fnop.core.values.now import Now
 from fnop.effects import Call, Log, Patch, Return, Target, Witness
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical, freeze_json, read_only, thaw_json
 from fnop.effects.wire import from_wire, to_wire
 
@@ -152,7 +153,7 @@ class Outside:
         fnop calls it in the handler's own thread or task, as no other code may be
         iterating over them.
         """
-        situation = self._situation._replace(body=Body(data), now=Now(wall, 0.0))
+        situation = replace(self._situation, body=Body(data), now=Now(wall, 0.0))
         for name in _OF_BODY & self.arguments.keys():
             view, fresh = self.arguments[name], _view_of_body(name, situation)
             dict.update(view, fresh)

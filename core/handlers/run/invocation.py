@@ -16,9 +16,11 @@ import operator
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.children.conditions import telling
 from fnop.core.children.siblings import has_failed
@@ -74,7 +76,7 @@ from fnop.effects import (
     outcomes,
 )
 from fnop.effects.desired import Desired, label_of
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.effects.values import read_only, thaw_json, type_name
 from fnop.effects.wire import digest_of
 
@@ -89,8 +91,7 @@ __all__ = [
 ]
 
 
-@frozen
-class JournalEntry:
+class JournalEntry(Struct, frozen=True):
     """One answer: the digest of the effect, its outcome, and the wall time.
 
     `stopped` is the reason why a daemon is to stop, if there was one at that time.
@@ -105,7 +106,7 @@ class JournalEntry:
 Journal = tuple[JournalEntry, ...]
 
 
-class Ending(NamedTuple):
+class Ending(Struct, frozen=True):
     """The end of an attempt: its plan, or its failure.
 
     The argument `patch` collected the `patches`. The argument of admission handlers
@@ -125,7 +126,7 @@ class Ending(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class Desires(NamedTuple):
+class Desires(Struct, frozen=True):
     """The author's part of a reconciler: the desired children, and everything else."""
 
     desired: Desired
@@ -133,7 +134,7 @@ class Desires(NamedTuple):
     patches: tuple[Patch | Transform, ...] = ()
 
 
-class Advance(NamedTuple):
+class Advance(Struct, frozen=True):
     """The result of driving: an effect that needs an answer, or the end.
 
     `lines` are the log lines since the end of the journal. `desires` is set if the
@@ -305,13 +306,11 @@ class _Drive:
             self.guarded(self.conversation.close)
 
 
-@frozen
-class _Asked:
+class _Asked(Struct, frozen=True):
     effect: Effect
 
 
-@frozen
-class _Returned:
+class _Returned(Struct, frozen=True):
     value: Any
 
 

@@ -43,7 +43,6 @@ from fnop.core.state.record import IDLE, Declared, ObjectRecord, Work
 from fnop.core.state.requests import ForEffect
 from fnop.core.values.backoff import is_worth_logging
 from fnop.core.values.body import Body, Key
-from fnop.core.values.evolve import replace
 from fnop.effects import (
     Again,
     Answer,
@@ -68,6 +67,7 @@ from fnop.effects.outcomes import (
     Unknown,
     Unreachable,
 )
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical
 from fnop.effects.wire import digest_of, to_wire
 
@@ -136,7 +136,7 @@ def _with_ends(
     phase = invocation.phase
     assert isinstance(phase, Conversation)
     gathered = {f"{invocation.handler.id}/{name}" for name in ends}
-    return invocation._replace(phase=phase._replace(gathered=phase.gathered | gathered))
+    return replace(invocation, phase=replace(phase, gathered=phase.gathered | gathered))
 
 
 def _send_again(
@@ -183,13 +183,14 @@ def _perform_plan(
 
 def store(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
     work = record.work or IDLE
-    work = work._replace(
+    work = replace(
+        work,
         running=_with_changed(work.running, invocation),
         event_runs=_with_changed(work.event_runs, invocation),
         background_runs=_with_changed(work.background_runs, invocation),
         reconciler_runs=_with_changed(work.reconciler_runs, invocation),
     )
-    context.put(record._replace(work=work))
+    context.put(replace(record, work=work))
 
 
 def _with_changed(
@@ -206,8 +207,8 @@ def _woken(
     """Return the invocation after a sleep: a conversation gets the current object."""
     phase = invocation.phase
     if isinstance(phase, Performance):
-        rest = phase._replace(plan=phase.plan[1:])
-        return invocation._replace(phase=rest, awaits=None)
+        rest = replace(phase, plan=phase.plan[1:])
+        return replace(invocation, phase=rest, awaits=None)
     if isinstance(phase.asked, Wait):
         return _with_journal_entry(
             context, invocation, Answer(bool(invocation.stopped))
@@ -227,12 +228,13 @@ def _with_journal_entry(
     entry = driving.JournalEntry(
         digest_of(phase.asked), outcome, context.now.wall, invocation.stopped
     )
-    phase = phase._replace(
+    phase = replace(
+        phase,
         journal=(*phase.journal, entry),
         length=phase.length + len(canonical(to_wire(outcome))),
         asked=None,
     )
-    return invocation._replace(phase=phase, awaits=None)
+    return replace(invocation, phase=phase, awaits=None)
 
 
 def _call_author(
@@ -253,12 +255,12 @@ def _call_author(
     tell(context, invocation, found.lines)
     trace_advanced(context, invocation, found)
     if found.desires is not None:
-        phase = phase._replace(keeps=True)
+        phase = replace(phase, keeps=True)
     if found.children:
         record = _with_declared(record, invocation, found.children)
     if found.asks is not None:
-        asking = phase._replace(asked=found.asks)
-        invocation = invocation._replace(phase=asking)
+        asking = replace(phase, asked=found.asks)
+        invocation = replace(invocation, phase=asking)
         return _perform_effect(context, record, invocation, found.asks)
     end = found.end
     assert end is not None
@@ -271,7 +273,7 @@ def _call_author(
         parts=frozenset(each.id for each in end.children) - phase.gathered,
         synchronised=end.synchronised,
     )
-    return record, invocation._replace(phase=performance)
+    return record, replace(invocation, phase=performance)
 
 
 def _with_declared(
@@ -282,7 +284,7 @@ def _with_declared(
     assert work is not None
     aim = work.progress[name].aim
     declared = {**work.declared, name: Declared(aim, children)}
-    return record._replace(work=work._replace(declared=declared))
+    return replace(record, work=replace(work, declared=declared))
 
 
 def _outgrown(
@@ -296,7 +298,7 @@ def _outgrown(
         _live_key(context.key, invocation),
     )
     again = Again(1.0, "the conversation has grown too long to be remembered")
-    return invocation._replace(phase=Performance(again=again))
+    return replace(invocation, phase=Performance(again=again))
 
 
 # ----------------------------------------------------------------- effects
@@ -325,18 +327,18 @@ def _run_plan(
         if not isinstance(phase, Performance):
             break
         if context.keeps_still:
-            return record, invocation._replace(awaits=Pause())
+            return record, replace(invocation, awaits=Pause())
         if not phase.plan:
             break
-        effect, rest = phase.plan[0], phase._replace(plan=phase.plan[1:])
+        effect, rest = phase.plan[0], replace(phase, plan=phase.plan[1:])
         match effect:
             case Patch() if is_own(effect, invocation):
                 # It is fused into the last write, at any position in the plan (R4).
-                rest = rest._replace(patches=(*rest.patches, effect))
+                rest = replace(rest, patches=(*rest.patches, effect))
             case Return(value=value):
-                rest = rest._replace(result=None if value is None else effect)
+                rest = replace(rest, result=None if value is None else effect)
             case Again():
-                rest = rest._replace(again=effect)
+                rest = replace(rest, again=effect)
             case Execute():
                 pass  # sub-handlers run anyway
             case Requeue():
@@ -350,7 +352,7 @@ def _run_plan(
                 if outcome is not None:
                     invocation = _after_plan_effect(invocation, outcome)
                 continue
-        invocation = invocation._replace(phase=rest)
+        invocation = replace(invocation, phase=rest)
     return record, invocation
 
 
@@ -368,15 +370,15 @@ def _run_requeues(
     plan = phase.plan
     for number, effect in enumerate(plan):
         if not isinstance(effect, Requeue):
-            rest = phase._replace(plan=plan[number:])
-            return record, invocation._replace(phase=rest)
+            rest = replace(phase, plan=plan[number:])
+            return record, replace(invocation, phase=rest)
         record, invocation, outcome = perform(context, record, invocation, effect)
         assert outcome is not None
         if _failure_of(effect, effect.kind, outcome) is not None:
-            rest = phase._replace(plan=plan[number:])
-            invocation = invocation._replace(phase=rest)
+            rest = replace(phase, plan=plan[number:])
+            invocation = replace(invocation, phase=rest)
             return record, _after_plan_effect(invocation, outcome)
-    return record, invocation._replace(phase=phase._replace(plan=()))
+    return record, replace(invocation, phase=replace(phase, plan=()))
 
 
 def _after_plan_effect(invocation: Invocation, outcome: Outcome) -> Invocation:
@@ -388,10 +390,10 @@ def _after_plan_effect(invocation: Invocation, outcome: Outcome) -> Invocation:
     if isinstance(effect, Patch) and effect.json:
         label = f"{label} (planned by {invocation.handler.place})"
     failure = _failure_of(effect, label, outcome)
-    after = phase._replace(plan=phase.plan[1:])
+    after = replace(phase, plan=phase.plan[1:])
     if failure is not None:
-        after = after._replace(plan=(), patches=(), failure=failure)
-    return invocation._replace(phase=after, awaits=None)
+        after = replace(after, plan=(), patches=(), failure=failure)
+    return replace(invocation, phase=after, awaits=None)
 
 
 def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
@@ -451,7 +453,7 @@ def answer_effect(
         _answered(context, record, invocation, found)
     elif found.due is not None and found.due > context.now.mono:
         _tell_waiting(context, invocation, found)
-        store(context, record, invocation._replace(awaits=found))
+        store(context, record, replace(invocation, awaits=found))
     else:
         store(context, record, send(context, invocation, found))
     context.due()
@@ -463,8 +465,8 @@ def _drop_outstanding(
     """Note the answer to an effect whose invocation has ended meanwhile."""
     outstanding = work.outstanding - {number}
     until = work.outstanding_until if outstanding else 0.0
-    left = work._replace(outstanding=outstanding, outstanding_until=until)
-    keep(context, record._replace(work=left), ends=False)
+    left = replace(work, outstanding=outstanding, outstanding_until=until)
+    keep(context, replace(record, work=left), ends=False)
     context.due()
 
 
@@ -549,14 +551,14 @@ def expire(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     failure = Failure(
         "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
     )
-    finish(context, record, invocation._replace(phase=_failed(invocation, failure)))
+    finish(context, record, replace(invocation, phase=_failed(invocation, failure)))
 
 
 def _failed(invocation: Invocation, failure: Failure) -> Performance:
     """The end of an attempt that has failed: its plan and its changes are dropped."""
     match invocation.phase:
         case Performance() as phase:
-            return phase._replace(plan=(), patches=(), failure=failure)
+            return replace(phase, plan=(), patches=(), failure=failure)
         case Conversation():
             return Performance(failure=failure)
 
@@ -606,9 +608,10 @@ def stop(
         return record
     interrupt(context, invocation, reason, cancel=True)
     limit = invocation.handler.cancellation_timeout
-    work = work._replace(
+    work = replace(
+        work,
         outstanding=work.outstanding | {in_flight.id},
         outstanding_until=context.now.mono
         + (OUTSTANDING_SECONDS if limit is None else limit),
     )
-    return record._replace(work=work)
+    return replace(record, work=work)

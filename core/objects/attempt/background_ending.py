@@ -8,7 +8,7 @@ from fnop.core.seam.commands import Say
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import ObjectRecord, RunState
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 
 __all__ = ["run_ended"]
 
@@ -32,5 +32,5 @@ def run_ended(
     after = rested(handler, run_state, judgement.progress, context.now)
     failure, body = invocation.failure, invocation.situation.body
     if after.over and failure is not None and failure.misfit and body is not None:
-        after = after._replace(unfit_in=body.version)
+        after = replace(after, unfit_in=body.version)
     return with_run_state(record, handler, after), said

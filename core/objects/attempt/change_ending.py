@@ -11,6 +11,7 @@ from fnop.core.seam.commands import Say
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import IDLE, ObjectRecord
+from fnop.effects.structs import replace
 
 __all__ = ["change_ended"]
 
@@ -31,7 +32,7 @@ def change_ended(
             context.activity_failed()
     judged = _with_acted_digest(context, record, invocation, judged)
     progress = {**work.progress, handler.id: judged}
-    return record._replace(work=work._replace(progress=progress)), said
+    return replace(record, work=replace(work, progress=progress)), said
 
 
 def _with_acted_digest(
@@ -56,4 +57,4 @@ def _with_acted_digest(
     if not own_progress.is_finished and acted == record.handled_by(invocation.handler):
         return own_progress
     was = seen if own_progress.is_finished else own_progress.seen
-    return own_progress._replace(acted=acted, seen=was)
+    return replace(own_progress, acted=acted, seen=was)

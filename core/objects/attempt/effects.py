@@ -35,7 +35,6 @@ from fnop.core.state.requests import ForEffect
 from fnop.core.state.splitting import cannot_split
 from fnop.core.values.body import Key
 from fnop.core.values.errors import act_of
-from fnop.core.values.evolve import replace
 from fnop.effects import (
     Adopt,
     Again,
@@ -61,6 +60,7 @@ from fnop.effects import (
     Wait,
 )
 from fnop.effects.outcomes import Refused, Unreachable
+from fnop.effects.structs import replace
 from fnop.effects.values import read_only
 from fnop.effects.wire import digest_of
 
@@ -95,7 +95,7 @@ def _pause_conversation(
             until = None if seconds is None else context.now.mono + seconds
         case Execute():
             until = None
-    return invocation._replace(awaits=Pause(until)), None
+    return replace(invocation, awaits=Pause(until)), None
 
 
 def _perform_immediate(
@@ -112,7 +112,7 @@ def _perform_immediate(
             memo = read_only({k: v for k, v in kept.items() if v is not None})
             if context.is_activity:
                 context.remember(memo)
-            record = record._replace(memo=memo)
+            record = replace(record, memo=memo)
         case Freeze(reason=reason):
             context.turn.freeze(reason)
         case Resume():
@@ -186,12 +186,12 @@ def _request_effect(
     )
     in_flight = _with_handled_object(context, record, invocation, in_flight)
     if _waits_for_mark(context, record, invocation, effect):
-        held = in_flight._replace(awaits_mark=True)
-        return record, invocation._replace(awaits=held), None
+        held = replace(in_flight, awaits_mark=True)
+        return record, replace(invocation, awaits=held), None
     wait = context.turn.admit(effect) if isinstance(effect, Call) else 0.0
     if wait > 0:
-        waiting = in_flight._replace(due=context.now.mono + wait)
-        return record, invocation._replace(awaits=waiting), None
+        waiting = replace(in_flight, due=context.now.mono + wait)
+        return record, replace(invocation, awaits=waiting), None
     return record, send(context, invocation, in_flight), None
 
 
@@ -202,14 +202,15 @@ def _with_handled_object(
     effect, key = in_flight.effect, in_flight.requests[0].address.key
     if isinstance(effect, Create):
         before = invocation.done.created.get(key)
-        return in_flight._replace(another=before not in (None, digest_of(effect)))
+        return replace(in_flight, another=before not in (None, digest_of(effect)))
     if not isinstance(effect, (Patch, Apply)):
         return in_flight
     target = record if _is_of(effect, invocation) else context.of(key).record
-    in_flight = in_flight._replace(base=target and target.body)
+    base = None if target is None else target.body
+    in_flight = replace(in_flight, base=base)
     is_meant = uid_meant(effect) in (None, record.body.uid)
     if in_flight.reads_first and target is record and is_meant:
-        return in_flight._replace(guard=record.body)  # so it need not be read
+        return replace(in_flight, guard=record.body)  # so it need not be read
     return in_flight
 
 
@@ -250,7 +251,7 @@ def _await_address(
     in_flight = invocation.in_flight or InFlight(effect, (Request(effect, Address()),))
     waiting = proceed(in_flight, why, context.now, context.turn.jitter())
     assert isinstance(waiting, InFlight)
-    return invocation._replace(awaits=waiting)
+    return replace(invocation, awaits=waiting)
 
 
 def _waits_for_mark(
@@ -409,9 +410,9 @@ def send(context: Context, invocation: Invocation, in_flight: InFlight) -> Invoc
         None if context.is_activity else context.subject(invocation.situation.body)
     )
     number = context.turn.perform(request.effect, request.address, ticket, subject)
-    sent = in_flight._replace(id=number, due=None, awaits_mark=False)
+    sent = replace(in_flight, id=number, due=None, awaits_mark=False)
     tell_asked(context, invocation, in_flight)
-    return invocation._replace(awaits=sent)
+    return replace(invocation, awaits=sent)
 
 
 def tell(

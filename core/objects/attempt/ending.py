@@ -15,6 +15,7 @@ from fnop.core.seam.commands import Say
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import IDLE, ObjectRecord
+from fnop.effects.structs import replace
 
 __all__ = ["ENDINGS", "finish", "keep", "left"]
 
@@ -59,9 +60,9 @@ def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
     if ends:
         work = (record.work or IDLE).without_change()
         work = log_successes(context, work, ends=True)
-        record = record._replace(work=work, initial=False)
+        record = replace(record, work=work, initial=False)
     if record.work is not None and record.work.is_over:
-        record = record._replace(work=None)
+        record = replace(record, work=None)
     context.put(record)
 
 
@@ -79,7 +80,8 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     ended = ENDINGS[handler.rule.family]
     record, said = ended(context, record, invocation, unwritten=unwritten)
     work = record.work or IDLE
-    work = work._replace(
+    work = replace(
+        work,
         running=left(work.running, invocation),
         event_runs=left(work.event_runs, invocation),
         background_runs=left(work.background_runs, invocation),
@@ -88,7 +90,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
         results=results,
         successes=(*work.successes, (handler, said)) if said else work.successes,
     )
-    keep(context, record._replace(work=work), ends=False)
+    keep(context, replace(record, work=work), ends=False)
 
 
 def _is_about(record: ObjectRecord, invocation: Invocation) -> bool:

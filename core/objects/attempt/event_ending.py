@@ -9,7 +9,7 @@ from fnop.core.seam.commands import AttemptEnded, Say
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 
 __all__ = ["event_ended", "lines_ended"]
 
@@ -40,7 +40,7 @@ def event_ended(
     failure, body = invocation.failure, situation.body
     if failure is None or body is None or handler.rule.ignores_failures:
         return lines_ended(context, record, invocation, unwritten=unwritten)
-    known = FRESH._replace(retries=situation.retry)
+    known = replace(FRESH, retries=situation.retry)
     is_same = (body.uid, body.version) == (record.body.uid, record.body.version)
     is_past = record.gone or not is_same
     if is_past and failure.temporary is None:
@@ -54,4 +54,4 @@ def event_ended(
     again = PendingEvent(invocation.handler, situation.reason, body, judgement.progress)
     work = record.work or IDLE
     pending = with_events((again,), work.pending_events)
-    return record._replace(work=work._replace(pending_events=pending)), None
+    return replace(record, work=replace(work, pending_events=pending)), None

@@ -13,6 +13,7 @@ from fnop.core.seam.commands import AttemptEnded, Say
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.values.errors import act_of
+from fnop.effects.structs import replace
 
 __all__ = ["judgement_of", "log_end", "report"]
 
@@ -54,7 +55,7 @@ def judgement_of(
         )
     if end.parts:
         # It succeeds when its sub-handlers have succeeded.
-        waiting = progress._replace(retries=progress.retries + 1, delegated=True)
+        waiting = replace(progress, retries=progress.retries + 1, delegated=True)
         number = len(end.parts)
         what = "1 sub-handler" if number == 1 else f"{number} sub-handlers"
         ended = AttemptEnded("delegated")

@@ -13,7 +13,6 @@ from fnop.core.seam.commands import Say
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import ObjectRecord, ReconcilerState
-from fnop.core.values.evolve import replace
 from fnop.core.values.pace import (
     FOLLOWED_CHANGES,
     ROLLOUT_CHANGES,
@@ -23,6 +22,7 @@ from fnop.core.values.pace import (
 )
 from fnop.effects import Again
 from fnop.effects.desired import StatusCondition
+from fnop.effects.structs import replace
 
 __all__ = ["reconciler_ended"]
 
@@ -40,7 +40,7 @@ def reconciler_ended(
     handler, end = invocation.handler, invocation.performance
     state = record.reconcilers.get(handler.id) or ReconcilerState()
     again = end.again if end.failure is None else None
-    uncalled = invocation._replace(phase=end._replace(again=None))
+    uncalled = replace(invocation, phase=replace(end, again=None))
     judgement = judgement_of(context, uncalled, state.progress)
     progress = judgement.progress
     if progress.has_succeeded:
@@ -51,14 +51,14 @@ def reconciler_ended(
     requeued = state.start  # meanwhile: nothing else sets it during a call
     after = _with_next_call(context, invocation, state, progress, again)
     if progress.has_succeeded and not unwritten:
-        after = after._replace(refused=FRESH)
+        after = replace(after, refused=FRESH)
     after = _with_children(context, invocation, after)
     if after.holds and not state.holds:
         requeued = context.now.mono  # it continues once the finalizer is there
     if requeued is not None:
-        after = after._replace(start=requeued)
+        after = replace(after, start=requeued)
     after = _slow_down_calls(context, invocation, after, _own_causes(invocation, again))
-    return record._replace(reconcilers={**record.reconcilers, handler.id: after}), said
+    return replace(record, reconcilers={**record.reconcilers, handler.id: after}), said
 
 
 def _with_next_call(
@@ -78,12 +78,12 @@ def _with_next_call(
         waits = (after, resync, pause if looks else None)
         first = min((each for each in waits if each is not None), default=None)
         start = None if first is None else now.mono + first
-        return state._replace(start=start, progress=FRESH, looks=looks)
+        return replace(state, start=start, progress=FRESH, looks=looks)
     if not progress.is_finished:
-        return state._replace(start=progress.due_at(now), progress=progress)
+        return replace(state, start=progress.due_at(now), progress=progress)
     if resync is not None:
-        return state._replace(start=now.mono + resync, progress=FRESH)
-    return state._replace(start=None, over=True, progress=progress)
+        return replace(state, start=now.mono + resync, progress=FRESH)
+    return replace(state, start=None, over=True, progress=progress)
 
 
 def _with_children(
@@ -94,16 +94,16 @@ def _with_children(
     holds = state.holds if end is None else end.holds
     held = state.held or bool(holds) or _had_foreign_children(invocation)
     synced = _synced_condition(invocation, end)
-    state = state._replace(holds=holds, held=held, synced=synced)
+    state = replace(state, holds=holds, held=held, synced=synced)
     if end is None:
         return state
     if end.unkept:
         _warn_unkept(context, invocation.handler, end.unkept)
-    state = state._replace(checked=end.checked, answer=end.answer)
+    state = replace(state, checked=end.checked, answer=end.answer)
     if not end.repaired:
         return state
-    return state._replace(
-        pace=_pace_after_repair(context, invocation, state, end.repaired)
+    return replace(
+        state, pace=_pace_after_repair(context, invocation, state, end.repaired)
     )
 
 
@@ -183,12 +183,12 @@ def _slow_down_calls(
             invocation.failure is None and not invocation.done.requeues_others
         )
         most = FOLLOWED_CHANGES if has_come_to_rest else series.most
-        return state._replace(own=series._replace(most=most))
+        return replace(state, own=replace(series, most=most))
     handler, end = invocation.handler, invocation.performance.synchronised
     grows = end is not None and end.grows and len(why) == len(end.changed)
     most = series.most
     if grows:
-        series = series._replace(most=FOLLOWED_CHANGES)
+        series = replace(series, most=FOLLOWED_CHANGES)
     own = paced(series, context.now.mono, {handler.id: why}, began=began)
     if own.is_loop:
         context.warn_once(
@@ -201,7 +201,7 @@ def _slow_down_calls(
     start = state.start
     if start is not None:
         start = max(start, own.until)
-    return state._replace(own=own._replace(most=most), start=start)
+    return replace(state, own=replace(own, most=most), start=start)
 
 
 def _pace_after_repair(

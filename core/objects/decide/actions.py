@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.memory.observation import Seen
@@ -29,7 +31,6 @@ from fnop.core.objects.decide.selection import Circumstances
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import Change, ObjectRecord, PendingEvent
 from fnop.core.state.writing import Contents, Writing
-from fnop.effects.frozen import frozen
 
 __all__ = [
     "Abandon",
@@ -56,26 +57,26 @@ __all__ = [
 ]
 
 
-class Rest(NamedTuple):
+class Rest(Struct, frozen=True):
     """Nothing to do before `until` (monotonic), or before something happens."""
 
     until: float | None = None
 
 
-class Continue(NamedTuple):
+class Continue(Struct, frozen=True):
     """Continue an invocation; `ends` are the ends of sub-handlers that it awaits."""
 
     invocation: Invocation
     ends: Mapping[str, Any] | None = None
 
 
-class HandleEvent(NamedTuple):
+class HandleEvent(Struct, frozen=True):
     """Call an event handler for a watch event."""
 
     pending_event: PendingEvent
 
 
-class StartAttempt(NamedTuple):
+class StartAttempt(Struct, frozen=True):
     """Start an attempt of a handler for this change."""
 
     handler: Handler
@@ -83,7 +84,7 @@ class StartAttempt(NamedTuple):
     progress: Progress
 
 
-class Conclude(NamedTuple):
+class Conclude(Struct, frozen=True):
     """End a handler whose sub-handlers have all ended; `failed` names a failed one."""
 
     handler: Handler
@@ -91,7 +92,7 @@ class Conclude(NamedTuple):
     failed: str = ""
 
 
-class TimeOut(NamedTuple):
+class TimeOut(Struct, frozen=True):
     """End a handler whose deadline has come while it has no attempt under way.
 
     The handler waits for its next attempt, or for its sub-handlers; `why` says which.
@@ -102,36 +103,35 @@ class TimeOut(NamedTuple):
     why: str
 
 
-class Abandon(NamedTuple):
+class Abandon(Struct, frozen=True):
     """End an attempt of a sub-handler whose parent handler has ended."""
 
     invocation: Invocation
 
 
-@frozen
-class Cancel:
+class Cancel(Struct, frozen=True):
     """End all conversations about the change: it is outdated."""
 
 
-class Expire(NamedTuple):
+class Expire(Struct, frozen=True):
     """End a waiting conversation that has passed its handler's timeout."""
 
     invocation: Invocation
 
 
-class Write(NamedTuple):
+class Write(Struct, frozen=True):
     """Write the object."""
 
     contents: Contents
 
 
-class ContinueWrite(NamedTuple):
+class ContinueWrite(Struct, frozen=True):
     """Send the next request of a write, whose time has come."""
 
     writing: Writing
 
 
-class RecordInMemory(NamedTuple):
+class RecordInMemory(Struct, frozen=True):
     """Store the state in this process only: the object needs no change.
 
     With `released`, the deletion of an object that others hold has been handled.
@@ -142,19 +142,17 @@ class RecordInMemory(NamedTuple):
     released: bool = False
 
 
-class Overlook(NamedTuple):
+class Overlook(Struct, frozen=True):
     """Remember the state of an object that no handler matches, in this process only."""
 
     seen: Seen
 
 
-@frozen
-class ReadLive:
+class ReadLive(Struct, frozen=True):
     """Read the object live: the watch has not shown an own write in time."""
 
 
-@frozen
-class Forget:
+class Forget(Struct, frozen=True):
     """Drop the record of an object that is gone and has no work under way."""
 
 

@@ -18,7 +18,8 @@ process.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.filters import Callback
 from fnop.core.handlers.declare.handler import Handler
@@ -31,6 +32,7 @@ from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import IDLE, ObjectRecord, RunState, Work
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 
 __all__ = [
     "RescheduleRun",
@@ -49,27 +51,27 @@ __all__ = [
 ]
 
 
-class ScheduleRun(NamedTuple):
+class ScheduleRun(Struct, frozen=True):
     """Compute when a daemon or timer begins whose handler matches the object."""
 
     handler: Handler
 
 
-class StartRun(NamedTuple):
+class StartRun(Struct, frozen=True):
     """Begin a run of a daemon or timer."""
 
     handler: Handler
     run_state: RunState
 
 
-class StopRun(NamedTuple):
+class StopRun(Struct, frozen=True):
     """Request a run to stop; or cancel it, when its time to stop is up."""
 
     invocation: Invocation
     reason: DaemonStoppingReason
 
 
-class RescheduleRun(NamedTuple):
+class RescheduleRun(Struct, frozen=True):
     """Call a timer's function for the interval.
 
     A run has ended, or the object has changed since.
@@ -80,13 +82,13 @@ class RescheduleRun(NamedTuple):
     interval: Callback
 
 
-class ShowChange(NamedTuple):
+class ShowChange(Struct, frozen=True):
     """Show the changed object to an impure daemon, which can read it meanwhile."""
 
     invocation: Invocation
 
 
-class UnscheduleRun(NamedTuple):
+class UnscheduleRun(Struct, frozen=True):
     """Drop the schedule of a handler that has stopped matching; it may match later."""
 
     handler: Handler
@@ -261,7 +263,7 @@ def rescheduled(
     ended = Now(now.wall - now.mono + run_state.ended, run_state.ended)
     began = run_state.ended if run_state.began is None else run_state.began
     start = next_run(handler.schedule, interval, ended, began)
-    return run_state._replace(start=start, timed_for=version)
+    return replace(run_state, start=start, timed_for=version)
 
 
 def with_run_state(
@@ -271,4 +273,4 @@ def with_run_state(
     others = {k: v for k, v in record.background.items() if k != handler.id}
     if run_state is not None:
         others[handler.id] = run_state
-    return record._replace(background=others)
+    return replace(record, background=others)

@@ -48,6 +48,7 @@ from fnop.core.state.record import Change, ObjectRecord, Work
 from fnop.core.state.writing import Contents
 from fnop.core.values.cause import Reason
 from fnop.effects import Execute
+from fnop.effects.structs import replace
 
 __all__ = ["abandons", "goes_on", "handle", "with_children"]
 
@@ -92,9 +93,9 @@ def _write_mark(at: Circumstances, record: ObjectRecord, work: Work) -> Action |
     for each in held:
         own_progress = work.progress[each.handler.id]
         progress[each.handler.id] = mark_of(
-            own_progress._replace(acted=acts_upon(at, each))
+            replace(own_progress, acted=acts_upon(at, each))
         )
-    after = record.stored._replace(progress=progress)
+    after = replace(record.stored, progress=progress)
     return Write(Contents(after=after, memory=after))
 
 
@@ -191,7 +192,7 @@ def _begin(
         # It is called for the object as its previous attempt has changed it.
         return Write(Contents(work.patches))
     fresh = _fresh_view(at, record, change, handler)
-    progress = first.progress._replace(aim=fresh.aims[handler.id])
+    progress = replace(first.progress, aim=fresh.aims[handler.id])
     return StartAttempt(handler, fresh, progress)
 
 
@@ -280,12 +281,12 @@ def with_children(
     selected = list(change.selected)
     aims = dict(change.aims)
     for parent in selected:  # it grows, as children may have children
-        for child in declared_by(work, change._replace(aims=aims), parent):
+        for child in declared_by(work, replace(change, aims=aims), parent):
             if child.id in aims or not _passes_as_part(at, record, change, child):
                 continue
             selected.append(child)
             aims[child.id] = aims[parent.id]
-    return change._replace(selected=tuple(selected), aims=aims)
+    return replace(change, selected=tuple(selected), aims=aims)
 
 
 def _passes_as_part(
@@ -365,6 +366,6 @@ def _fresh_view(
     if change.reason in (Reason.CREATE, Reason.UPDATE) and not handler.parent:
         aim = aim_of(at, record.body, change.reason, handler, change.seen)
         aims = {**aims, handler.id: aim}
-    return change._replace(
-        body=record.body, generation=record.body.generation, aims=aims
+    return replace(
+        change, body=record.body, generation=record.body.generation, aims=aims
     )

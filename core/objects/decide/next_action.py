@@ -11,7 +11,7 @@ done is the object as the change has seen it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from fnop.core.memory.observation import see
 from fnop.core.objects.decide.actions import (
@@ -62,11 +62,12 @@ from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
 from fnop.core.values.finalizers import Duty
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 
 __all__ = ["Decision", "continue_or_expire", "next_action"]
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True):
     """The next action, and the filters that raised: their handlers are skipped."""
 
     action: Action
@@ -114,7 +115,7 @@ def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
     return woken.action if woken is not None and isinstance(action, Rest) else action
 
 
-class _Woken(NamedTuple):
+class _Woken(Struct, frozen=True):
     """The next action of a daemon or timer under way, and since when it is due."""
 
     since: float
@@ -319,7 +320,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
     if cause.reason is Reason.CREATE and not selected and record.overlooked:
         # It existed and no handler matched. Now update handlers match.
         return RecordInMemory(
-            record.stored._replace(seen=record.overlooked), ends=False
+            replace(record.stored, seen=record.overlooked), ends=False
         )
     aims = {
         each.id: aim_of(at, record.body, cause.reason, each, seen) for each in selected

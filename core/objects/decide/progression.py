@@ -10,6 +10,7 @@ from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import Change, ObjectRecord, Work
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
+from fnop.effects.structs import replace
 
 __all__ = [
     "acts_upon",
@@ -100,7 +101,7 @@ def current_progress(
     failed = next((each for each in parts if not each.has_succeeded), None)
     if failed is None:
         return concluded(found)
-    return found._replace(finished="failure", message=failed.message, delegated=False)
+    return replace(found, finished="failure", message=failed.message, delegated=False)
 
 
 def _is_running(work: Work, handler: Handler) -> bool:

@@ -20,7 +20,8 @@ For a deleted object, only its `on.delete` handlers are called.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.children.marks import ChildSet, outside, set_of
 from fnop.core.children.owned import OWNER_ANNOTATION, Owner, owners_of
@@ -31,6 +32,7 @@ from fnop.core.objects.decide.selection import Circumstances, prematches
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import ObjectRecord, ReconcilerState, Work
 from fnop.core.values.body import Body, Key
+from fnop.effects.structs import replace
 from fnop.effects.values import same_json
 
 __all__ = [
@@ -67,7 +69,7 @@ class Purpose(Enum):
     COLLECT = "collect"
 
 
-class CallReconciler(NamedTuple):
+class CallReconciler(Struct, frozen=True):
     """Call a reconciler for the object as it is now.
 
     With `awaits`, another reconciler is yet to be called for it.
@@ -78,19 +80,19 @@ class CallReconciler(NamedTuple):
     awaits: bool = False
 
 
-class StopReconciler(NamedTuple):
+class StopReconciler(Struct, frozen=True):
     """End a call that is under way: its handler no longer selects the object."""
 
     invocation: Invocation
 
 
-class LeaveReconciler(NamedTuple):
+class LeaveReconciler(Struct, frozen=True):
     """Leave a handler's children as they are: it does not select the object."""
 
     handler: Handler
 
 
-class AwaitChildren(NamedTuple):
+class AwaitChildren(Struct, frozen=True):
     """Nothing to do before a time, or before the children are gone."""
 
     until: float | None = None
@@ -331,7 +333,7 @@ def is_changed(at: Circumstances, was: Body, now: Body) -> bool:
 def forgotten(record: ObjectRecord, handler: Handler) -> ObjectRecord:
     """Return the record without the state of a reconciler."""
     rest = {k: v for k, v in record.reconcilers.items() if k != handler.id}
-    return record._replace(reconcilers=rest)
+    return replace(record, reconcilers=rest)
 
 
 def requeued(
@@ -342,11 +344,12 @@ def requeued(
     With `by_reconciler`, a reconciler asks for it: reconcilers may do so without end.
     """
     reconcilers = {
-        name: each._replace(
+        name: replace(
+            each,
             start=max(now, each.own.until),
             over=False,
             asked=each.asked or by_reconciler,
         )
         for name, each in record.reconcilers.items()
     }
-    return record._replace(reconcilers=reconcilers)
+    return replace(record, reconcilers=reconcilers)

@@ -27,6 +27,7 @@ from fnop.core.state.writing import Contents
 from fnop.core.values.cause import Cause, Reason
 from fnop.core.values.finalizers import Duty, without_finalizer
 from fnop.core.values.table import NOTHING
+from fnop.effects.structs import replace
 
 __all__ = ["changes_object", "record_progress", "upkeep"]
 
@@ -147,13 +148,13 @@ def _record_deletion(
             done = after if news else None
             return Write(Contents(work.patches, work.results, done, done))
         if not is_held(at, record.body):
-            stored = record.stored._replace(progress=NOTHING)
+            stored = replace(record.stored, progress=NOTHING)
             return RecordInMemory(stored, ends=True, released=True)
         if (clear := cleared_first(at, record)) is not None:
             return clear
         if at.settings.as_kopf and record.stored.progress:
             # Others may still hold the object: Kopf leaves no record on it.
-            done = record.stored._replace(progress=NOTHING)
+            done = replace(record.stored, progress=NOTHING)
             return Write(Contents((), {}, done, done, ends=True, finalizer=Duty.REMOVE))
         return Write(Contents(finalizer=Duty.REMOVE, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
@@ -216,8 +217,8 @@ def _ahead_of_itself(
     is_seen = done == seen.digest(scope_name(handler.scope), "") and not writes
     made = "" if failed else _made_by(own)
     if made:  # if another client undoes that, it is a change
-        return anew(own, "")._replace(acted=made, handled="" if is_seen else done)
-    return None if is_seen else anew(own, "")._replace(acted=done, handled=done)
+        return replace(anew(own, ""), acted=made, handled="" if is_seen else done)
+    return None if is_seen else replace(anew(own, ""), acted=done, handled=done)
 
 
 def _made_by(own: Progress) -> str:
@@ -254,7 +255,7 @@ def _ahead_of_creation(
         progress = all_progress[other.id]
         view = _viewed_digest(progress, other, handler, seen)
         if view != seen.digest(scope_name(handler.scope), ""):
-            found = anew(progress, "")._replace(acted=view, handled="")
+            found = replace(anew(progress, ""), acted=view, handled="")
     return found
 
 
@@ -398,10 +399,10 @@ def _complete_stored_state(
     if vanished and record.backoff.contention.until > at.now.mono:
         return Rest(record.backoff.contention.until)
     if vanished or missing or lingers or record.stored.progress:
-        after = record.stored._replace(seen=completed(was, seen), progress=NOTHING)
+        after = replace(record.stored, seen=completed(was, seen), progress=NOTHING)
         return Write(Contents(after=after, memory=after, ends=True, restores=vanished))
     if seen.values is not None and _has_more(seen.values, was.values):
-        return RecordInMemory(record.stored._replace(seen=seen), ends=False)
+        return RecordInMemory(replace(record.stored, seen=seen), ends=False)
     return Rest()
 
 

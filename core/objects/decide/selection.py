@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.api.ownership import owner_of
 from fnop.core.handlers.declare.filters import UNKNOWN, Sight
 from fnop.core.handlers.declare.handler import Handler
@@ -61,7 +63,7 @@ class FilterFailure(NamedTuple):
     error: BaseException
 
 
-class Circumstances(NamedTuple):
+class Circumstances(Struct, frozen=True):
     """All facts that a decision depends on, in addition to the object itself.
 
     `indices` are the present ones. Filters are evaluated when an object is reconciled,

@@ -38,6 +38,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation, Pause
 from fnop.core.state.record import IDLE, ObjectRecord, RunState
 from fnop.core.values.backoff import Backoff
+from fnop.effects.structs import replace
 
 __all__ = ["run_background"]
 
@@ -138,8 +139,8 @@ def _start_run(
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.turn.next_serial(), situation, deadline=deadline)
     work = record.work or IDLE
-    record = record._replace(
-        work=work._replace(background_runs=(*work.background_runs, invocation))
+    record = replace(
+        record, work=replace(work, background_runs=(*work.background_runs, invocation))
     )
     begun = RunState(None, context.now.mono, progress=progress)
     tell_begun(context, invocation)
@@ -169,8 +170,8 @@ def _show_change(
     assert in_flight is not None
     assert in_flight.id is not None
     context.turn.emit(Refresh(in_flight.id, record.body, context.now.wall))
-    situation = invocation.situation._replace(body=record.body)
-    store(context, record, invocation._replace(situation=situation))
+    situation = replace(invocation.situation, body=record.body)
+    store(context, record, replace(invocation, situation=situation))
 
 
 def _stop_run(
@@ -183,22 +184,23 @@ def _stop_run(
     handler = invocation.handler
     if not invocation.stopped and _can_notice_stop(invocation):
         patience = handler.cancellation_backoff
-        told = invocation._replace(
+        told = replace(
+            invocation,
             stopped=reason.value,
             patience=context.now.mono
             + (GRACE_SECONDS if patience is None else patience),
         )
         if isinstance(invocation.awaits, Pause):
-            told = told._replace(awaits=Pause(context.now.mono))  # cut short
+            told = replace(told, awaits=Pause(context.now.mono))  # cut short
         interrupt(context, invocation, reason.value)
         store(context, record, told)
         return
     record = stop(context, record, invocation)
     assert record.work is not None
-    work = record.work._replace(
-        background_runs=left(record.work.background_runs, invocation)
+    work = replace(
+        record.work, background_runs=left(record.work.background_runs, invocation)
     )
-    record = with_run_state(record._replace(work=work), handler, None)
+    record = with_run_state(replace(record, work=work), handler, None)
     line, ended = f"is cancelled: {reason.value}", AttemptEnded("cancelled")
     report(context, invocation, "info", line, ended)
     keep(context, record, ends=False)

@@ -17,6 +17,7 @@ from fnop.core.state.lifecycle import Phase
 from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
 from fnop.core.values.errors import described
 from fnop.core.values.table import NOTHING
+from fnop.effects.structs import replace
 
 __all__ = ["guarded", "pause_of"]
 
@@ -90,10 +91,13 @@ def _without_begun_work(
     reconcilers = dict(record.reconcilers)
     for each in work.reconciler_runs:
         state = reconcilers[each.handler.id]
-        reconcilers[each.handler.id] = state._replace(body=None, children=NOTHING)
+        reconcilers[each.handler.id] = replace(state, body=None, children=NOTHING)
     waiting = tuple(each for each in work.pending_events if each is not event)
     left = Work(pending_events=waiting)
-    expected = record.expected and record.expected._replace(looking=False)
-    return record._replace(
-        reconcilers=reconcilers, work=None if left.is_over else left, expected=expected
+    expected = record.expected and replace(record.expected, looking=False)
+    return replace(
+        record,
+        reconcilers=reconcilers,
+        work=None if left.is_over else left,
+        expected=expected,
     )

@@ -71,6 +71,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.lifecycle import SUSPENDED, Phase
 from fnop.core.state.record import IDLE, Change, Deferred, ObjectRecord, PendingEvent
+from fnop.effects.structs import replace
 
 __all__ = ["serve"]
 
@@ -110,12 +111,12 @@ def serve(context: Context) -> None:
         action = _decide_action(context, record)
         if isinstance(action, Rest):
             if record.left:
-                context.put(record._replace(left=False))
+                context.put(replace(record, left=False))
             _rest_until(context, action.until)
             return
         if context.turn.drives and isinstance(action, _DRIVING):
             if not record.left:
-                context.put(record._replace(left=True))
+                context.put(replace(record, left=True))
             context.due()
             return
         event = action.pending_event if isinstance(action, HandleEvent) else None
@@ -139,20 +140,21 @@ def _drop_work(context: Context) -> None:
     for each in work.invocations:
         pausing = DaemonStoppingReason.OPERATOR_PAUSING.value
         stop(context, record, each, reason=pausing)
-        rest = work._replace(
+        rest = replace(
+            work,
             running=left(work.running, each),
             event_runs=left(work.event_runs, each),
             background_runs=left(work.background_runs, each),
             reconciler_runs=left(work.reconciler_runs, each),
         )
-        context.put(record._replace(work=rest))
+        context.put(replace(record, work=rest))
         context.due()
         return
     if record.gone:
         context.drop()
     elif work.awaits_write:
         # The answer decides which requests remain.
-        context.put(record._replace(deferred=record.deferred or Deferred()))
+        context.put(replace(record, deferred=record.deferred or Deferred()))
     else:
         context.put(aside(context, record))
 
@@ -288,9 +290,9 @@ def _remember_state(
         case RecordInMemory(stored, ends, released):
             released = released or record.released
             stored = shared(stored, record.stored)
-            keep(context, record._replace(stored=stored, released=released), ends=ends)
+            keep(context, replace(record, stored=stored, released=released), ends=ends)
         case Overlook(seen):
-            context.put(record._replace(overlooked=seen))
+            context.put(replace(record, overlooked=seen))
 
 
 # ------------------------------------------------------------- invocations
@@ -325,15 +327,16 @@ def _start_attempt(
         aims = work.change.aims
         if handler.id in aims:  # and no part, which is added when needed
             aims = {**aims, handler.id: change.aims[handler.id]}
-        change = work.change._replace(aims=aims)
-    work = work._replace(
+        change = replace(work.change, aims=aims)
+    work = replace(
+        work,
         change=change,
         running=(*work.running, invocation),
         progress={**work.progress, handler.id: progress},
     )
     tell_begun(context, invocation)
     trace_begun(context, invocation)
-    go_on(context, record._replace(work=work), invocation)
+    go_on(context, replace(record, work=work), invocation)
 
 
 def _end_handler(
@@ -366,8 +369,8 @@ def _conclude_handler(context: Context, record: ObjectRecord, action: Conclude) 
         line = f"{line}, as its sub-handler {action.failed} has"
     ended = AttemptEnded("error" if action.failed else "success")
     context.say_of(handler, level, line, error=error, ended=ended)
-    work = work._replace(progress={**work.progress, handler.id: progress})
-    context.put(record._replace(work=work))
+    work = replace(work, progress={**work.progress, handler.id: progress})
+    context.put(replace(record, work=work))
 
 
 def _time_out(context: Context, record: ObjectRecord, action: TimeOut) -> None:
@@ -379,8 +382,8 @@ def _time_out(context: Context, record: ObjectRecord, action: TimeOut) -> None:
     if handler.role in ACTIVITIES:
         context.activity_failed()
     context.say_of(handler, judgement.level, judgement.line, error=action.why)
-    work = work._replace(progress={**work.progress, handler.id: judgement.progress})
-    context.put(record._replace(work=work))
+    work = replace(work, progress={**work.progress, handler.id: judgement.progress})
+    context.put(replace(record, work=work))
 
 
 def _handle_event(
@@ -395,7 +398,7 @@ def _handle_event(
         rest = tuple(each for each in work.pending_events if each is not pending_event)
         keep(
             context,
-            record._replace(work=work._replace(pending_events=rest)),
+            replace(record, work=replace(work, pending_events=rest)),
             ends=False,
         )
         return
@@ -414,7 +417,8 @@ def _handle_event(
         container=pending_event.container,
     )
     invocation = Invocation(context.turn.next_serial(), situation)
-    work = work._replace(
+    work = replace(
+        work,
         event_runs=(*work.event_runs, invocation),
         pending_events=tuple(
             each for each in work.pending_events if each is not pending_event
@@ -422,7 +426,7 @@ def _handle_event(
     )
     tell_begun(context, invocation)
     trace_begun(context, invocation)
-    go_on(context, record._replace(work=work), invocation)
+    go_on(context, replace(record, work=work), invocation)
 
 
 def _cancel_all(context: Context, record: ObjectRecord) -> None:
@@ -445,8 +449,8 @@ def _cancel_attempt(
     record = stop(context, record, invocation)
     assert record.work is not None
     rest = left(record.work.running, invocation)
-    work = record.work._replace(running=rest, change=change)
-    keep(context, record._replace(work=work), ends=False)
+    work = replace(record.work, running=rest, change=change)
+    keep(context, replace(record, work=work), ends=False)
     ended = AttemptEnded("cancelled")
     handler, body = invocation.handler, record.body
     context.say_of(handler, "info", "is cancelled", body=body, ended=ended)

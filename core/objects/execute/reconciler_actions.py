@@ -41,9 +41,9 @@ from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import IDLE, ObjectRecord, ReconcilerState
 from fnop.core.values.body import Body, Key
-from fnop.core.values.evolve import replace
 from fnop.effects import Again, Delete, Effect, Get, Log, Target
 from fnop.effects.desired import Desired
+from fnop.effects.structs import replace
 
 __all__ = ["run_reconciler"]
 
@@ -71,8 +71,8 @@ def _leave_object(context: Context, record: ObjectRecord, handler: Handler) -> N
     work = record.work or IDLE
     if tell is not None:
         patches = (*work.patches, (handler.id, Transform(tell)))
-        record = record._replace(work=work._replace(patches=patches))
-    context.put(record._replace(reconcilers={**record.reconcilers, handler.id: left}))
+        record = replace(record, work=replace(work, patches=patches))
+    context.put(replace(record, reconcilers={**record.reconcilers, handler.id: left}))
 
 
 def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) -> None:
@@ -80,7 +80,7 @@ def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) 
     handler = action.handler
     state = record.reconcilers.get(handler.id) or ReconcilerState()
     if is_new(state, record.body):
-        state = state._replace(over=False, progress=FRESH, refused=FRESH)
+        state = replace(state, over=False, progress=FRESH, refused=FRESH)
     progress = state.progress
     if seconds_left(progress, handler.timeout, context.now) <= 0:
         _time_out(context, record, handler, state)
@@ -92,7 +92,8 @@ def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) 
         context.turn.next_serial(), situation, deadline=deadline, was_asked=state.asked
     )
     work = record.work or IDLE
-    begun = state._replace(
+    begun = replace(
+        state,
         asked=False,
         body=record.body,
         children=context.children,
@@ -100,9 +101,10 @@ def _begin_call(context: Context, record: ObjectRecord, action: CallReconciler) 
         over=False,
         progress=progress,
     )
-    record = record._replace(
+    record = replace(
+        record,
         reconcilers={**record.reconcilers, handler.id: begun},
-        work=work._replace(reconciler_runs=(*work.reconciler_runs, invocation)),
+        work=replace(work, reconciler_runs=(*work.reconciler_runs, invocation)),
     )
     log_reconciler_call(context, record, invocation, state)
     trace_begun(context, invocation)
@@ -222,7 +224,7 @@ def _time_out(
         progress=judgement.progress,
         synced=has_failed(line),
     )
-    context.put(record._replace(reconcilers={**record.reconcilers, handler.id: over}))
+    context.put(replace(record, reconcilers={**record.reconcilers, handler.id: over}))
 
 
 def _stop_call(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
@@ -230,7 +232,7 @@ def _stop_call(context: Context, record: ObjectRecord, invocation: Invocation) -
     record = stop(context, record, invocation)
     assert record.work is not None
     runs = left(record.work.reconciler_runs, invocation)
-    record = record._replace(work=record.work._replace(reconciler_runs=runs))
+    record = replace(record, work=replace(record.work, reconciler_runs=runs))
     line, ended = "is cancelled", AttemptEnded("cancelled")
     handler, body = invocation.handler, record.body
     context.say_of(handler, "info", line, body=body, ended=ended)

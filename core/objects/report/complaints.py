@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnop.core.state.context import Context
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.errors import described
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 
 __all__ = ["complain"]
 
@@ -24,4 +24,4 @@ def complain(
     kept = [each for each in record.reports.complaints if each.startswith(version)]
     now = context.record or record
     reports = replace(now.reports, complaints=(*kept, about))
-    context.put(now._replace(reports=reports))
+    context.put(replace(now, reports=reports))

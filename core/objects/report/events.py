@@ -24,10 +24,10 @@ from fnop.core.state.record import ObjectRecord, Report, Reports
 from fnop.core.state.requests import ForEvent
 from fnop.core.state.turn import Turn
 from fnop.core.values.body import Body, Key
-from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now, wall_text
 from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
 from fnop.effects.effects import LEVELS
+from fnop.effects.structs import replace
 
 __all__ = [
     "event_manifest",
@@ -66,7 +66,7 @@ def report_event(
         context.warn_once("events", _NOWHERE)
         return record
     reports = _request_report(context, record.reports, event, record.body, handler)
-    return record._replace(reports=reports)
+    return replace(record, reports=reports)
 
 
 def report_denial(turn: Turn, denied: WriteDenied) -> None:
@@ -87,9 +87,9 @@ def report_denial(turn: Turn, denied: WriteDenied) -> None:
     known = turn.notes.denials if record is None else record.reports
     reports = _request_report(context, known, event, None, denied.handler)
     if record is None:
-        turn.notes = turn.notes._replace(denials=reports)
+        turn.notes = replace(turn.notes, denials=reports)
     else:
-        context.put(record._replace(reports=reports))
+        context.put(replace(record, reports=reports))
 
 
 def post_event(turn: Turn, posted: EventPosted) -> None:
@@ -208,7 +208,7 @@ def event_posted(record: ObjectRecord, name: str, outcome: Outcome) -> ObjectRec
     if not isinstance(outcome, Missing):
         return record
     recent = tuple(each for each in record.reports.recent if each.name != name)
-    return record._replace(reports=replace(record.reports, recent=recent))
+    return replace(record, reports=replace(record.reports, recent=recent))
 
 
 def _meta_time(now: Now) -> str:

@@ -31,6 +31,7 @@ from fnop.core.values.errors import (
     described,
     number_of,
 )
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical, read_only, same_json
 
 __all__ = [
@@ -191,7 +192,7 @@ def _void_retries(context: Context, name: str) -> None:
     }
     if begun:
         progress = {**work.progress, **begun}
-        context.put(record._replace(work=work._replace(progress=progress)))
+        context.put(replace(record, work=replace(work, progress=progress)))
 
 
 def call_observers(turn: Turn, kind: Kind) -> None:

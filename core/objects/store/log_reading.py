@@ -7,7 +7,8 @@ last lines may still arrive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.filters import Callback
 from fnop.core.handlers.declare.handler import Handler
@@ -37,6 +38,7 @@ from fnop.core.streams.log_stream import (
 from fnop.core.values.body import Body
 from fnop.core.values.errors import described
 from fnop.core.values.log_lines import LogLine
+from fnop.effects.structs import replace
 
 __all__ = ["go_on", "read_logs", "take_end", "take_lines", "takes_more"]
 
@@ -48,7 +50,7 @@ WAITING_LINES = 100
 TELL_SECONDS = 60.0
 
 
-class _Wanted(NamedTuple):
+class _Wanted(Struct, frozen=True):
     """A container's log that handlers want; they read it in one way."""
 
     container: Container
@@ -109,7 +111,7 @@ def _begin_stream(context: Context, stream: LogStream) -> None:
     if stream.phase is LogPhase.FINISHED:
         context.turn.logs = context.turn.logs.put(stream)
     else:
-        _wait_for_log(context, stream._replace(due=context.now.mono))
+        _wait_for_log(context, replace(stream, due=context.now.mono))
 
 
 def _begun_containers(former: Body) -> frozenset[str]:
@@ -170,18 +172,18 @@ def _begin_of_log(context: Context, handler: Handler, pod: Body) -> Begin | None
 
 def _show_pod(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> None:
     """Take in another version of the pod."""
-    after = shown(stream, wanted.container, pod)._replace(is_gone=False)
+    after = replace(shown(stream, wanted.container, pod), is_gone=False)
     ids = tuple(each.id for each in wanted.handlers)
     if after.handlers != ids:
-        after = after._replace(handlers=ids)
+        after = replace(after, handlers=ids)
         if after.is_open:  # the open one serves the handlers before
-            after = after._replace(phase=LogPhase.WAITING, due=context.now.mono)
+            after = replace(after, phase=LogPhase.WAITING, due=context.now.mono)
     if is_lost(stream, after):
         _take_lines(context, stream, stream.rest)
         _warn_lost_end(context, stream)
     if stream.is_open and not after.is_open:
         context.turn.emit(CloseStream(stream.id))
-    if after.phase is LogPhase.WAITING and after != stream._replace(body=pod):
+    if after.phase is LogPhase.WAITING and after != replace(stream, body=pod):
         _wait_for_log(context, after)
     else:
         context.turn.logs = context.turn.logs.put(after)
@@ -214,7 +216,7 @@ def _leave_stream(context: Context, stream: LogStream) -> None:
         _close_stream(context, stream)
     elif not stream.is_gone:
         until = context.now.mono + LAST_SECONDS
-        gone = stream._replace(is_gone=True, due=until)
+        gone = replace(stream, is_gone=True, due=until)
         context.turn.logs = context.turn.logs.put(gone)
         context.due(until)
 
@@ -234,7 +236,7 @@ def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
         stream = _warn_once_per_log(context, stream, "cut", text)
     stream = _count_dropped_lines(context, marked(stream, found.mark), found.dropped)
     _take_lines(context, stream, found.lines)
-    context.turn.logs = context.turn.logs.put(stream._replace(is_held=True))
+    context.turn.logs = context.turn.logs.put(replace(stream, is_held=True))
     go_on(context)
 
 
@@ -245,7 +247,7 @@ def _warn_once_per_log(
     if sort in stream.warned:
         return stream
     context.say("warning", f"log of container {stream.key.container}: {text}")
-    return stream._replace(warned=stream.warned | {sort})
+    return replace(stream, warned=stream.warned | {sort})
 
 
 def _take_lines(context: Context, stream: LogStream, lines: Iterable[LogLine]) -> None:
@@ -258,8 +260,8 @@ def _take_lines(context: Context, stream: LogStream, lines: Iterable[LogLine]) -
     )
     if fresh:
         work = record.work or IDLE
-        work = work._replace(pending_events=(*work.pending_events, *fresh))
-        context.put(record._replace(work=work))
+        work = replace(work, pending_events=(*work.pending_events, *fresh))
+        context.put(replace(record, work=work))
         context.due()
 
 
@@ -290,7 +292,7 @@ def go_on(context: Context) -> None:
             _close_stream(context, stream)
         elif stream.is_held and may_read:
             context.turn.emit(MoreLines(stream.id))
-            context.turn.logs = context.turn.logs.put(stream._replace(is_held=False))
+            context.turn.logs = context.turn.logs.put(replace(stream, is_held=False))
 
 
 def takes_more(context: Context) -> bool:
@@ -310,7 +312,7 @@ def _count_dropped_lines(
     counts = dict(stream.dropped)
     for handler, number in dropped:
         counts[handler] = counts.get(handler, 0) + number
-    stream = stream._replace(dropped=tuple(sorted(counts.items())))
+    stream = replace(stream, dropped=tuple(sorted(counts.items())))
     if context.now.mono < stream.tell_at:
         return stream
     return tell_dropped(context, stream)
@@ -329,7 +331,7 @@ def tell_dropped(context: Context, stream: LogStream) -> LogStream:
                 f"left out {number} lines of container {stream.key.container}: they "
                 f"were more than {rate} a second (rate=)",
             )
-    return stream._replace(dropped=(), tell_at=context.now.mono + TELL_SECONDS)
+    return replace(stream, dropped=(), tell_at=context.now.mono + TELL_SECONDS)
 
 
 def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:

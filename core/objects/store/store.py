@@ -37,6 +37,7 @@ from fnop.core.values.cause import Reason
 from fnop.core.values.finalizers import ORPHAN_FINALIZER
 from fnop.core.values.pace import CALM
 from fnop.effects import Event, Patch
+from fnop.effects.structs import replace
 from fnop.effects.values import same_json
 
 __all__ = ["aside", "moved", "observe"]
@@ -55,7 +56,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     if context.turn.objects.tombstones and _is_over(context, stream, type, body):
         return
     record = was = context.record
-    tell_seen(context, type, was and was.body, body)
+    tell_seen(context, type, None if was is None else was.body, body)
     before: Work | None = None
     if record is not None and _is_of_another(record, type, body):
         if type == "DELETED":
@@ -66,7 +67,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         if type == "DELETED":
             return  # it was never known
         record = _first_sight(context, body, listed=type is None and not stream.lists)
-        record = record._replace(work=before, memo=context.turn.lifecycle.memo)
+        record = replace(record, work=before, memo=context.turn.lifecycle.memo)
     else:
         record = _next_version(context, record, stream, type, body)
     record = _note_facts(_deferred(context, record), stream, type, body)
@@ -78,7 +79,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         former = None if was is None else was.body
         record = _show_to_handlers(context, record, stream, type, body, former)
     if kind.background and kind.waits_for_idleness and _has_changed(was, body, kind):
-        record = record._replace(changed=context.now.mono)
+        record = replace(record, changed=context.now.mono)
     context.put(record)
     _make_due(context, record)
 
@@ -86,11 +87,11 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
 def _deferred(context: Context, record: ObjectRecord) -> ObjectRecord:
     """Return the record, deferred while another replica leads, and taken up after."""
     if context.turn.lifecycle.phase is Phase.STANDBY:
-        return record._replace(deferred=record.deferred or Deferred())
+        return replace(record, deferred=record.deferred or Deferred())
     if record.deferred is None:
         return record
     work = record.work or record.deferred.unwritten or IDLE
-    return record._replace(deferred=None, work=None if work.is_over else work)
+    return replace(record, deferred=None, work=None if work.is_over else work)
 
 
 def _is_of_another(record: ObjectRecord, type: str | None, body: Body) -> bool:
@@ -136,7 +137,7 @@ def _read_again(context: Context, record: ObjectRecord, body: Body) -> ObjectRec
         if context.turn.lifecycle.phase is Phase.STANDBY:
             return record
         record = aside(context, record)
-    return aside(context, record._replace(body=body))
+    return aside(context, replace(record, body=body))
 
 
 def _note_facts(
@@ -144,9 +145,9 @@ def _note_facts(
 ) -> ObjectRecord:
     """Return the record with the facts that only this version shows."""
     if type is None:
-        record = record._replace(listing=stream.id)
+        record = replace(record, listing=stream.id)
     if body.is_deleting and ORPHAN_FINALIZER in body.finalizers:
-        record = record._replace(orphans=True)  # later ones lack that finalizer
+        record = replace(record, orphans=True)  # later ones lack that finalizer
     return record
 
 
@@ -180,8 +181,8 @@ def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> 
     if record is not None or not is_behind(tombstone.version, body.version):
         return True
     context.drop_tombstone()
-    found = _first_sight(context, body, listed=False)._replace(
-        memo=context.turn.lifecycle.memo
+    found = replace(
+        _first_sight(context, body, listed=False), memo=context.turn.lifecycle.memo
     )
     context.put(_with_live_read(context, vanished(context, found, looks=LOOKS_MAX)))
     return False
@@ -200,7 +201,8 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
         unwritten = _unwritten(context, record)
     elif fresh.stored != record.stored:
         unwritten = _deletion_ends(unwritten)
-    return fresh._replace(
+    return replace(
+        fresh,
         memo=record.memo,
         initial=record.initial,
         listing=record.listing,
@@ -364,7 +366,7 @@ def _refreshed(
     The answer to an own write, or to a live read, may be ahead of the watch.
     """
     if type == "DELETED":
-        return record._replace(body=body, gone=True, expected=None)
+        return replace(record, body=body, gone=True, expected=None)
     is_fresh = type is None and stream.begun > record.learned
     if record.vanished and not is_fresh:
         return _with_live_read(context, record)
@@ -373,11 +375,11 @@ def _refreshed(
     if body.version == record.body.version and not is_fresh:
         body = compact(record.body, body)
     if record.work is None and record.expected is None:
-        return record._replace(body=body, shown=(body.version,))
+        return replace(record, body=body, shown=(body.version,))
     versions = (*record.shown[-_SHOWN_MAX:], body.version)
     if _meets_expectation(record, stream, type, body):
-        return record._replace(body=body, vanished=False, expected=None, shown=versions)
-    return record._replace(shown=versions)
+        return replace(record, body=body, vanished=False, expected=None, shown=versions)
+    return replace(record, shown=versions)
 
 
 def _meets_expectation(
@@ -399,7 +401,7 @@ def _with_live_read(context: Context, record: ObjectRecord) -> ObjectRecord:
     expected = record.expected
     if expected is None or expected.looking:
         return record
-    return record._replace(expected=expected._replace(deadline=context.now.mono))
+    return replace(record, expected=replace(expected, deadline=context.now.mono))
 
 
 def _without_pause(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
@@ -466,7 +468,7 @@ def _with_pending_events(
             "watch events come faster than the on.event handlers handle them; "
             "the oldest are dropped",
         )
-    return record._replace(work=work._replace(pending_events=pending_events))
+    return replace(record, work=replace(work, pending_events=pending_events))
 
 
 def _versions_for_handler(

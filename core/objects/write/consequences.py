@@ -24,11 +24,11 @@ from fnop.core.state.fusion import dropped_fields
 from fnop.core.state.record import ObjectRecord, Work
 from fnop.core.state.writing import Contents, Sent
 from fnop.core.values.body import Body
-from fnop.core.values.evolve import replace
 from fnop.core.values.pace import culprits, paced
 from fnop.effects import (
     Patch,
 )
+from fnop.effects.structs import replace
 
 __all__ = [
     "after_own_write",
@@ -56,7 +56,7 @@ def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
             continue
         note_line(context, handler, say.level, say.message)
         context.turn.emit(say)
-    return work._replace(successes=tuple(kept))
+    return replace(work, successes=tuple(kept))
 
 
 # A change that is undone later than this is undone for another reason.
@@ -97,7 +97,7 @@ def of_generation(
     if generation == condition.generation:
         return record, contents, False
     condition = replace(condition, generation=generation)
-    return record, contents._replace(condition=condition), True
+    return record, replace(contents, condition=condition), True
 
 
 def after_own_write(
@@ -111,13 +111,13 @@ def after_own_write(
     moves = moves_of(kind, moved_handlers(record, names), base, body)
     record = with_moves(record, kind, moves)
     after, memory = (
-        each and each._replace(progress=moved_progress(each.progress, kind, moves))
+        each and replace(each, progress=moved_progress(each.progress, kind, moves))
         for each in (contents.after, contents.memory)
     )
     if contents.ends and after is not None and not context.settings.as_kopf:
         after = memory = with_undoing(kind, after, base, body)
     record = keeping_pace(context, record, contents.patches, base, body)
-    return record, contents._replace(after=after, memory=memory)
+    return record, replace(contents, after=after, memory=memory)
 
 
 def _is_observed(kind: Kind, endpoint: str) -> bool:

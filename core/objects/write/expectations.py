@@ -15,6 +15,7 @@ from fnop.effects import (
     Outcome,
     Target,
 )
+from fnop.effects.structs import replace
 
 __all__ = [
     "LOOKS_MAX",
@@ -38,19 +39,19 @@ def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     """
     if body.version == record.body.version:
         known = compact(body, record.body)
-        return record._replace(body=known, learned=context.turn.counters.step)
+        return replace(record, body=known, learned=context.turn.counters.step)
     if is_behind(body.version, record.body.version):
         return record
     if body.version in record.shown[-1:]:
         # The watch has reached it, past the answer that it had yet to show.
-        return record._replace(
-            body=body, expected=None, learned=context.turn.counters.step
+        return replace(
+            record, body=body, expected=None, learned=context.turn.counters.step
         )
     if body.version in record.shown:
         return record  # the watch has shown a later version
     expected = expectation_of(context, body.version)
-    return record._replace(
-        body=body, expected=expected, learned=context.turn.counters.step
+    return replace(
+        record, body=body, expected=expected, learned=context.turn.counters.step
     )
 
 
@@ -74,7 +75,7 @@ def learn(context: Context, body: Body) -> None:
             learned=context.turn.counters.step,
         )
         expected = expectation_of(context, body.version)
-        context.put(fresh._replace(expected=expected))
+        context.put(replace(fresh, expected=expected))
         context.due(expected.due)
 
 
@@ -95,9 +96,9 @@ def vanished(context: Context, record: ObjectRecord, *, looks: int = 0) -> Objec
     """
     pause = context.settings.echo_timeout_seconds * 2**looks
     expected = expectation_of(context, "")
-    expected = expected._replace(deadline=context.now.mono + pause, looks=looks)
-    return record._replace(
-        vanished=True, expected=expected, learned=context.turn.counters.step
+    expected = replace(expected, deadline=context.now.mono + pause, looks=looks)
+    return replace(
+        record, vanished=True, expected=expected, learned=context.turn.counters.step
     )
 
 
@@ -117,8 +118,8 @@ def look_at(context: Context, record: ObjectRecord) -> None:
     assert record.expected is not None
     read_live(context, ForExpectation(context.key, record.body.uid))
     deadline = context.now.mono + context.settings.echo_timeout_seconds
-    expected = record.expected._replace(looking=True, deadline=deadline)
-    context.put(record._replace(expected=expected))
+    expected = replace(record.expected, looking=True, deadline=deadline)
+    context.put(replace(record, expected=expected))
 
 
 def answer_expectation(
@@ -134,14 +135,15 @@ def answer_expectation(
             body = Body(found)
             if body.uid != record.body.uid:
                 context.leave_tombstone(record.body)
-                record = record._replace(gone=True, expected=None)
+                record = replace(record, gone=True, expected=None)
             elif body.version in (*record.shown, expected.version):
                 # Nothing newer: the watch has shown it, or never will.
-                record = record._replace(body=body, vanished=False, expected=None)
+                record = replace(record, body=body, vanished=False, expected=None)
             else:
                 # The watch is late: versions that it shows before this one are older.
                 fresh = expectation_of(context, body.version, passes=True)
-                record = record._replace(
+                record = replace(
+                    record,
                     body=body,
                     vanished=False,
                     expected=fresh,
@@ -153,10 +155,10 @@ def answer_expectation(
             record = vanished(context, record, looks=expected.looks + 1)
         case Missing(unserved=False):
             context.leave_tombstone(record.body)
-            record = record._replace(gone=True, expected=None)
+            record = replace(record, gone=True, expected=None)
         case _:
             again = context.now.mono + context.settings.echo_timeout_seconds
-            waiting = expected._replace(looking=False, deadline=again)
-            record = record._replace(expected=waiting)
+            waiting = replace(expected, looking=False, deadline=again)
+            record = replace(record, expected=waiting)
     context.put(record)
     context.due()

@@ -29,6 +29,7 @@ from fnop.core.values.diff import Path, pointer
 from fnop.core.values.errors import joined
 from fnop.core.values.merge import OperationFailed, applied, difference, operated
 from fnop.effects import Patch
+from fnop.effects.structs import replace
 
 __all__ = [
     "Moves",
@@ -108,7 +109,7 @@ def with_undoing(kind: Kind, after: Stored, before: Body, made: Body) -> Stored:
         for now in (digest_at(made, handler.scope, kind.observation),)
         if was != now
     }
-    return after._replace(progress={**after.progress, **ahead}) if ahead else after
+    return replace(after, progress={**after.progress, **ahead}) if ahead else after
 
 
 def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
@@ -122,13 +123,15 @@ def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
             name: _move_aim(aim, move) if (move := _move_of(kind, moves, name)) else aim
             for name, aim in change.aims.items()
         }
-        change = change._replace(aims=aims)
-    return record._replace(
-        work=work._replace(
+        change = replace(change, aims=aims)
+    return replace(
+        record,
+        work=replace(
+            work,
             change=change,
             progress=moved_progress(work.progress, kind, moves),
             declared=_move_declared(work, kind, moves),
-        )
+        ),
     )
 
 
@@ -160,8 +163,9 @@ def _move_aim(aim: str, move: tuple[str, str]) -> str:
 def _move_progress(progress: Progress, move: tuple[str, str]) -> Progress:
     was, now = move
     if progress.has_succeeded:
-        return progress._replace(aim=_move_aim(progress.aim, move))
-    return progress._replace(
+        return replace(progress, aim=_move_aim(progress.aim, move))
+    return replace(
+        progress,
         aim=_move_aim(progress.aim, move),
         acted=now if progress.acted == was else progress.acted,
         handled=now if progress.handled == was else progress.handled,
@@ -189,8 +193,8 @@ def with_generation(record: ObjectRecord, before: Body, after: Body) -> ObjectRe
     generation = generation_after(change.generation, before, after)
     if generation == change.generation:
         return record
-    return record._replace(
-        work=work._replace(change=change._replace(generation=generation))
+    return replace(
+        record, work=replace(work, change=replace(change, generation=generation))
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from fnop.core.children.conditions import telling
 from fnop.core.children.siblings import has_failed
@@ -26,18 +26,19 @@ from fnop.core.state.writing import Contents, Sent, Writing
 from fnop.core.values.backoff import backoff_seconds, is_worth_logging
 from fnop.core.values.merge import OPERATION
 from fnop.effects.outcomes import TOO_LARGE
+from fnop.effects.structs import replace
 
 __all__ = ["AfterRefusal", "Done", "Later", "Send", "judge_refusal", "refused"]
 
 
-class Send(NamedTuple):
+class Send(Struct, frozen=True):
     """Send this write now."""
 
     record: ObjectRecord
     writing: Writing
 
 
-class Later(NamedTuple):
+class Later(Struct, frozen=True):
     """Send this write again after a backoff."""
 
     record: ObjectRecord
@@ -45,7 +46,7 @@ class Later(NamedTuple):
     why: str
 
 
-class Done(NamedTuple):
+class Done(Struct, frozen=True):
     """End this write: nothing of it is left."""
 
     record: ObjectRecord
@@ -63,9 +64,9 @@ def refused(
     assert sent is not None
     of_status = sent.endpoint == "status"
     if of_status and _drops_condition(context, writing, sent):
-        return Send(record, writing._replace(unsaid=True))
+        return Send(record, replace(writing, unsaid=True))
     if of_status and _moves_state(context, record, writing):
-        return Send(record, writing._replace(moved=True))
+        return Send(record, replace(writing, moved=True))
     if writing.contents.finalizer is not None:
         if not writing.tries:
             context.turn.failed()
@@ -175,20 +176,21 @@ def _fail_author(
     results = {k: v for k, v in contents.results.items() if k != author}
     author = context.kind.author_of(author, work.progress)
     others = tuple(patch for patch in contents.patches if patch[0] != author)
-    work = work._replace(
+    work = replace(
+        work,
         patches=(*others, *work.patches),
         results={**results, **work.results},
         successes=tuple(each for each in work.successes if each[0].id != author),
     )
-    record = record._replace(work=work)
+    record = replace(record, work=work)
     level = next((e for e in context.kind.reconcilers if e.id == author), None)
     handler = next((e for e in context.kind.changes if e.id == author), None)
     if level is not None and author in record.reconcilers:
         record = _blamed_reconciler(context, record, level, message, final)
     elif handler is not None and author in work.progress:
         judged = _progress_after_blame(context, record, handler, message, final)
-        work = work._replace(progress={**work.progress, author: judged})
-        record = record._replace(work=work)
+        work = replace(work, progress={**work.progress, author: judged})
+        record = replace(record, work=work)
     else:
         context.say("error", f"the patch of {author} is refused: {message}")
     # The state that was to be stored is outdated. The rest is decided again.
@@ -201,8 +203,8 @@ def _progress_after_blame(
 ) -> Progress:
     work = record.work
     assert work is not None
-    was = work.progress[handler.id]._replace(finished=None)
-    was = was._replace(retries=max(0, was.retries - 1))
+    was = replace(work.progress[handler.id], finished=None)
+    was = replace(was, retries=max(0, was.retries - 1))
     where = f" of {handler.place}" if message.startswith(OPERATION) else ""
     text = f"the patch{where} is refused: {message}"
     failure = Failure("Refused", text, permanent=final, rejected=True)
@@ -223,18 +225,18 @@ def _blamed_reconciler(
     judged = _judged(context, record, handler, was, failure)
     over = judged.is_finished
     start = None if over else judged.due_at(context.now)
-    state = state._replace(
-        start=start, over=over, progress=judged, refused=judged, synced=own
+    state = replace(
+        state, start=start, over=over, progress=judged, refused=judged, synced=own
     )
-    state = state._replace(synced=has_failed(str(failure)))
-    record = record._replace(reconcilers={**record.reconcilers, handler.id: state})
+    state = replace(state, synced=has_failed(str(failure)))
+    record = replace(record, reconcilers={**record.reconcilers, handler.id: state})
     keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
     tell = telling(keeper, beside, own)
     if tell is None or was.message == judged.message:
         return record
     work = record.work or IDLE
     patches = (*work.patches, (handler.id, Transform(tell)))
-    return record._replace(work=work._replace(patches=patches))
+    return replace(record, work=replace(work, patches=patches))
 
 
 def _judged(

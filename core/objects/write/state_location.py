@@ -9,6 +9,7 @@ from fnop.core.state.record import ObjectRecord
 from fnop.core.state.writing import Contents
 from fnop.core.values.body import Body
 from fnop.effects import Event
+from fnop.effects.structs import replace
 
 __all__ = [
     "falls_back",
@@ -48,11 +49,11 @@ def homeless(
         )
     left = {k: v for k, v in contents.results.items() if k not in names}
     if not record.readable or not place:
-        return contents._replace(results=left)
+        return replace(contents, results=left)
     moved = {name: contents.results[name] for name in names}
     base = contents.after or contents.memory or record.stored
-    after = base._replace(results={**base.results, **moved})
-    return contents._replace(results=left, after=after, memory=after)
+    after = replace(base, results={**base.results, **moved})
+    return replace(contents, results=left, after=after, memory=after)
 
 
 def home_of(context: Context, body: Body) -> Place:

@@ -72,6 +72,7 @@ from fnop.effects import (
     Unknown,
 )
 from fnop.effects.outcomes import Refused
+from fnop.effects.structs import replace
 from fnop.effects.values import type_name
 
 __all__ = ["answer_write", "begin_write", "continue_write"]
@@ -104,7 +105,7 @@ def _without(record: ObjectRecord, contents: Contents) -> ObjectRecord:
     work, carried = record.work or IDLE, {id(patch) for _, patch in contents.patches}
     patches = tuple(each for each in work.patches if id(each[1]) not in carried)
     results = {k: v for k, v in work.results.items() if k not in contents.results}
-    return record._replace(work=work._replace(patches=patches, results=results))
+    return replace(record, work=replace(work, patches=patches, results=results))
 
 
 def _tell_of_former(context: Context, record: ObjectRecord) -> None:
@@ -127,7 +128,7 @@ def _in_order(context: Context, contents: Contents) -> Contents:
     handlers = (*kind.event_handlers, *others)
     order = {each.id: at for at, each in enumerate(handlers)}
     patches = sorted(contents.patches, key=lambda patch: _position_of(order, patch[0]))
-    return contents._replace(patches=tuple(patches))
+    return replace(contents, patches=tuple(patches))
 
 
 def _position_of(order: Mapping[str, int], name: str) -> int:
@@ -166,7 +167,7 @@ def continue_write(context: Context, record: ObjectRecord, writing: Writing) -> 
     ticket = ForWrite(context.key, ", ".join(authors))
     if writing.step is not Step.SEND:
         number = read_live(context, ticket)
-        _put_writing(context, record, writing._replace(id=number, due=None))
+        _put_writing(context, record, replace(writing, id=number, due=None))
         return
     found = _request_for(context, record, writing)
     if not isinstance(found, NextWrite):
@@ -177,7 +178,7 @@ def continue_write(context: Context, record: ObjectRecord, writing: Writing) -> 
     number = context.turn.perform(patch, address, ticket, context.subject(record.body))
     trace_write(context, number, contents)
     sent = Sent(endpoint, patch, record.body, more)
-    _put_writing(context, record, writing._replace(id=number, due=None, sent=sent))
+    _put_writing(context, record, replace(writing, id=number, due=None, sent=sent))
 
 
 def _state_for_result(
@@ -191,7 +192,7 @@ def _state_for_result(
     kind = context.kind
     names = moved_handlers(record, {name for name, _ in contents.patches})
     moves = moves_of(kind, names, record.body, made)
-    moved = after._replace(progress=moved_progress(after.progress, kind, moves))
+    moved = replace(after, progress=moved_progress(after.progress, kind, moves))
     if not contents.ends or context.settings.as_kopf:
         return moved
     return with_undoing(kind, moved, record.body, made)
@@ -200,8 +201,8 @@ def _state_for_result(
 def _put_writing(
     context: Context, record: ObjectRecord, writing: Writing | None
 ) -> None:
-    work = (record.work or IDLE)._replace(writing=writing)
-    kept = record._replace(work=None if work.is_over else work)
+    work = replace((record.work or IDLE), writing=writing)
+    kept = replace(record, work=None if work.is_over else work)
     context.put(kept)
 
 
@@ -285,16 +286,17 @@ def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> No
     if writing.unsaid or contents.condition is not None:
         tell_unconditioned(context)
     if contents.condition is not None:
-        record = record._replace(written_condition=contents.condition)
+        record = replace(record, written_condition=contents.condition)
     expected, ends = record.expected, contents.ends
-    work = (record.work or IDLE)._replace(writing=None)
+    work = replace((record.work or IDLE), writing=None)
     if ends:
         work = work.without_change()
     work = log_successes(context, work, ends=ends)
     if contents.finalizer is Duty.ADD and expected is not None:
-        expected = expected._replace(passes=True)
+        expected = replace(expected, passes=True)
     stored, memory = record.stored, contents.memory
-    kept = record._replace(
+    kept = replace(
+        record,
         stored=stored if memory is None else shared(memory, stored),
         initial=record.initial and not ends,
         released=record.released or (ends and contents.finalizer is Duty.REMOVE),
@@ -328,13 +330,13 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
     tell_written(context, outcome)
     purpose = WritePurpose.WRITE if writing.step is Step.SEND else WritePurpose.READ
     after = next_after(purpose, outcome, writing.tries)
-    writing = writing._replace(id=None)
+    writing = replace(writing, id=None)
     match after:
         case Next.TAKE:
             _taken(context, record, writing, outcome)
         case Next.LOOK:
             if isinstance(outcome, Unknown) and writing.step is Step.SEND:
-                writing = writing._replace(step=Step.VERIFY)
+                writing = replace(writing, step=Step.VERIFY)
             _look_again(context, record, writing, message_of(outcome))
         case Next.AGAIN | Next.LATER:
             if isinstance(outcome, Missing):
@@ -368,7 +370,7 @@ def _answered(
         _await_end(context, record, writing)
         return
     record = shown(context, record, body)
-    fresh, sent = writing._replace(step=Step.SEND), writing.sent
+    fresh, sent = replace(writing, step=Step.SEND), writing.sent
     match writing.step:
         case Step.SEND if sent is not None:
             _verify_part(context, record, fresh, sent, body)
@@ -417,16 +419,16 @@ def _verify_part(
     moves = lost_state and carried_state and falls_back(context, place, _NOT_KEPT)
     if of_status and lost:
         moved = homeless(context, record, contents, lost)
-        writing = writing._replace(contents=moved)
+        writing = replace(writing, contents=moved)
     if moves or (of_status and lost):
         # The main endpoint gets more than it was sent before.
-        continue_write(context, record, writing._replace(taken=writing.taken - {""}))
+        continue_write(context, record, replace(writing, taken=writing.taken - {""}))
     elif sent.more:
         continue_write(context, record, writing)
     elif raised and "status" in writing.taken:
         # The condition was already written, with the previous generation.
         rest = writing.carrying(patches=(), results={})
-        continue_write(context, record, rest._replace(taken=frozenset()))
+        continue_write(context, record, replace(rest, taken=frozenset()))
     else:
         _end_writing(context, record, writing)
 
@@ -437,16 +439,16 @@ def _taken_by(
     """Return the write after an endpoint has taken its part of the contents."""
     if contents.patches:
         left = left_of(contents.patches, sent.endpoint, sent.base, split=split)
-        contents = contents._replace(patches=left)
+        contents = replace(contents, patches=left)
     taken = writing.taken | {sent.endpoint}
-    return writing._replace(contents=contents, taken=taken, tries=0)
+    return replace(writing, contents=contents, taken=taken, tries=0)
 
 
 def _look_again(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> None:
     """Read the object and compute the write again, after a conflict or no reply."""
-    writing = _reading(writing)._replace(tries=writing.tries + 1)
+    writing = replace(_reading(writing), tries=writing.tries + 1)
     if is_worth_logging(writing.tries, first=5):
         _warn_unwritten(context, message)
     if writing.tries <= _QUICK_TRIES:
@@ -459,7 +461,7 @@ def _reading(writing: Writing) -> Writing:
     """The write whose next request reads the object."""
     if writing.step is not Step.SEND:
         return writing
-    return writing._replace(step=Step.READ)
+    return replace(writing, step=Step.READ)
 
 
 def _retry_later(
@@ -469,7 +471,7 @@ def _retry_later(
     message: str,
     advice: float | None = None,
 ) -> None:
-    writing = writing._replace(tries=writing.tries + 1)
+    writing = replace(writing, tries=writing.tries + 1)
     if is_worth_logging(writing.tries):
         _warn_unwritten(context, message)
     _wait_for_retry(context, record, writing, advice)
@@ -488,7 +490,7 @@ def _wait_for_retry(
 ) -> None:
     pause = heeding(advice, backoff_seconds(writing.tries, context.turn.jitter()))
     due = context.now.mono + pause
-    _put_writing(context, record, writing._replace(due=due))
+    _put_writing(context, record, replace(writing, due=due))
     context.due(due)
 
 
@@ -511,7 +513,7 @@ def _await_end(context: Context, record: ObjectRecord, writing: Writing) -> None
     The object is not reconciled until the watch shows that, too. If it still exists,
     fnop reads it again before the write continues: a request may have succeeded.
     """
-    waiting = _reading(writing)._replace(due=context.now.mono)
+    waiting = replace(_reading(writing), due=context.now.mono)
     looks = record.expected.looks if record.vanished and record.expected else 0
     _put_writing(context, vanished(context, record, looks=looks), waiting)
     context.due()

@@ -20,6 +20,7 @@ from fnop.core.api.resources import Resource, path_of
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ADMISSION
 from fnop.core.handlers.program.program import Program
+from fnop.effects.structs import replace
 from fnop.interpreters.check.admission.laws import (
     changes_again,
     is_frozen,
@@ -234,7 +235,7 @@ class Admitting:
             return []
         found = []
         for each in self._creations:
-            before = each.ground._replace(program=former)
+            before = replace(each.ground, program=former)
             given = fresh(each.decision.request.object or {})
             path = object_path(
                 before.run(), given, each.decision.request.namespace or ""
@@ -245,7 +246,7 @@ class Admitting:
             for post in (own, *_similar_creations(each)):
                 tried = before.tried(post)
                 if tried.response.status < 300:
-                    ground = each.ground._replace(cluster=tried.cluster)
+                    ground = replace(each.ground, cluster=tried.cluster)
                     name = f"{each.decision.request.plural}/{given['metadata']['name']}"
                     body = tried.response.body
                     found.append(

@@ -21,6 +21,7 @@ from fnop.core.objects.store.indexing import empty_indices
 from fnop.core.operator.step import State
 from fnop.core.values.diff import diff
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical, thaw_json
 from fnop.interpreters.check.inputs.likely import constants_of
 from fnop.interpreters.check.inputs.redeciding import (
@@ -201,7 +202,7 @@ def wavers(asked: Asked) -> Iterator[str]:
     again = _denial_messages(ground.decision(request, ids))
     program = ground.program
     backwards = Program(program.handlers[::-1], program.settings)
-    other = _denial_messages(ground._replace(program=backwards).decision(request, ids))
+    other = _denial_messages(replace(ground, program=backwards).decision(request, ids))
     for later, when in ((again, "asked again"), (other, "asked before the others")):
         for handler in validations:
             one, two = (each.get(handler.id) for each in (first, later))
@@ -269,7 +270,7 @@ def _admits_deletion(
     if handler.function:
         return False  # its actions outside must not be repeated
     bare = _without_what_is_read(stored.ground, tried, stored)
-    bare = bare._replace(state=_without_indices(bare))
+    bare = replace(bare, state=_without_indices(bare))
     if bare.decision(request, (handler.id,)).allowed:
         return True
     return not tried.reads and _may_admit(handler, request, stored.ground)
@@ -288,8 +289,8 @@ def _other_inputs(handler: Handler, tried: Tried, ground: Ground) -> list[str]:
 
 def _without_indices(ground: Ground) -> State:
     """The operator's state if no object were in an index."""
-    objects = ground.state.objects._replace(indices=empty_indices(ground.program))
-    return ground.state._replace(objects=objects)
+    objects = replace(ground.state.objects, indices=empty_indices(ground.program))
+    return replace(ground.state, objects=objects)
 
 
 def _remedy(denial: Denial, meant: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.admission.decisions import Decision
 from fnop.core.handlers.declare.handler import Handler
@@ -18,7 +19,7 @@ __all__ = ["Unasked", "unasked_by", "unjudged_by", "unshown_by"]
 Unasked = Mapping[str, tuple[Handler, ...]]
 
 
-class _Subject(NamedTuple):
+class _Subject(Struct, frozen=True):
     """The handlers that a law is about, and the requests that it hears them in."""
 
     concerns: Callable[[Handler, Webhook], bool]

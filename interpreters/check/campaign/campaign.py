@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.values.errors import described
+from fnop.effects.structs import replace
 from fnop.interpreters.check.admission.unasked import unshown_by
 from fnop.interpreters.check.campaign.explore import (
     LIKELY_MAX,
@@ -56,7 +58,7 @@ PAIRS_SHARE = 4
 FIRSTS_MIN = 3
 
 
-class Options(NamedTuple):
+class Options(Struct, frozen=True):
     """The extent of a campaign: at most `budget` schedules.
 
     With `depth` 1 all single faults are tried. With None a few likely pairs are tried,
@@ -85,7 +87,7 @@ class Options(NamedTuple):
         )
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True):
     """A failure that was found before: its schedule, in the case that shows it."""
 
     case: Case
@@ -184,7 +186,7 @@ class Campaign:
         if self.options.depth != 1:
             found += self._likely_pairs(singles)
         if self.options.depth == 2:
-            found += [each._replace(pairs=Pairs.NEAR) for each in singles]
+            found += [replace(each, pairs=Pairs.NEAR) for each in singles]
         found += self._random_tasks()
         return [*dict.fromkeys(found)]
 
@@ -206,7 +208,7 @@ class Campaign:
         lists = [sorted(found, key=lambda each: each[0]) for found in kinds.values()]
         firsts = [e for turn in zip_longest(*lists) for e in turn if e is not None]
         number = max(FIRSTS_MIN, len(singles) // (PAIRS_SHARE * LIKELY_MAX))
-        return [each._replace(pairs=Pairs.LIKELY) for _, each in firsts[:number]]
+        return [replace(each, pairs=Pairs.LIKELY) for _, each in firsts[:number]]
 
     def _single_fault_tasks(self) -> Iterator[Task]:
         """The single faults of all cases by turns: each list begins with new sorts."""
@@ -272,15 +274,15 @@ class Campaign:
                 again = explorer.confirmed(verdict)
                 if len(again) < len(verdict.violations):
                     lost = tuple(e for e in verdict.violations if e not in again)
-                    doubted.append(verdict._replace(violations=lost))
-                verdict = verdict._replace(violations=again)
+                    doubted.append(replace(verdict, violations=lost))
+                verdict = replace(verdict, violations=again)
             sure.append(verdict)
         return Result(task, tuple(sure), tuple(doubted))
 
     def _filter_violations(self, verdict: Verdict) -> Verdict:
         names = self.properties
         found = tuple(each for each in verdict.violations if each.property in names)
-        return verdict._replace(violations=found)
+        return replace(verdict, violations=found)
 
     def run(
         self,
@@ -315,7 +317,8 @@ class Campaign:
         left = _untried_tasks(tasks, results)
         at_least = _leaves_more(left, results)
         endless = self._endless_cases()
-        report = groups.report()._replace(
+        report = replace(
+            groups.report(),
             left=len(left),
             at_least=at_least,
             cut=(cut,) if left or at_least else (),
@@ -328,7 +331,7 @@ class Campaign:
             is_empty=not tasks,
         )
         ended = _has_benign_run(results, endless)
-        return report._replace(unsure=unsure_of(report, tasks, results, ended))
+        return replace(report, unsure=unsure_of(report, tasks, results, ended))
 
     def _endless_cases(self) -> dict[int, str]:
         """The numbers of the cases whose run without faults does not end, and why."""
@@ -404,7 +407,7 @@ def within(results: Iterable[Result], budget: int | None) -> Iterator[Result]:
             yield result
             continue
         whole = len(result.verdicts) <= left
-        yield result._replace(verdicts=result.verdicts[:left], whole=whole)
+        yield replace(result, verdicts=result.verdicts[:left], whole=whole)
         left -= len(result.verdicts)
         if left <= 0:
             return

@@ -19,11 +19,14 @@ from itertools import takewhile, zip_longest
 from types import FrameType
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.handlers.declare.roles import ADMISSION
 from fnop.core.handlers.program.program import Program
 from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
 from fnop.core.seam.commands import Command
+from fnop.effects.structs import replace
 from fnop.interpreters.check.admission.admitting import Admitting
 from fnop.interpreters.check.inputs.idleness import Idleness
 from fnop.interpreters.check.inputs.input_variation import Heeding
@@ -150,7 +153,7 @@ class Case(NamedTuple):
         return 1.5 if self.restored else OTHER_START
 
 
-class Verdict(NamedTuple):
+class Verdict(Struct, frozen=True):
     """The result of one schedule.
 
     `struck` is False if the fault did not occur: then nothing is known. With
@@ -163,7 +166,7 @@ class Verdict(NamedTuple):
     turns: int = 0
 
 
-class Failure(NamedTuple):
+class Failure(Struct, frozen=True):
     """A violation, and the schedule that shows it; `story` is the list of events."""
 
     case: str
@@ -234,7 +237,7 @@ def benign_run(case: Case) -> Seen:
     return seen_by(Trial(prepared(case)).play())
 
 
-class Reference(NamedTuple):
+class Reference(Struct, frozen=True):
     """The benign run of a case, with forks of it at its turns."""
 
     scene: Scene
@@ -279,7 +282,7 @@ def reference_of(
     )
 
 
-class _Gates(NamedTuple):
+class _Gates(Struct, frozen=True):
     """The eyes on the author's code in the second benign run."""
 
     purity: Purity
@@ -342,7 +345,7 @@ def _volatile_parts(seen: Seen, again: Seen) -> Volatile:
     found = learned(seen.world, again.world, seen.healed, again.healed)
     before = learned(seen.healed, again.healed)
     paths, objects = found.paths | before.paths, found.objects | before.objects
-    return found._replace(paths=paths, objects=objects)
+    return replace(found, paths=paths, objects=objects)
 
 
 def _direct_creation(trial: Trial) -> Seen | None:
@@ -361,7 +364,7 @@ def _direct_creation(trial: Trial) -> Seen | None:
     if not changed or any(isinstance(each, SetPace) for each in script):
         return None
     actions = left_by(scene, script)
-    return seen_by(Trial(scene._replace(script=actions)).play())
+    return seen_by(Trial(replace(scene, script=actions)).play())
 
 
 def _play_follow_ups(
@@ -377,7 +380,7 @@ def _play_follow_ups(
         trial.scene, handled_kinds(trial), end, made, alone=alone
     ):
         script = (*trial.scene.script, *follow_up.actions)
-        scene = trial.scene._replace(script=script)
+        scene = replace(trial.scene, script=script)
         if forks:
             longer = forks[max(forks)].fork()
             longer.state.scene = scene
@@ -386,7 +389,7 @@ def _play_follow_ups(
         followed = Followed(follow_up, seen_by(longer.play()))
         if forks and has_background(scene.program) and not follow_up.ends:
             waited = _idle_clusters(forks[max(forks)], followed)
-            followed = followed._replace(waited=waited)
+            followed = replace(followed, waited=waited)
         found.append(followed)
     return tuple(found)
 
@@ -519,7 +522,8 @@ class Explorer:
         if self._trial.is_endless or self.case.calm:
             return []
         trial = self.reference.benign.seen.trial
-        ahead = self._facts_for_faults._replace(
+        ahead = replace(
+            self._facts_for_faults,
             former=self.case.former is not None,
             controllers=_controllers_for(trial),
             forked=self._state_at_visit,
@@ -694,8 +698,8 @@ class Explorer:
         benign = self._confirming_reference.benign
         if self.case.calm:
             return benign
-        return benign._replace(
-            followed=_play_follow_ups(benign.seen.trial, {}, self._alone)
+        return replace(
+            benign, followed=_play_follow_ups(benign.seen.trial, {}, self._alone)
         )
 
 
@@ -737,7 +741,7 @@ def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
             scripts = [e.script if _is_of_one_world(e, case) else () for e in cases]
             rests = Rests(scripts)
             worlds.append((case, scene, rests))
-        scene = scene._replace(script=case.script)
+        scene = replace(scene, script=case.script)
         alone = case.made_up and bool(known)
         explorers.append(
             Explorer(case, scene=scene, rests=rests, number=number, alone=alone)

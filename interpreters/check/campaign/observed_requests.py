@@ -11,7 +11,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
@@ -25,8 +27,8 @@ from fnop.core.seam.commands import (
     Say,
     Watch,
 )
-from fnop.core.values.evolve import replace
 from fnop.effects import Call
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.explore import Case, Explorer, is_special, sort_of
 from fnop.interpreters.check.state.kinds import Schedule, Trait
 from fnop.interpreters.check.state.records import Phase
@@ -50,7 +52,7 @@ END_SECONDS = 60.0
 OPERATOR = Who("the operator itself", is_handler=False)
 
 
-class Heard(NamedTuple):
+class Heard(Struct, frozen=True):
     """The findings: the requests, and the handlers that were called.
 
     `unfinished` are the handlers that were called and have never succeeded. `functions`

@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import chain
-from typing import NamedTuple
 
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.explore import Failure, Verdict, is_special
 from fnop.interpreters.check.properties import FAULTLESS
 from fnop.interpreters.check.state.kinds import Schedule
@@ -45,7 +47,7 @@ class Pairs(Enum):
     NEAR = "near"
 
 
-class Task(NamedTuple):
+class Task(Struct, frozen=True):
     """One schedule of one case, or the `pairs` that begin with it."""
 
     case: int
@@ -53,7 +55,7 @@ class Task(NamedTuple):
     pairs: Pairs = Pairs.NONE
 
 
-class Result(NamedTuple):
+class Result(Struct, frozen=True):
     """The result of a task: its verdicts, and the alarms that were not confirmed.
 
     `broken` is the error of the simulator itself, after which nothing is known. A
@@ -72,7 +74,7 @@ class Result(NamedTuple):
         return any(e.violations and not is_special(e.schedule) for e in self.verdicts)
 
 
-class Report(NamedTuple):
+class Report(Struct, frozen=True):
     """The findings of a campaign.
 
     `failures` are grouped: the first of each property and sort of site, with the number
@@ -193,7 +195,7 @@ def unprepared(properties: tuple[str, ...]) -> Report:
     why = "the time was over before anything was tried"
     unsure = dict.fromkeys(properties, why)
     report = Report((), 0, (), (), 0, 0, {}, properties)
-    return report._replace(cut=("time",), unsure=unsure, wanted=True)
+    return replace(report, cut=("time",), unsure=unsure, wanted=True)
 
 
 class Groups:
@@ -257,7 +259,7 @@ class Groups:
         known = {each.violation.property for each, _ in self._groups.values()}
         for case, verdict in self._likely:
             new = [e for e in verdict.violations if e.property not in known]
-            self._group(case, verdict._replace(violations=tuple(new)))
+            self._group(case, replace(verdict, violations=tuple(new)))
         self._likely = []
         return Report(
             tuple(self._names),
@@ -297,7 +299,8 @@ def merged(reports: Sequence[Report], missing: Sequence[int] = ()) -> Report:
     Failures of the same sort are one group in each script.
     """
     failures = _merged_failures(reports)
-    return reports[0]._replace(
+    return replace(
+        reports[0],
         cases=_each_once(each.cases for each in reports),
         tried=sum(each.tried for each in reports),
         failures=failures,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure, Verdict
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.state.scripts import ScriptProblem
@@ -36,7 +37,7 @@ def shrinking(
             if tries >= TRIES_MAX or not goes_on():
                 return
             tries += 1
-            found = _still(case, failure._replace(schedule=schedule), known)
+            found = _still(case, replace(failure, schedule=schedule), known)
             yield found
             if found is not None:
                 (explorer, failure), going = found, True
@@ -45,7 +46,7 @@ def shrinking(
 
 def with_story(explorer: Explorer, failure: Failure) -> Failure:
     """The failure with its story."""
-    return failure._replace(story=tuple(_trial(explorer, failure).journal.story))
+    return replace(failure, story=tuple(_trial(explorer, failure).journal.story))
 
 
 def _trial(explorer: Explorer, failure: Failure) -> Trial:
@@ -87,7 +88,7 @@ def _matching_failure(
         return None
     for violation in explorer.confirmed(verdict):
         if _is_like(violation, failure.violation):
-            return explorer, failure._replace(violation=violation)
+            return explorer, replace(failure, violation=violation)
     return None
 
 

@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.roles import Family
 from fnop.core.values.merge import applied
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.explore import Case, prepared
 from fnop.interpreters.check.inputs.redeciding import OWN_ERRORS
 from fnop.interpreters.check.scripts.changes import Change, Sort
@@ -59,7 +62,7 @@ FIELDS_MAX, VALUES_MAX = 40, 3
 MISTAKES_MAX, ODD_MAX = 2, 16
 
 
-class Subject(NamedTuple):
+class Subject(Struct, frozen=True):
     """An object, its name as kind/name, and the changes that a user may make to it.
 
     Users never delete an object that `stays`. Handlers observe an object that is
@@ -90,7 +93,7 @@ class Subject(NamedTuple):
         return Delete(self.where, self.namespace)
 
 
-class MadeUp(NamedTuple):
+class MadeUp(Struct, frozen=True):
     """The scripts for some objects, and notes for their author."""
 
     scripts: tuple[Script, ...]
@@ -180,7 +183,7 @@ def scripts_of_the_cluster(case: Case, create: tuple[Action, ...]) -> Iterator[S
 # -------------------------------------------------------------------------- the ground
 
 
-class _Served(NamedTuple):
+class _Served(Struct, frozen=True):
     """The outcome of a script without faults: why a handler has failed, or "".
 
     `verbs` are the verbs of its writes, and `reads` the kinds that it has read.
@@ -252,7 +255,7 @@ class _Ground:
 
     def served(self, actions: Sequence[Action]) -> _Served:
         """The outcome of a script, once everything rests."""
-        trial = Trial(self.scene._replace(script=tuple(actions)))
+        trial = Trial(replace(self.scene, script=tuple(actions)))
         with interruptible():
             while trial.phase is Phase.SCRIPT and not trial.journal.unsettled:
                 trial.go_on()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from fnop.effects.structs import replace
 from fnop.interpreters.check.state.behaviour import Behaviour
 from fnop.interpreters.check.state.kinds import RIVAL, RUN, Fault, FaultKind
 from fnop.interpreters.check.state.state import TrialState

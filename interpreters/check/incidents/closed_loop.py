@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, path_of
@@ -44,7 +46,7 @@ __all__ = ["Ended", "go_on", "without_kubelet"]
 Query = tuple[tuple[str, str], ...]
 
 
-class Ended(NamedTuple):
+class Ended(Struct, frozen=True):
     """The end: whether the run settled (else why not), and the differences.
 
     `refused` are the changes by others that the simulated cluster did not accept.

@@ -7,7 +7,9 @@ a script of actions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
@@ -40,7 +42,7 @@ PAUSE_MIN = 0.5
 _APPROVED = "api-approved.kubernetes.io"
 
 
-class Incident(NamedTuple):
+class Incident(Struct, frozen=True):
     """A part of a recorded run.
 
     `definitions` are those of kinds that a simulated cluster does not know. `restored`
@@ -105,7 +107,7 @@ def incident_of(excerpt: Excerpt, definitions: Sequence[Json] = ()) -> Incident:
 # -------------------------------------------------------------------- definitions
 
 
-class Fit(NamedTuple):
+class Fit(Struct, frozen=True):
     """The agreement of definitions with the kinds of a recorded part, by their names.
 
     `lacking` are custom kinds without a definition. `unused` are the definitions of

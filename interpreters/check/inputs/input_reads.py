@@ -13,7 +13,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from fnop.core.handlers.run.arguments import Writers, arguments_for
 from fnop.effects import Call, List
@@ -30,7 +32,7 @@ _META = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTime
 _HEAD = ("apiVersion", "kind", "metadata")
 
 
-class Look(NamedTuple):
+class Look(Struct, frozen=True):
     """A look at an input: the author's function, and the line."""
 
     code: CodeType

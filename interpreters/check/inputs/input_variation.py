@@ -22,6 +22,7 @@ from fnop.core.seam.effect_rules import Needs, rule_of
 from fnop.core.values.cause import Reason
 from fnop.core.values.errors import described
 from fnop.effects import Again, Get, List, Outcome
+from fnop.effects.structs import replace
 from fnop.effects.values import digest
 from fnop.effects.wire import encode
 from fnop.interpreters.check.inputs.input_reads import below, looks_at
@@ -155,7 +156,7 @@ class Heeding:
             reason = str(next(iter(handler.rule.reasons), "")) or None
             for resource, situation in shown.items():
                 if resource is not None and selector.matches(resource):
-                    yield Attempt(situation._replace(handler=handler, reason=reason))
+                    yield Attempt(replace(situation, handler=handler, reason=reason))
 
 
 def _stable_object(found: Any) -> Any:
@@ -224,7 +225,7 @@ def _waits_for_nothing(attempt: Attempt) -> bool:
         return False
     if any(path[:2] != ("object", "spec") for path, _ in looks_at(attempt)):
         return False
-    ends = (attempt.decided(inputs._replace(retry=each)).end for each in _RETRIES)
+    ends = (attempt.decided(replace(inputs, retry=each)).end for each in _RETRIES)
     return all(each is not None and each.failure is not None for each in ends)
 
 
@@ -260,7 +261,7 @@ def _uses(code: CodeType, name: str) -> bool:
 def _may_try_again(attempt: Attempt) -> bool:
     """Whether any decision of an attempt may have to be made again."""
     inputs, known = attempt.inputs, constants_of(attempt.handler.declared)
-    several = [inputs._replace(retry=each) for each in _RETRIES]
+    several = [replace(inputs, retry=each) for each in _RETRIES]
     spec: Path = ("object", "spec")
     for path in below(spec, inputs.at(spec)):
         others = (ABSENT, *others_of(inputs.at(path), known))

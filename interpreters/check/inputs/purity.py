@@ -34,12 +34,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.guard import WATCHED_EVENTS, authors_frames
 from fnop.interpreters.runtime.installed import is_installed, is_library
 
@@ -57,8 +59,7 @@ _FILE = (
 _ACT = "use fnop.call(function, ...), or declare the handler with impure=True"
 
 
-@frozen
-class Finding:
+class Finding(Struct, frozen=True):
     """One use of the world by code that only decides.
 
     `handler` is the handler's id, or the name of a filter or another function. `what`
@@ -222,7 +223,7 @@ def _author_frame(frames: list[FrameType]) -> FrameType:
 # ------------------------------------------------------------- calls of functions
 
 
-class _Use(NamedTuple):
+class _Use(Struct, frozen=True):
     """A function that asks the world, with its shown name and fnop's alternative.
 
     It only asks if `holds` is true for the frame that is entered, or that calls it.
@@ -310,7 +311,7 @@ def _functions_in_c() -> _Table:
 
     def add(module: str | None, names: str, use: _Use) -> None:
         for name in names.split():
-            shown = use._replace(what=use.what.format(name))
+            shown = replace(use, what=use.what.format(name))
             found.setdefault(name, []).append((module, shown))
 
     add("time", "time time_ns", _Use("calls time.{}", _NOW))
@@ -352,7 +353,7 @@ def _functions_in_python() -> dict[FunctionType, _Use]:
             function = vars(owner).get(name)
             function = getattr(function, "__func__", function)
             if isinstance(function, FunctionType):
-                found[function] = use._replace(what=use.what.format(name))
+                found[function] = replace(use, what=use.what.format(name))
 
     for kind in (random.Random, random.SystemRandom):
         public = [name for name in vars(kind) if not name.startswith("_")]

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from threading import current_thread, main_thread
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.run.arguments import Situation
@@ -40,6 +42,7 @@ from fnop.effects import (
     Missing,
     Outcome,
 )
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical, read_only
 from fnop.effects.wire import digest_of, encode
 from fnop.interpreters.recording.comparison.shadow import end_to_wire
@@ -84,7 +87,7 @@ class _Absent:
 ABSENT: Any = _Absent()
 
 
-class Asked(NamedTuple):
+class Asked(Struct, frozen=True):
     """An effect that an attempt has awaited, and the answer."""
 
     effect: Effect
@@ -92,7 +95,7 @@ class Asked(NamedTuple):
     wall: float
 
 
-class Inputs(NamedTuple):
+class Inputs(Struct, frozen=True):
     """The inputs of a decision: the object, the answers in their order, the number.
 
     The decision is made `later` by this number of seconds.
@@ -116,11 +119,11 @@ class Inputs(NamedTuple):
     def with_(self, path: Path, value: Any) -> Inputs:
         """The inputs with another value at a path; ABSENT removes it."""
         if path[0] == "object":
-            return self._replace(object=_whole_with_value(self.object, path[1:], value))
+            return replace(self, object=_whole_with_value(self.object, path[1:], value))
         number = int(path[1])
         answers = [*self.answers]
         answers[number] = _whole_with_value(answers[number], path[2:], value)
-        return self._replace(answers=tuple(answers))
+        return replace(self, answers=tuple(answers))
 
 
 def _whole_with_value(whole: Any, path: Path, value: Any) -> Any:
@@ -147,7 +150,7 @@ def _whole_with_value(whole: Any, path: Path, value: Any) -> Any:
     return whole
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True):
     """The decision: the requests and log lines, as texts, and its end.
 
     `error` is an error of its own with which the author's code has failed.
@@ -182,7 +185,7 @@ class Attempt:
     ) -> None:
         keeping = situation.keeping
         if keeping is not None:
-            situation = situation._replace(keeping=keeping._replace(keeper=None))
+            situation = replace(situation, keeping=replace(keeping, keeper=None))
         self.situation = situation
         self.asked: list[Asked] = []
         self._answers = answers
@@ -217,12 +220,12 @@ class Attempt:
         """The facts at the beginning, with these inputs."""
         now = self.situation.now
         moved = Now(now.wall + inputs.later, now.mono + inputs.later)
-        situation = self.situation._replace(retry=inputs.retry, now=moved)
+        situation = replace(self.situation, retry=inputs.retry, now=moved)
         if situation.body is not None:
-            situation = situation._replace(body=Body(inputs.object))
+            situation = replace(situation, body=Body(inputs.object))
         if situation.request is not None:
             request = situation.request.about(inputs.object)
-            situation = situation._replace(request=request)
+            situation = replace(situation, request=request)
         return situation
 
     def decided(self, inputs: Inputs) -> Decision:

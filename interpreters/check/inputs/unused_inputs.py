@@ -18,7 +18,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.effects import Effect, Get, List
+from fnop.effects.structs import replace
 from fnop.interpreters.check.inputs.input_reads import Look, fetched, looks_at, unsaid
 from fnop.interpreters.check.inputs.likely import (
     constants_at,
@@ -55,7 +58,7 @@ _RETRIES = (0, 0, 0, 1, 3, 10)
 _LATER = (2.0, 60.0, 3600.0, 1e5, 1e8)
 
 
-class Input(NamedTuple):
+class Input(Struct, frozen=True):
     """An input: a field of the object, or of the answer to a request."""
 
     field: str
@@ -79,7 +82,7 @@ class Place(NamedTuple):
     path: Path
 
 
-class Looked(NamedTuple):
+class Looked(Struct, frozen=True):
     """The inputs that were looked at: those that matter, and a sentence for others."""
 
     matter: frozenset[Input] = frozenset()
@@ -198,7 +201,7 @@ def _differs_later(
 ) -> Iterator[bool]:
     """Whether other values lead to another decision when time has passed."""
     for seconds in _LATER:
-        inputs = attempt.inputs._replace(later=seconds)
+        inputs = replace(attempt.inputs, later=seconds)
         usual = attempt.decided(inputs)
         for other in others:
             yield attempt.decided(inputs.with_(path, other)).differs(usual)
@@ -232,7 +235,7 @@ class _Ways:
         for path in unsaid(attempt):
             self.looks.setdefault(path, None)
         for seconds in _LATER:
-            self._keep_if_new(attempt.inputs._replace(later=seconds))
+            self._keep_if_new(replace(attempt.inputs, later=seconds))
         steps = 0
         for inputs in self._situations:  # it grows meanwhile
             for path in [*self.looks]:
@@ -267,7 +270,8 @@ class _Ways:
     def differs_at(self, path: Path) -> bool:
         """Whether an input matters in a random one of the situations."""
         inputs = self._random.choice(self._situations)
-        inputs = inputs._replace(
+        inputs = replace(
+            inputs,
             retry=self._random.choice(_RETRIES),
             later=self._random.choice((*3 * (inputs.later,), *_LATER)),
         )

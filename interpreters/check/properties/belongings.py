@@ -7,9 +7,10 @@ several objects share an object, and its keys were written for another living on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.check.properties.evidence import Followed, Seen
 from fnop.interpreters.check.state.records import Phase, Write
@@ -28,7 +29,7 @@ TEXT_MIN = 2
 _MERGE = "; change the keys that are the operator's own, and leave others as they are"
 
 
-class _Change(NamedTuple):
+class _Change(Struct, frozen=True):
     """A write of the operator to an existing object: the object before and after.
 
     `now` is None for an object that is deleted, or is to be.

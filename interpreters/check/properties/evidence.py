@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Flag, auto
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.interpreters.check.admission.admitting import Admitting
 from fnop.interpreters.check.inputs.input_variation import Heeding
 from fnop.interpreters.check.scripts.follow_ups import FollowUp
@@ -54,7 +56,7 @@ class Violation(NamedTuple):
     objects: tuple[str, ...] = ()
 
 
-class Seen(NamedTuple):
+class Seen(Struct, frozen=True):
     """A finished trial, prepared for the judges.
 
     `events` are all changes since its beginning; `writes` its operator's writes by the
@@ -77,7 +79,7 @@ class Seen(NamedTuple):
 NOTHING_ADMITTED = Admitting()
 
 
-class Followed(NamedTuple):
+class Followed(Struct, frozen=True):
     """A follow-up of the script, and the trial that it belongs to.
 
     `waited` are the clusters of `rests` if the user had done nothing instead; they
@@ -110,7 +112,7 @@ class Followed(NamedTuple):
         return [each for each in numbers if each in trial.journal.rests]
 
 
-class Benign(NamedTuple):
+class Benign(Struct, frozen=True):
     """The run without faults, which the others are compared with.
 
     `handled` are the kinds that the operator has handlers for (`claims.example.com`).
@@ -166,7 +168,7 @@ class Scope(Flag):
     MISTAKES = auto()
 
 
-class Property(NamedTuple):
+class Property(Struct, frozen=True):
     """A property: the function that judges, and its meaning in `words`.
 
     Properties are judged and reported in the order of their `rank`.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from immutables import Map
+from msgspec import Struct
 
 from fnop.effects import Answer, Applied
+from fnop.effects.structs import replace
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Property,
@@ -48,7 +49,7 @@ def errors_of_expectations(seen: Seen) -> tuple[str, ...]:
     return tuple(dict.fromkeys(errors))
 
 
-class _Unmet(NamedTuple):
+class _Unmet(Struct, frozen=True):
     """An expectation that does not hold; whether by an error of its own."""
 
     message: str

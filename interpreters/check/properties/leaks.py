@@ -10,9 +10,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.check.properties.orphans import Sort, kind_of, kinds_made_for
 from fnop.interpreters.check.state.records import Phase
@@ -38,7 +39,7 @@ _RETAINS = re.compile(
 )
 
 
-class _Place(NamedTuple):
+class _Place(Struct, frozen=True):
     """A collection outside: a system's alias, and the attribute of its model, or ""."""
 
     system: str
@@ -84,7 +85,7 @@ def _ends_with_deletion(trial: Trial, kinds: frozenset[Sort]) -> bool:
     return known and isinstance(last, Delete) and kind_of(trial, last) in kinds
 
 
-class _Changed(NamedTuple):
+class _Changed(Struct, frozen=True):
     """The things made in a collection: those removed at the end, and those left."""
 
     place: _Place

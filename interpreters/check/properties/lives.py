@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fnop.core.children.marks import KEEP_ANNOTATION
+from fnop.effects.structs import replace
 from fnop.interpreters.check.properties.ends import same_end
 from fnop.interpreters.check.properties.evidence import (
     Benign,
@@ -115,7 +116,7 @@ def _follow_up_violation(
 ) -> Iterator[Violation]:
     """The first violation in the follow-ups of a benign run, which delete objects."""
     for followed in benign.followed if seen is benign.seen else ():
-        own = benign._replace(seen=followed.seen, followed=())
+        own = replace(benign, seen=followed.seen, followed=())
         for each in judge(own, followed.seen):
             message = f"{each.message} after `{followed.follow_up.actions[-1]}`"
             details = message, *each.details[1:], str(followed.follow_up)

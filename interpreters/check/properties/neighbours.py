@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.check.properties.belongings import (
     taken_from_living,
@@ -187,7 +188,7 @@ def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
     yield from told("refers", found)
 
 
-class _Made(NamedTuple):
+class _Made(Struct, frozen=True):
     """An object that the operator has made, by the write at `site`, at the end."""
 
     alias: str

@@ -8,8 +8,11 @@ server does not refuse such writes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster import Cluster
 
 __all__ = [
@@ -24,7 +27,7 @@ __all__ = [
 Json = Mapping[str, Any]
 
 
-class Need(NamedTuple):
+class Need(Struct, frozen=True):
     """An object that another cannot do without, and maybe a key in it."""
 
     plural: str
@@ -138,7 +141,7 @@ def missing_in(cluster: Cluster, found: Json) -> Iterator[Need]:
         there = shelf.get((namespace, need.name)) if shelf else None
         data = {**(there or {}).get("data", {}), **(there or {}).get("binaryData", {})}
         if there is None:
-            yield need._replace(key="")
+            yield replace(need, key="")
         elif need.key and need.key not in data:
             yield need
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.check.properties.evidence import Benign, Seen, tampers
 from fnop.interpreters.check.state.kinds import Trait
@@ -259,7 +260,7 @@ def misread(benign: Benign, seen: Seen) -> Iterator[str]:
                 yield f"{alias} says {name} {mine} at rest, and the {child} says {real}"
 
 
-class _Claim(NamedTuple):
+class _Claim(Struct, frozen=True):
     """A claim of a status: at least `number` pods are ready, or have succeeded."""
 
     field: str

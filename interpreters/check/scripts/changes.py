@@ -12,7 +12,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 __all__ = ["Change", "Sort", "at", "changes_of", "others_like"]
 
@@ -44,7 +46,7 @@ class Sort(Enum):
     ODD = "odd"  # a value that may be a mistake
 
 
-class Change(NamedTuple):
+class Change(Struct, frozen=True):
     """A change of one field as a merge patch, and the patch that reverts it.
 
     A field is `optional` if its schema names it, and does not require it.
@@ -119,7 +121,7 @@ def _map_of(stanza: str) -> Schema:
     return {"additionalProperties": {"type": "string"}} if is_map else {}
 
 
-class _Reader(NamedTuple):
+class _Reader(Struct, frozen=True):
     """Derives changes from a value and its schema; `encoded` values are in base64."""
 
     sampled: Callable[[Schema], Any]

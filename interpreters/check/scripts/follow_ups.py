@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource
 from fnop.core.values.merge import applied
@@ -90,7 +92,7 @@ _BYSTANDERS: Mapping[tuple[str, str], Manifest] = {
 }
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True):
     """An existing object: its kind, its key, and its uid."""
 
     resource: tuple[str, str]
@@ -184,7 +186,7 @@ def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
     return None
 
 
-class FollowUp(NamedTuple):
+class FollowUp(Struct, frozen=True):
     """Actions after a script, beginning with those that create `strangers`.
 
     `owners` are the uids of the objects that the script leaves. With `ends` the

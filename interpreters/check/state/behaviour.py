@@ -10,7 +10,9 @@ stream goes back in time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from fnop.core.seam.commands import Perform
 from fnop.core.values.errors import text_of
@@ -35,7 +37,7 @@ __all__ = [
 Performed = Callable[[], Outcome]
 
 
-class Ahead(NamedTuple):
+class Ahead(Struct, frozen=True):
     """Facts about a case that decide which faults can strike it.
 
     `actions` is the length of the script. The operator may be `elected`, may have

@@ -7,7 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from traceback import walk_tb
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.values.body import View
 from fnop.core.values.errors import described
@@ -27,7 +29,7 @@ _MARK = "__fnop_expects__"
 Predicate = Callable[[View, Picture], Any]
 
 
-class Expectation(NamedTuple):
+class Expectation(Struct, frozen=True):
     """A predicate that holds for each object of a kind, once everything has settled.
 
     If it is `deleting`, it also holds for objects under deletion. If it holds `always`,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.admission.decisions import Decision, Denial
 from fnop.core.api.reviews import Request
@@ -11,6 +13,7 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.program.program import Program
 from fnop.core.operator.step import State
 from fnop.core.seam.commands import Perform
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.cluster.access.reviews import ADMIN
 from fnop.interpreters.runtime.clock import VirtualClock
@@ -44,7 +47,7 @@ STRICT = (("fieldValidation", "Strict"),)
 Objects = Iterator[tuple[tuple[str, str], dict[str, Any]]]
 
 
-class Tried(NamedTuple):
+class Tried(Struct, frozen=True):
     """A write that was tried: the response, and the decisions about it.
 
     `reads` are the effects with which the handlers have read the world.
@@ -66,7 +69,7 @@ class Tried(NamedTuple):
         return any(not each.allowed for each in self.decisions)
 
 
-class Ground(NamedTuple):
+class Ground(Struct, frozen=True):
     """A cluster, the operator's state and its models at one moment."""
 
     program: Program
@@ -92,7 +95,7 @@ class Ground(NamedTuple):
             found = ground.tried(each, is_reviewed=False)
             if found.response.status >= 300:
                 return None
-            ground = ground._replace(cluster=found.cluster)
+            ground = replace(ground, cluster=found.cluster)
         return ground
 
     def decision(self, request: Request, asks: Collection[str] = ()) -> Decision:
@@ -116,14 +119,14 @@ class Ground(NamedTuple):
                 yield resource, found
 
 
-class Asked(NamedTuple):
+class Asked(Struct, frozen=True):
     """A decision, and its world."""
 
     decision: Decision
     ground: Ground
 
 
-class Stored(NamedTuple):
+class Stored(Struct, frozen=True):
     """A stored object, its world, and its path there.
 
     It `is_new` as long as it is unchanged since it was created, or given.

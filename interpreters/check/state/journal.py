@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from fnop.core.operator.step import State
 from fnop.core.seam.commands import Say
 from fnop.interpreters.check.state.records import (
@@ -66,14 +68,14 @@ class AtRest(NamedTuple):
     outside: Mapping[str, bytes] | None = None
 
 
-class End(NamedTuple):
+class End(Struct, frozen=True):
     """The cluster at the end of a phase; the time is None if the phase never ended."""
 
     cluster: Cluster
     time: float | None = None
 
 
-class Healed(NamedTuple):
+class Healed(Struct, frozen=True):
     """The world when all faults had ended.
 
     `crashes` counts the processes that had begun again, or in another's place. `work`

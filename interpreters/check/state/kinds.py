@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import Enum, Flag, auto
 from typing import NamedTuple
 
+from msgspec import Struct
+
 __all__ = [
     "ASKED",
     "CALL",
@@ -128,7 +130,7 @@ class Trait(Flag):
     REPEATS = auto()
 
 
-class FaultKind(NamedTuple):
+class FaultKind(Struct, frozen=True):
     """A kind of fault: a row of a file in `fnop.interpreters.check.faults`.
 
     `code` is its number in docs/reference/faults.md, `mode` distinguishes it from
@@ -168,7 +170,7 @@ REST = frozenset((Place.REST,))
 RUN = frozenset((Place.RUN,))
 
 
-class Fault(NamedTuple):
+class Fault(Struct, frozen=True):
     """One fault at one site; `detail` chooses among several targets at it."""
 
     kind: FaultKind

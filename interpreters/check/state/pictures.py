@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.values.body import View
@@ -21,11 +23,12 @@ VERBS: Mapping[str, Verb] = {
 }
 
 
-class Change(NamedTuple):
+class Change(Struct, frozen=True):
     """A change of the cluster: what was done to the `target`, such as `pods/a`.
 
     `object` is the target after the change, or the last one before its deletion.
-    Generated parts of a name are `*` in `target`, as in the sites of faults.
+    `verb` is what was done. Generated parts of a name are `*` in `target`, as in the
+    sites of faults.
 
         made = [each.target for each in world.changes("pods") if each.verb == "create"]
     """
@@ -38,10 +41,11 @@ class Change(NamedTuple):
         return f"{self.verb} {self.target}"
 
 
-class Request(NamedTuple):
-    """A request or a call of the operator, with its handler and the kind of answer.
+class Request(Struct, frozen=True):
+    """A request or a call of the operator, with its `handler` and the kind of answer.
 
-    `verb` is the effect's, such as `create`, `apply`, `get` or `call`. `answer` is
+    `verb` is the effect's, such as `create`, `apply`, `get` or `call`, and `target` is
+    its object, such as `pods/a`. `answer` is
     "accepted", "conflict", "missing", "refused", "unreachable", "unknown" (without a
     reply), "raised" (by a call), or "" if the operator crashed before the answer.
 
@@ -57,7 +61,7 @@ class Request(NamedTuple):
         return f"{self.verb} {self.target}"
 
 
-class Past(NamedTuple):
+class Past(Struct, frozen=True):
     """The past of a picture, which is looked up only on demand."""
 
     events: Callable[[], Sequence[StoredEvent]] = lambda: ()

@@ -9,11 +9,11 @@ until that lease has expired.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
+from fnop.effects.structs import replace
 from fnop.interpreters.check.state.records import Absence, Write
 from fnop.interpreters.check.state.sites import asked_at
 from fnop.interpreters.check.state.state import TrialState

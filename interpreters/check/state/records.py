@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.admission.decisions import Decision, Denial
 from fnop.core.handlers.declare.roles import BACKGROUND
 from fnop.core.handlers.program.program import Program
@@ -62,7 +64,7 @@ class Absence(Enum):
     ASLEEP = "asleep"  # until the other has begun to work
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     """The limits after which a trial is assumed not to settle.
 
     The trial exceeds them after this number of `turns` within a phase. It also exceeds
@@ -75,7 +77,7 @@ class Limits(NamedTuple):
     waits: int = 60
 
 
-class Scene(NamedTuple):
+class Scene(Struct, frozen=True):
     """The common ground of all trials of a script.
 
     In `base` the definitions and the given objects exist, and the operator has not
@@ -114,7 +116,7 @@ def line_of(say: Say) -> str:
     return " ".join((say.message, *fields))
 
 
-class Write(NamedTuple):
+class Write(Struct, frozen=True):
     """A request of the operator that has changed the cluster.
 
     The versions of the cluster are those before and after it. `view` is the version of
@@ -135,7 +137,7 @@ class Write(NamedTuple):
     uid: str | None = None
 
 
-class Asked(NamedTuple):
+class Asked(Struct, frozen=True):
     """A request or a call of the operator, sent at a version of the cluster.
 
     `outcome` is its answer; None if the operator crashed before it.
@@ -147,7 +149,7 @@ class Asked(NamedTuple):
     outcome: Outcome | None
 
 
-class Glimpse(NamedTuple):
+class Glimpse(Struct, frozen=True):
     """The time, and the models of external systems, at a version of the cluster."""
 
     version: int
@@ -155,7 +157,7 @@ class Glimpse(NamedTuple):
     calls: Mapping[Any, Any]
 
 
-class Kept(NamedTuple):
+class Kept(Struct, frozen=True):
     """The notes of a trial for expectations; without expectations it takes none.
 
     They are the requests of the operator, and the models at the end of each phase. If
@@ -176,7 +178,7 @@ class Kept(NamedTuple):
         return Kept(self.asked.copy(), self.models.copy(), self.glimpses.copy())
 
 
-class Reviewed(NamedTuple):
+class Reviewed(Struct, frozen=True):
     """A decision of the operator's admission handlers.
 
     The cluster, the operator's state and the models are from before the write.
@@ -196,7 +198,7 @@ class Rejection(NamedTuple):
     subject: str
 
 
-class Refusal(NamedTuple):
+class Refusal(Struct, frozen=True):
     """An action of the user that the cluster has refused, and why.
 
     `status` is the HTTP status, 0 if it could not become a request; `place` is the
@@ -226,7 +228,7 @@ class Refusal(NamedTuple):
         return f"{words}: {self.reason}{remedy}"
 
 
-class Unrest(NamedTuple):
+class Unrest(Struct, frozen=True):
     """The reason why a phase has not settled; `endless` if something goes on for ever.
 
     Otherwise only a handler is left that fails again and again, or that `waits` for
@@ -238,7 +240,7 @@ class Unrest(NamedTuple):
     waits: bool = False
 
 
-class Visit(NamedTuple):
+class Visit(Struct, frozen=True):
     """A site that the trial has reached: its turn, and its point in the run.
 
     `place` is the number of actions that the user has done, `version` the cluster's,
@@ -252,7 +254,7 @@ class Visit(NamedTuple):
     step: int = 0
 
 
-class Happened(NamedTuple):
+class Happened(Struct, frozen=True):
     """One event in the story of a trial: its time, its lane, and its content.
 
     `step` is the operator's last one before, `version` the cluster's by then.
@@ -265,7 +267,7 @@ class Happened(NamedTuple):
     version: int = 0
 
 
-class Hold(NamedTuple):
+class Hold(Struct, frozen=True):
     """A kind whose watch events wait: the end time, and the action that began it."""
 
     until: str

@@ -6,7 +6,9 @@ The generated ones come from `fnop.interpreters.check.campaign.walks`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.interpreters.cluster import Off, On, Pace, Slow, Stuck
 from fnop.interpreters.simulation.actions import (
@@ -35,7 +37,7 @@ class ScriptProblem(Exception):
     """An author's file of scripts is wrong; one sentence says why, with the remedy."""
 
 
-class Script(NamedTuple):
+class Script(Struct, frozen=True):
     """A list of actions with a name.
 
     Faults do not strike a script that is `calm`. In a script with a `mistake` the user

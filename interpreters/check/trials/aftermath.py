@@ -7,10 +7,13 @@ Everything else must be as in the run without faults, also if the operator has t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
+
+from msgspec import Struct
 
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import BACKGROUND
+from fnop.effects.structs import replace
 from fnop.interpreters.check.state.worlds import outside_of, world_of
 from fnop.interpreters.check.trials import traffic
 from fnop.interpreters.check.trials.differences import Volatile, differences
@@ -25,7 +28,7 @@ CALLS_MAX = 300
 DRIFT_SECONDS = 180.0
 
 
-class Aftermath(NamedTuple):
+class Aftermath(Struct, frozen=True):
     """Systems outside (by alias), and fields, that change by themselves after a run.
 
     `vain` are sentences about requests that are repeated in vain.
@@ -62,13 +65,13 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
     spans += [DRIFT_SECONDS] if background else []
     spans += [seconds] if before and seconds is not None else []
     later.wait(trial.run.clock.elapsed + max(spans))
-    found = everything._replace(vain=window.told(handlers))
+    found = replace(everything, vain=window.told(handlers))
     if background and at_rest:
-        found = found._replace(fields=_changed_fields(trial, later, volatile))
+        found = replace(found, fields=_changed_fields(trial, later, volatile))
     if seconds is not None:
         after = outside_of(later.run.calls.models)
         changed = (alias for alias, text in before.items() if after[alias] != text)
-        found = found._replace(systems=frozenset(changed))
+        found = replace(found, systems=frozenset(changed))
     return found
 
 

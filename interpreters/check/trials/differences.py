@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
+from fnop.effects.structs import replace
 from fnop.interpreters.check.state.worlds import World
 from fnop.interpreters.check.trials.moments import (
     counted,
@@ -20,7 +22,7 @@ from fnop.interpreters.check.trials.moments import (
 __all__ = ["Difference", "Volatile", "differences", "learned", "leaves"]
 
 
-class Volatile(NamedTuple):
+class Volatile(Struct, frozen=True):
     """The differences of two benign runs, with another seed and another clock.
 
     `paths` are pairs of an alias and a dotted path, `objects` aliases that only one of
@@ -39,7 +41,7 @@ class Volatile(NamedTuple):
         return moment_in(alias, self.moments)
 
 
-class Difference(NamedTuple):
+class Difference(Struct, frozen=True):
     """One difference of two worlds; None stands for a missing value."""
 
     alias: str
@@ -269,4 +271,4 @@ def learned(one: World, other: World, *later: World) -> Volatile:
     objects = {each.alias for each in found if not each.path}
     known = Volatile(frozenset(paths), frozenset(objects), moments)
     numbers = [set(counted(each, moments).items()) for each in (one, other, *later)]
-    return known._replace(steady=frozenset(set.intersection(*numbers)))
+    return replace(known, steady=frozenset(set.intersection(*numbers)))

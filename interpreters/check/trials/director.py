@@ -6,7 +6,9 @@ It notes the requests and decisions of the operator, and lets faults strike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.reviews import Request
@@ -45,7 +47,7 @@ from fnop.interpreters.simulation.watches import Delivery
 __all__ = ["TrialDirector"]
 
 
-class Sight(NamedTuple):
+class Sight(Struct, frozen=True):
     """An object as a handler has seen it: nothing is known if it has not looked."""
 
     version: int | None = None

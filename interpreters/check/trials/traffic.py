@@ -13,7 +13,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.reviews import Request
@@ -48,7 +49,7 @@ _WRITES = re.compile(
 )
 
 
-class _Habit(NamedTuple):
+class _Habit(Struct, frozen=True):
     """A request in vain: its handler, its object, and its result."""
 
     handler: str

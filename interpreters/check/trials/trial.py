@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from fnop.effects.structs import replace
 from fnop.interpreters.check.faults.rival import let_go
 from fnop.interpreters.check.state import user
 from fnop.interpreters.check.state.journal import AtRest, End, Healed, Journal
@@ -188,7 +189,7 @@ class Trial:
     def add(self, action: Action) -> None:
         """Make the script longer."""
         script = (*self.scene.script, action)
-        self.state.scene = self.scene._replace(script=script)
+        self.state.scene = replace(self.scene, script=script)
 
     def go_on(self) -> None:
         """Take one turn; when everything has settled, begin what follows.

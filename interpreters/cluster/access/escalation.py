@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.access.rbac import (
     GROUP,
     MASTERS,
@@ -180,10 +181,10 @@ def compacted(rules: Iterable[Rule]) -> list[Rule]:
     """
     found: dict[Any, Rule] = {}
     for rule in rules:
-        key = rule if rule.urls else rule._replace(verbs=())
+        key = rule if rule.urls else replace(rule, verbs=())
         have = found.get(key)
         verbs = (*have.verbs, *rule.verbs) if have and not rule.urls else rule.verbs
-        found[key] = rule._replace(verbs=verbs)
+        found[key] = replace(rule, verbs=verbs)
     return list(found.values())
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from immutables import Map
+from msgspec import Struct
 
 from fnop.core.kubernetes.label_selectors import matches
 from fnop.interpreters.cluster.requests.request import Attributes, Call, attributes_of
@@ -51,7 +52,7 @@ MASTERS = "system:masters"
 REMEMBERED = 10_000
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     """One rule of a role."""
 
     verbs: tuple[str, ...] = ()
@@ -96,7 +97,7 @@ def is_path_in(path: str, url: str) -> bool:
     return url.endswith("*") and path.startswith(url.rstrip("*"))
 
 
-class Grant(NamedTuple):
+class Grant(Struct, frozen=True):
     """The rules that one binding grants, and its description for reasons."""
 
     rules: tuple[Rule, ...]
@@ -105,7 +106,7 @@ class Grant(NamedTuple):
     missing: tuple[str, str] | None = None
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True):
     """Whether something is allowed; the reason is what the server says about it."""
 
     allowed: bool

@@ -8,13 +8,13 @@ The validating webhooks come when the object is as it would be stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.admission.patches import patched_by
 from fnop.interpreters.cluster.admission.questions import Ask, Question
 from fnop.interpreters.cluster.admission.reviews import (
@@ -54,8 +54,7 @@ Read = Callable[[Kind, Any], Object]
 HARMLESS = ("None", "NoneOnDryRun")
 
 
-@frozen
-class Reviewers:
+class Reviewers(Struct, frozen=True):
     """The webhooks of a cluster, the function that asks them, and their warnings."""
 
     cluster: Cluster
@@ -97,7 +96,7 @@ class Reviewers:
                     is_changed = True
                     due |= called
                     called.clear()
-                write = write._replace(object=after)
+                write = replace(write, object=after)
                 if webhook.spec.get("reinvocationPolicy") == "IfNeeded":
                     called.add(number)
             if not is_changed:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 __all__ = [
     "Ask",
     "Configuration",
@@ -28,7 +30,7 @@ class Configuration(NamedTuple):
     name: str
 
 
-class Question(NamedTuple):
+class Question(Struct, frozen=True):
     """An AdmissionReview to be sent to a webhook."""
 
     configuration: Configuration
@@ -40,13 +42,13 @@ class Question(NamedTuple):
     seconds: int
 
 
-class Reviewed(NamedTuple):
+class Reviewed(Struct, frozen=True):
     """The body of a webhook's 200 answer: parsed JSON, or its text."""
 
     body: Any
 
 
-class Unreached(NamedTuple):
+class Unreached(Struct, frozen=True):
     """No answer in time, or an HTTP error: the error of the transport."""
 
     message: str

@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.interpreters.cluster.admission.questions import Reply, Unreached
 from fnop.interpreters.cluster.admission.webhooks import Form, Webhook, Write
@@ -29,7 +31,7 @@ class Uncalled(Exception):
     """A webhook that could not be asked, or whose answer is invalid."""
 
 
-class Verdict(NamedTuple):
+class Verdict(Struct, frozen=True):
     """The answer of a webhook."""
 
     warnings: tuple[str, ...]

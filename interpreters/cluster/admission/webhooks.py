@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from immutables import Map
+from msgspec import Struct
 
 from fnop.core.kubernetes.label_selectors import matches
 from fnop.interpreters.cluster.admission.questions import Configuration
@@ -42,7 +43,7 @@ class Form(NamedTuple):
     kind: str
 
 
-class Write(NamedTuple):
+class Write(Struct, frozen=True):
     """One write as admission sees it (`admission.Attributes`)."""
 
     operation: str
@@ -62,7 +63,7 @@ class Write(NamedTuple):
     form: Form | None = None
 
 
-class Webhook(NamedTuple):
+class Webhook(Struct, frozen=True):
     """One webhook of a configuration, with its rules."""
 
     configuration: Configuration

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.api.admitting import check_write, is_mutated, mutated
 from fnop.interpreters.cluster.api.signing import SIGNING, asked_by
 from fnop.interpreters.cluster.apply.managed import tracked, with_entries

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.cluster.api.admitting import check_deletion, is_reviewed
 from fnop.interpreters.cluster.api.read import list_body, selected
@@ -56,7 +57,7 @@ ORPHANING = frozenset({("", "replicationcontrollers"), ("batch", "jobs")})
 IMMORTAL = ("default", "kube-system", "kube-public")
 
 
-class Options(NamedTuple):
+class Options(Struct, frozen=True):
     """The parts of DeleteOptions that affect the result."""
 
     policy: str | None = None

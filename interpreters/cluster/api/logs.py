@@ -11,11 +11,12 @@ for the log of a container, see `ANNOTATION`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from immutables import Map
+from msgspec import Struct
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.access.rbac import authorize
 from fnop.interpreters.cluster.api.create import Answer
 from fnop.interpreters.cluster.api.read import is_false
@@ -229,7 +230,7 @@ def _append_to_log(
         log, former = Log(restarts, last=log.last if log else 0), log
     log = extended(log, text, now)
     if annotation is not None:
-        log = log._replace(annotated=annotation)
+        log = replace(log, annotated=annotation)
     found = found.set(container, Logs(log, former))
     return replace(cluster, logs=cluster.logs.set(uid, found))
 
@@ -241,7 +242,7 @@ def _logs_of(cluster: Cluster, uid: str, container: str) -> Logs | None:
 # ---------------------------------------------------------------------- options
 
 
-class Options(NamedTuple):
+class Options(Struct, frozen=True):
     """PodLogOptions, without the options that have no effect here."""
 
     container: str
@@ -319,7 +320,7 @@ def _number(release: str) -> tuple[int, int]:
 # ---------------------------------------------------------------------- reading
 
 
-class LogFollowed(NamedTuple):
+class LogFollowed(Struct, frozen=True):
     """A reader of the log of one instance of a container, and its position."""
 
     pod: Key
@@ -407,7 +408,7 @@ def _open_reader(
         raise not_found("", "pods", call.route.name or "")
     container, uid = container_of(pod, options.container), pod["metadata"]["uid"]
     reader = LogFollowed(call.key, uid, container, 0, 0, options.since)
-    reader = reader._replace(timestamps=options.timestamps, left=options.limit)
+    reader = replace(reader, timestamps=options.timestamps, left=options.limit)
     given: tuple[Line, ...] = ()
     if _logs_of(cluster, uid, container) is None and not options.is_previous:
         given = _given_lines(pod, container)
@@ -415,13 +416,13 @@ def _open_reader(
         if not (pod.get("spec") or {}).get("nodeName"):
             return None
         restarts = _instance_to_read(pod, container, is_previous=options.is_previous)
-        reader = reader._replace(restarts=restarts)
+        reader = replace(reader, restarts=restarts)
     lines = given or _lines_since(cluster, reader)
     if options.tail is not None:
         lines = _tail(lines, options.tail)
     if given:
-        return reader._replace(given=lines)
-    return reader._replace(next=_end_of_log(cluster, reader) - len(lines))
+        return replace(reader, given=lines)
+    return replace(reader, next=_end_of_log(cluster, reader) - len(lines))
 
 
 def _given_lines(pod: Object, container: str) -> tuple[Line, ...]:
@@ -498,7 +499,7 @@ def log_more(cluster: Cluster, followed: LogFollowed) -> tuple[str, LogFollowed,
     text = ""
     if lines:
         text, followed = _format_lines(followed, lines)
-        followed = followed._replace(next=_end_of_log(cluster, followed), given=())
+        followed = replace(followed, next=_end_of_log(cluster, followed), given=())
     is_over = followed.left == 0 or not _is_running(cluster, followed)
     return text, followed, is_over
 
@@ -550,7 +551,7 @@ def _format_lines(
                 left -= min(left, len(raw))
             shown.append(text)
         is_inside = not text.endswith("\n")
-    return "".join(shown), reader._replace(left=left, is_inside=is_inside)
+    return "".join(shown), replace(reader, left=left, is_inside=is_inside)
 
 
 def _moment(time: int) -> str:

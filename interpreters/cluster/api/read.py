@@ -7,11 +7,13 @@ import posixpath
 from base64 import b64decode, urlsafe_b64encode
 from binascii import Error as NoBase64
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from immutables import Map
+from msgspec import Struct
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.kinds.conversion import served
 from fnop.interpreters.cluster.kinds.crds import CRDS
 from fnop.interpreters.cluster.kinds.kinds import Kind
@@ -143,7 +145,7 @@ def _read_today(
 # --------------------------------------------------------------------- listing
 
 
-class Page(NamedTuple):
+class Page(Struct, frozen=True):
     """The part of a list that one request shows, and the version of the list."""
 
     version: int
@@ -218,7 +220,7 @@ def _page(cluster: Cluster, call: Call) -> Page:
             )
         return _continue_page(cluster, call, token, limit)
     if version in ("", "0"):
-        return present._replace(limit=limit)
+        return replace(present, limit=limit)
     number = whole_number(version)
     if number is None:
         raise bad_request(f"invalid resource version: {unparsed_version(version)}")
@@ -227,7 +229,7 @@ def _page(cluster: Cluster, call: Call) -> Page:
     match = query.get("resourceVersionMatch")
     # A limit without a match asks for the exact version, as before matches existed.
     if match == NOT_OLDER or not (match or limit):
-        return present._replace(limit=limit)
+        return replace(present, limit=limit)
     objects = _objects_at(cluster, call.kind, number)
     if objects is None:
         raise expired("The resourceVersion for the provided list is too old.")

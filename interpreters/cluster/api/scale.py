@@ -7,11 +7,11 @@ Scale. The latter moves the managers of the replicas from one to the other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.admission.webhooks import Form
 from fnop.interpreters.cluster.api.admitting import check_write, mutated
 from fnop.interpreters.cluster.api.create import Answer

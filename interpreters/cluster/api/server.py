@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.access.escalation import check_escalation
 from fnop.interpreters.cluster.access.policy import bootstrap
 from fnop.interpreters.cluster.access.rbac import authorize, authorize_creation

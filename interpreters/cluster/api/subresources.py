@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.access.tokens import answer_token
 from fnop.interpreters.cluster.admission.webhooks import Form
 from fnop.interpreters.cluster.api.admitting import check_write, mutated, reviewed
@@ -45,7 +47,7 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-class Subresource(NamedTuple):
+class Subresource(Struct, frozen=True):
     """One subresource: its entry in discovery, and the function that answers."""
 
     kind: str

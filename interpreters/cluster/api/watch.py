@@ -7,10 +7,10 @@ definition is written. `presented` makes tables, or metadata alone.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.access.rbac import authorize
 from fnop.interpreters.cluster.api.read import (
     get,

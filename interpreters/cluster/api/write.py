@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.cluster.api.admitting import check_write, is_reviewed, mutated
 from fnop.interpreters.cluster.api.create import (
@@ -289,7 +290,7 @@ def _check_version(kind: Kind, new: Object, old: Object) -> None:
     raise conflict(kind.group, kind.plural, old["metadata"]["name"])
 
 
-class Admission(NamedTuple):
+class Admission(Struct, frozen=True):
     """The steps of admission in an update; both take the new and the old object."""
 
     mutated: Callable[[Object, Object], Object]

@@ -8,12 +8,12 @@ last configuration.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.apply.fieldsets import (
     EMPTY,
     Tree,
@@ -93,8 +93,7 @@ class Conflicting(Exception):
         self.conflicts = conflicts
 
 
-@frozen
-class Applying:
+class Applying(Struct, frozen=True):
     """One apply: its kind, its manager, and whether it is forced."""
 
     registry: Registry
@@ -272,7 +271,7 @@ def _entries_before(applying: Applying, live: Object | None) -> Sequence[Entry]:
     known: Sequence[Entry] = live["metadata"].get("managedFields", ())
     if known:
         return under_schema(applying.registry, applying.kind, known)
-    writer = applying.writer._replace(manager="before-first-apply")
+    writer = replace(applying.writer, manager="before-first-apply")
     return after_update(applying.registry, applying.kind, {}, live, (), writer)
 
 

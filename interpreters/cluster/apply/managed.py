@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from fnop.interpreters.cluster.apply.fieldsets import (
     EMPTY,
@@ -63,7 +65,7 @@ Entries = Sequence[Entry]
 Identity = tuple[str, str, str, str]
 
 
-class Writer(NamedTuple):
+class Writer(Struct, frozen=True):
     """The manager of a write, its time, and its subresource."""
 
     manager: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
 
 __all__ = ["Off", "On", "Pace", "Slow", "Stuck"]
 
 
-@frozen
-class On:
+class On(Struct, frozen=True):
     """The controller does its work at once: the initial pace.
 
     For example:
@@ -17,8 +16,7 @@ class On:
     """
 
 
-@frozen
-class Off:
+class Off(Struct, frozen=True):
     """The controller does not run; once back, it looks at everything, as after a start.
 
     For example:
@@ -27,8 +25,7 @@ class Off:
     """
 
 
-@frozen
-class Stuck:
+class Stuck(Struct, frozen=True):
     """The controller does nothing; its work accumulates until it is no longer stuck.
 
     For example:
@@ -37,8 +34,7 @@ class Stuck:
     """
 
 
-@frozen
-class Slow:
+class Slow(Struct, frozen=True):
     """The controller acts `seconds` after each reminder.
 
     For example:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from math import inf
 
 from pyrsistent import pvector
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.controllers import (
     accounts,
     daemonsets,
@@ -115,8 +115,8 @@ def paced(cluster: Cluster, paces: Mapping[str, Pace]) -> Cluster:
         if isinstance(before, Stuck) and not isinstance(pace, Stuck):
             woken += [task for task in control.parked if _name(task) == name]
             rest = [task for task in control.parked if _name(task) != name]
-            control = control._replace(parked=pvector(rest))
-        control = control._replace(paces=control.paces.set(name, pace))
+            control = replace(control, parked=pvector(rest))
+        control = replace(control, paces=control.paces.set(name, pace))
     agenda = cluster.agenda.extend(woken)
     return replace(cluster, control=control, agenda=agenda)
 
@@ -172,8 +172,8 @@ def _taken(cluster: Cluster, now: float) -> tuple[Cluster, list[Task]]:
             case _:
                 tasks[task] = None
                 later = without(later, task)
-    control = control._replace(
-        later=later, parked=parked, next=min(later.values(), default=inf)
+    control = replace(
+        control, later=later, parked=parked, next=min(later.values(), default=inf)
     )
     return replace(cluster, agenda=pvector(), control=control), list(tasks)
 
@@ -187,4 +187,4 @@ def _set_reminder(cluster: Cluster, task: Task, at: float | None) -> Cluster:
     else:
         later = control.later.set(task, at)
         soonest = min(at, control.next)
-    return replace(cluster, control=control._replace(later=later, next=soonest))
+    return replace(cluster, control=replace(control, later=later, next=soonest))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from fnop.effects.structs import beside, derived, replace
 from fnop.interpreters.cluster.schema.schema import Schema, compile_root
 
 __all__ = [
@@ -21,7 +23,7 @@ __all__ = [
 ]
 
 
-class Scale(NamedTuple):
+class Scale(Struct, frozen=True):
     """The paths at which `/scale` finds its numbers in an object."""
 
     spec: tuple[str, ...]
@@ -29,7 +31,7 @@ class Scale(NamedTuple):
     selector: tuple[str, ...] | None
 
 
-class Column(NamedTuple):
+class Column(Struct, frozen=True):
     """One column of a custom kind's table (additionalPrinterColumns)."""
 
     name: str
@@ -40,8 +42,8 @@ class Column(NamedTuple):
     priority: int = 0
 
 
-@frozen
-class Kind:
+@beside("memo")
+class Kind(Struct, frozen=True):
     """One kind in one version, and the rules for its objects."""
 
     group: str
@@ -83,19 +85,18 @@ class Kind:
     # The version whose types describe a built-in kind ("": its own).
     typed: str = ""
     # Other modules keep what they derive from a kind here (its shape, for one).
-    memo: dict[str, Any] = field(
-        init=False, default_factory=dict, compare=False, repr=False
-    )
+    memo: dict[str, Any] = derived()
     # The apiVersion in objects, and the key under which all versions are stored
     # together.
-    api_version: str = field(init=False)
-    resource: tuple[str, str] = field(init=False)
+    api_version: str = derived()
+    resource: tuple[str, str] = derived()
 
     def __post_init__(self) -> None:
+        force_setattr(self, "memo", {})
         named = f"{self.group}/{self.version}" if self.group else self.version
-        object.__setattr__(self, "api_version", named)
-        object.__setattr__(self, "typed", self.typed or self.version)
-        object.__setattr__(self, "resource", storage_of(self.group, self.plural))
+        force_setattr(self, "api_version", named)
+        force_setattr(self, "typed", self.typed or self.version)
+        force_setattr(self, "resource", storage_of(self.group, self.plural))
 
 
 # Resources that are only another view of a resource stored elsewhere.
@@ -112,8 +113,8 @@ def storage_of(group: str, plural: str) -> tuple[str, str]:
     return VIEWS.get(path, path)
 
 
-@frozen
-class Registry:
+@beside("memo")
+class Registry(Struct, frozen=True):
     """All served kinds: by (group, version, plural), and by (group, kind).
 
     The maps are small and seldom change, so they are plain dicts, copied at each
@@ -123,9 +124,10 @@ class Registry:
     by_path: Mapping[tuple[str, str, str], Kind]
     by_kind: Mapping[tuple[str, str], Kind]
     # Other modules keep what they derive from a registry here (its documents).
-    memo: dict[str, Any] = field(
-        init=False, default_factory=dict, compare=False, repr=False
-    )
+    memo: dict[str, Any] = derived()
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "memo", {})
 
     def with_kinds(self, kinds: tuple[Kind, ...]) -> Registry:
         """The registry with these kinds; a kind of the same path is replaced."""

@@ -8,10 +8,12 @@ Protobuf is not supported here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.output.table import cells_of, columns_of, conditions_of
 from fnop.interpreters.cluster.requests.request import Call
@@ -40,7 +42,7 @@ __all__ = [
 ]
 
 
-class Form(NamedTuple):
+class Form(Struct, frozen=True):
     """The kind as which an object is shown ("": its own), and the notation."""
 
     kind: str = ""
@@ -61,7 +63,7 @@ TABLE = "Table"
 PARTIAL, PARTIAL_LIST = "PartialObjectMetadata", "PartialObjectMetadataList"
 
 
-class Clause(NamedTuple):
+class Clause(Struct, frozen=True):
     """One part of an Accept header."""
 
     media: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha512
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.cluster.kinds import types
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
@@ -89,7 +90,7 @@ def _root(kind: Kind) -> str:
 # ---------------------------------------------------------------------- caches
 
 
-class Document(NamedTuple):
+class Document(Struct, frozen=True):
     """The document of a group version, and the kinds that it was built for."""
 
     kinds: tuple[Kind, ...]
@@ -203,7 +204,7 @@ PATCHES = [
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
-class Operation(NamedTuple):
+class Operation(Struct, frozen=True):
     """One operation at a path; the verb is the one in `x-kubernetes-action`."""
 
     method: str

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
+
+from fnop.effects.structs import beside
 from fnop.interpreters.cluster.admission.questions import Ask, unreached
 from fnop.interpreters.cluster.admission.webhooks import Beside, none_beside
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
@@ -29,8 +30,8 @@ class Route(NamedTuple):
     subresource: str | None
 
 
-@frozen
-class Call:
+@beside("warnings", "ask", "beside")
+class Call(Struct, frozen=True):
     """A request that names a served resource."""
 
     request: ApiRequest
@@ -39,11 +40,11 @@ class Call:
     query: dict[str, str]
     now: float
     # The warnings for the client, noted on the way to the answer.
-    warnings: list[str] = field(default_factory=list, compare=False)
+    warnings: list[str] = []
     # Asks the admission webhooks.
-    ask: Ask = field(default=unreached, compare=False)
+    ask: Ask = unreached
     # Returns webhooks in addition to the registered ones.
-    beside: Beside = field(default=none_beside, compare=False)
+    beside: Beside = none_beside
 
     @property
     def key(self) -> Key:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.kubernetes.label_selectors import (
     Parser,
     Requirement,
@@ -20,7 +22,7 @@ from fnop.interpreters.cluster.values.status import bad_request, quoted
 __all__ = ["Selection", "field_selection", "label_selection", "selection_of"]
 
 
-class FieldTest(NamedTuple):
+class FieldTest(Struct, frozen=True):
     """One clause of a field selector."""
 
     path: tuple[str, ...]
@@ -38,7 +40,7 @@ class FieldTest(NamedTuple):
         return (text == self.value) is self.equal
 
 
-class Selection(NamedTuple):
+class Selection(Struct, frozen=True):
     """The selectors of one request; `holds` tests an object."""
 
     labels: tuple[Requirement, ...]
@@ -118,7 +120,7 @@ TERMS = re.compile(r"(?:[^,\\]|\\.?)*", re.DOTALL)
 ESCAPED = re.compile(r"\\(.?)|([,=])", re.DOTALL)
 
 
-class Field(NamedTuple):
+class Field(Struct, frozen=True):
     """One term of a field selector, before its name is looked up."""
 
     name: str

@@ -16,8 +16,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.schema.cel_library import FUNCTIONS, Function
 from fnop.interpreters.cluster.schema.rules import Place, place_text
 from fnop.interpreters.cluster.values.status import Fault
@@ -76,7 +77,7 @@ def _run_time_overloads(function: Function) -> Iterator[Function]:
         kinds = AT_RUN_TIME if parameter == "dyn" else (parameter,)
         options = [(*before, kind) for before in options for kind in kinds]
     for parameters in options:
-        yield function._replace(parameters=parameters, result="dyn")
+        yield replace(function, parameters=parameters, result="dyn")
 
 
 def _declare_functions(*, exact: bool) -> list[cel.FunctionDecl]:
@@ -377,8 +378,7 @@ def _object(schema: Mapping[str, Any], *, root: bool) -> Convert | None:
 # ---------------------------------------------------------------------- rules
 
 
-@frozen
-class Rule:
+class Rule(Struct, frozen=True):
     """One rule: its text, and its compiled form."""
 
     text: str
@@ -394,8 +394,7 @@ class Rule:
         return self.message or self.text
 
 
-@frozen
-class Laws:
+class Laws(Struct, frozen=True):
     """The CEL rules of a schema node and of the nodes inside it."""
 
     kind: str

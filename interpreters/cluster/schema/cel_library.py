@@ -20,8 +20,10 @@ from ipaddress import (
     ip_network,
 )
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
+
+from msgspec import Struct
 
 from fnop.core.kubernetes.quantities import amount
 from fnop.interpreters.cluster.schema.regex import compiled
@@ -29,7 +31,7 @@ from fnop.interpreters.cluster.schema.regex import compiled
 __all__ = ["FUNCTIONS", "Function"]
 
 
-class Function(NamedTuple):
+class Function(Struct, frozen=True):
     """One overload: its parameters' types (first the receiver's) and its result's."""
 
     name: str

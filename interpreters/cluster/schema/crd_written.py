@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
+
 from fnop.interpreters.cluster.schema.schema_rules import written_schema
 
 __all__ = ["written_spec"]
@@ -21,8 +22,7 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-@frozen
-class Struct:
+class GoStruct(Struct, frozen=True):
     """The fields of a Go struct, and those that are omitted when empty."""
 
     always: Mapping[str, Write]
@@ -51,39 +51,39 @@ def _with_port(value: Any) -> Any:
     return {"port": 443, **value}
 
 
-SERVICE = Struct(_unchanged_fields("namespace name path port"), {})
-CLIENT = Struct(
+SERVICE = GoStruct(_unchanged_fields("namespace name path port"), {})
+CLIENT = GoStruct(
     {**_unchanged_fields("url"), "service": lambda value: _with_port(SERVICE(value))},
     _unchanged_fields("caBundle"),
 )
-WEBHOOK = Struct(
+WEBHOOK = GoStruct(
     {**_unchanged_fields("conversionReviewVersions"), "clientConfig": CLIENT}, {}
 )
-CONVERSION = Struct({**_unchanged_fields("strategy"), "webhook": WEBHOOK}, {})
-COLUMN = Struct(
+CONVERSION = GoStruct({**_unchanged_fields("strategy"), "webhook": WEBHOOK}, {})
+COLUMN = GoStruct(
     _unchanged_fields("name type jsonPath"),
     _unchanged_fields("format description priority"),
 )
-SCALE = Struct(
+SCALE = GoStruct(
     _unchanged_fields("specReplicasPath statusReplicasPath labelSelectorPath"), {}
 )
-NAMES = Struct(
+NAMES = GoStruct(
     _unchanged_fields("plural kind"),
     _unchanged_fields("singular shortNames listKind categories"),
 )
-VERSION = Struct(
+VERSION = GoStruct(
     {
         **_unchanged_fields("name served storage deprecationWarning"),
-        "schema": Struct({"openAPIV3Schema": written_schema}, {}),
-        "subresources": Struct({"status": Struct({}, {}), "scale": SCALE}, {}),
+        "schema": GoStruct({"openAPIV3Schema": written_schema}, {}),
+        "subresources": GoStruct({"status": GoStruct({}, {}), "scale": SCALE}, {}),
     },
     {
         **_unchanged_fields("deprecated"),
         "additionalPrinterColumns": _write_items(COLUMN),
-        "selectableFields": _write_items(Struct(_unchanged_fields("jsonPath"), {})),
+        "selectableFields": _write_items(GoStruct(_unchanged_fields("jsonPath"), {})),
     },
 )
-SPEC = Struct(
+SPEC = GoStruct(
     {
         **_unchanged_fields("group scope"),
         "names": NAMES,

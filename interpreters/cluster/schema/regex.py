@@ -13,7 +13,11 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 
 try:
     import re2
@@ -164,7 +168,7 @@ def in_python(pattern: str, most: int = sys.maxunicode) -> str:
     return "".join(_parts(pattern, most))
 
 
-class _Group(NamedTuple):
+class _Group(Struct, frozen=True):
     """An open group: the flags set inside it, and whether lines count."""
 
     flags: str = ""
@@ -219,7 +223,7 @@ def _token(found: re.Match[str], rest: str, groups: list[_Group], most: int) -> 
             return f"(?{_flags(found['scope'])}:"
         case "group":
             _check_group(text, rest)
-            groups.append(groups[-1]._replace(flags=""))
+            groups.append(replace(groups[-1], flags=""))
             return "(?P<" if text == "(?<" else text
         case _:
             raise _bad_pattern("missing closing ]", rest)
@@ -231,7 +235,7 @@ def _char(found: re.Match[str], rest: str, groups: list[_Group]) -> str:
         case "{":
             _check_repeat(rest)
         case "(":
-            groups.append(groups[-1]._replace(flags=""))
+            groups.append(replace(groups[-1], flags=""))
         case "|":  # Go's flags hold for all alternatives that follow
             return f"{groups[-1].ends}|{groups[-1].flags}"
         case ")":

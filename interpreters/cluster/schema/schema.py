@@ -8,12 +8,12 @@ The order is the real server's: prune, default, check.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.schema.cel import Laws, compile_laws
 from fnop.interpreters.cluster.schema.rules import (
     Place,
@@ -43,8 +43,7 @@ NOTHING = object()
 TYPE_META = frozenset(("apiVersion", "kind", "metadata"))
 
 
-@frozen
-class ExpectedType:
+class ExpectedType(Struct, frozen=True):
     """The JSON types that a schema allows."""
 
     names: tuple[str, ...]  # empty: any type
@@ -80,8 +79,7 @@ class ExpectedType:
             )
 
 
-@frozen
-class Schema:
+class Schema(Struct, frozen=True):
     """One compiled node of a structural schema."""
 
     expected: ExpectedType
@@ -316,8 +314,7 @@ class Schema:
                 yield from self.items.duplicates(item, (place, index))
 
 
-@frozen
-class Combination:
+class Combination(Struct, frozen=True):
     """The parts allOf, anyOf, oneOf and not of a schema.
 
     They only check values, and never fill them in.
@@ -367,8 +364,7 @@ class Combination:
             )
 
 
-@frozen
-class Identity:
+class Identity(Struct, frozen=True):
     """The identity of the items of a set, or of a map, which has `keys`."""
 
     keys: tuple[str, ...]

@@ -5,8 +5,7 @@ Consequences that a controller makes later are put on the agenda.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.kinds.crds import (
     APPROVAL,
     CRDS,

@@ -12,7 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from immutables import Map
+from msgspec import Struct
 from pyrsistent import PVector, pvector
+
+from fnop.effects.structs import replace
 
 __all__ = ["LINES_MAX", "Line", "Log", "Logs", "PodLogs", "extended", "instance"]
 
@@ -33,7 +36,7 @@ class Line(NamedTuple):
 NO_LINES: PVector[Line] = pvector()
 
 
-class Log(NamedTuple):
+class Log(Struct, frozen=True):
     """The log of one instance of a container, identified by `restarts`."""
 
     restarts: int
@@ -89,4 +92,4 @@ def extended(log: Log, text: str, now: float) -> Log:
     while len(lines) > LINES_MAX:
         half = len(lines) // 2
         lines, dropped = pvector([*lines][half:]), dropped + half
-    return log._replace(lines=lines, dropped=dropped, last=new[-1].time)
+    return replace(log, lines=lines, dropped=dropped, last=new[-1].time)

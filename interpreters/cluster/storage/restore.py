@@ -10,8 +10,8 @@ updates.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import replace
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.kinds.conversion import to_storage
 from fnop.interpreters.cluster.kinds.crds import CRDS, registry_with
 from fnop.interpreters.cluster.kinds.kinds import (

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import field, replace
 from hashlib import blake2b
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from immutables import Map
+from msgspec import Struct, field
 from pyrsistent import PVector, pvector
 
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.kinds.kinds import Registry
 from fnop.interpreters.cluster.storage.logs import PodLogs
 from fnop.interpreters.cluster.storage.selections import Selections, reselected
@@ -51,8 +51,7 @@ HISTORY = 10_000
 HISTORY_BYTES = 64 * 1024 * 1024
 
 
-@frozen
-class StoredEvent:
+class StoredEvent(Struct, frozen=True):
     """One change of one object, as watches show it.
 
     `previous` is the object before the change. A watch with a selector needs it to
@@ -77,7 +76,7 @@ class Task(NamedTuple):
     key: Key
 
 
-class Control(NamedTuple):
+class Control(Struct, frozen=True):
     """The paces of the built-in controllers, and their reminders for later.
 
     `paces` says which of them do not work normally. `later` are reminders with their
@@ -103,8 +102,7 @@ class History(NamedTuple):
     recent_bytes: int = 0  # size of the objects in `recent`, before and after
 
 
-@frozen(repr=False)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """A Kubernetes cluster as a value. Change it with `answer` and `tick`."""
 
     seed: str

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
-from fnop.effects.frozen import frozen
 from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = [
@@ -46,8 +46,7 @@ class Refusal(Exception):
         self.response = response
 
 
-@frozen
-class Fault:
+class Fault(Struct, frozen=True):
     """One cause of a 422: a field, a reason, a message."""
 
     field: str

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.seam.traces import Version
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Diff, DiffItem
@@ -33,7 +35,7 @@ _INPUTS_MAX = 8
 _LOOK_BACK = 100
 
 
-class Input(NamedTuple):
+class Input(Struct, frozen=True):
     """An input that differs in the two runs, in its state or in its order.
 
     - An `object` was shown in different states.
@@ -55,7 +57,7 @@ class Input(NamedTuple):
     same: Both = (None, None)
 
 
-class Cause(NamedTuple):
+class Cause(Struct, frozen=True):
     """The cause of a difference.
 
     `requests` are the requests that got different answers. If a process has ended,
@@ -76,7 +78,7 @@ class Told(NamedTuple):
     cause: Cause
 
 
-class Comparison(NamedTuple):
+class Comparison(Struct, frozen=True):
     """Two runs compared.
 
     `first` is the first difference by causality, and `decision` is the first decision

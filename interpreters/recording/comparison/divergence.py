@@ -14,9 +14,12 @@ from functools import cached_property
 from itertools import accumulate, islice, zip_longest
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Diff
 from fnop.effects import Patch, Random
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.comparison.ages import ages_of, is_delay, is_one_moment
 from fnop.interpreters.recording.comparison.pairs import (
     Eras,
@@ -47,7 +50,7 @@ class Sort(IntEnum):
     WRITE = 5  # fnop writes something else to the object
 
 
-class Unlike(NamedTuple):
+class Unlike(Struct, frozen=True):
     """An object, or a fact such as the reason, that two calls were shown differently.
 
     `what` is "" for the handled object, a label for a child, and the name of a fact.
@@ -63,7 +66,7 @@ class Unlike(NamedTuple):
         return any(isinstance(each, Body) for each in self.values)
 
 
-class Divergence(NamedTuple):
+class Divergence(Struct, frozen=True):
     """A difference: its sort, its lane, its two calls or requests, and their steps.
 
     `fields` are the differences of the answers or of the decisions. For a `VIEW`,
@@ -248,7 +251,7 @@ class Alignment:
             before = Divergence(Sort.VIEW, lane, (mine, yours), steps, unlike=unlike)
             yield before
         for each in self._compare_moments(lane, mine, yours):
-            yield each._replace(before=before) if each.is_decision else each
+            yield replace(each, before=before) if each.is_decision else each
             before = before or each
 
     def _objects(self, mine: Call, yours: Call) -> Iterator[Unlike]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import orjson
+from msgspec import Struct
 
 from fnop.interpreters.recording.comparison.runs import Call, Item, Run
 from fnop.interpreters.recording.identities.volatile import Names
@@ -19,7 +19,7 @@ from fnop.interpreters.recording.identities.volatile import Names
 __all__ = ["Eras", "Lane", "Lanes", "common_length", "decided", "lanes_of"]
 
 
-class Lane(NamedTuple):
+class Lane(Struct, frozen=True):
     """The calls of a handler for an object; with an `effect`, requests of one sort.
 
     `era` distinguishes processes, from 1. For a request, `subject` is the object that
@@ -51,7 +51,7 @@ _Places = Sequence[tuple[int, int]]
 _Contents = Counter[tuple[Lane, bool]]
 
 
-class Eras(NamedTuple):
+class Eras(Struct, frozen=True):
     """The processes of two runs that belong together.
 
     As a rule these are the processes of equal numbers. If one run has more processes,

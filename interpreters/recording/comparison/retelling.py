@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from fnop.core.objects.store.indexing import Index
 from fnop.core.values.body import Body
+from fnop.effects.structs import replace
 from fnop.effects.values import read_only
 from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters.recording.model.attempts import Attempt, Exchange
@@ -43,7 +43,7 @@ def retold(attempt: Attempt, tell: Tell) -> Attempt:
 def _retold_exchange(exchange: Exchange, tell: Tell) -> Exchange:
     outcome = exchange.outcome
     told = None if outcome is None else from_wire(tell(to_wire(outcome)))
-    return exchange._replace(asked=tell(exchange.asked), outcome=told)
+    return replace(exchange, asked=tell(exchange.asked), outcome=told)
 
 
 def _index(index: Index, tell: Tell) -> Index:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import orjson
+from msgspec import Struct
 
 from fnop.effects import Random
 from fnop.interpreters.recording.identities.volatile import Names
@@ -29,7 +30,7 @@ Json = Mapping[str, Any]
 _TOLD = ("events.v1.", "events.v1.events.k8s.io")
 
 
-class Moment(NamedTuple):
+class Moment(Struct, frozen=True):
     """A call asks for something, is given it, desires, or ends, in a step."""
 
     kind: Literal["asks", "given", "desires", "ends"]

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.children.owned import Owned
@@ -38,11 +39,11 @@ from fnop.core.memory.progress import Failure
 from fnop.core.objects.store.indexing import keeps_former, values_for
 from fnop.core.values.diff import Diff, diff
 from fnop.core.values.errors import text_of
-from fnop.core.values.evolve import replace
 from fnop.core.values.log_lines import LogLine
 from fnop.core.values.table import Table
 from fnop.effects import Effect
 from fnop.effects.desired import label_of
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical, digest_in_order, same_json
 from fnop.effects.wire import desired_to_wire, digest_of, encode, to_wire
 from fnop.interpreters.recording.comparison.retelling import Tell, as_recorded
@@ -82,14 +83,14 @@ class Surroundings(NamedTuple):
 Sort = Literal["raises", "asks", "ends", "indexes"]
 
 
-class Same(NamedTuple):
+class Same(Struct, frozen=True):
     """The decision equals the recorded one; `settings` are those that it has made."""
 
     settings: Settings | None = None
     parts: tuple[Handler, ...] = ()
 
 
-class Changed(NamedTuple):
+class Changed(Struct, frozen=True):
     """The first decision that differs: the effect `number`, from 0, or the end.
 
     `recorded` and `now` are JSON, and `fields` are their differences. `parts` are the
@@ -110,7 +111,7 @@ class Changed(NamedTuple):
     parts: tuple[Handler, ...] = ()
 
 
-class Untold(NamedTuple):
+class Untold(Struct, frozen=True):
     """The attempt cannot be asked again, and the reason."""
 
     why: str
@@ -257,7 +258,7 @@ def with_decision(
         return replace(attempt, end={"values": [*decision["index"].items()]})
     if number < len(attempt.exchanges):
         exchanges = [*attempt.exchanges]
-        exchanges[number] = exchanges[number]._replace(asked=decision)
+        exchanges[number] = replace(exchanges[number], asked=decision)
         return replace(attempt, exchanges=exchanges)
     if attempt.desires is not None:
         return replace(attempt, desires=_trace_with_decision(attempt.desires, decision))

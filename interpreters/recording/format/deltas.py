@@ -22,9 +22,12 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from itertools import compress
 from operator import ne
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 
 __all__ = ["MEMORY_BYTES", "DeltaReader", "DeltaWriter", "Written"]
 
@@ -36,7 +39,7 @@ _TEXT_MAX = MEMORY_BYTES // 16
 _PART_MAX = 0.5
 
 
-class _Kept(NamedTuple):
+class _Kept(Struct, frozen=True):
     """A text in the memory, with the number of its members."""
 
     slot: int
@@ -45,7 +48,7 @@ class _Kept(NamedTuple):
     watched: bool
 
 
-class Written(NamedTuple):
+class Written(Struct, frozen=True):
     """An entry; `news` are the members of its text that were not in the memory.
 
     If the entry is a difference from a watched text, the whole text counts as news.
@@ -109,7 +112,7 @@ class DeltaWriter:
         """Count as news all texts written as differences from the text of this key."""
         found = self._find_kept(key)
         if found is not None and not found.watched:
-            self._new[key] = found._replace(watched=True)
+            self._new[key] = replace(found, watched=True)
 
     def text_of(self, key: Hashable) -> bytes | None:
         """The last text of a key, or None if the memory no longer has it."""
@@ -168,7 +171,7 @@ _ALIKE_SPARE = 1024
 _NUMBERS = range(_TEXT_MAX + 1)
 
 
-class _Difference(NamedTuple):
+class _Difference(Struct, frozen=True):
     changes: list[int | str]
     news: bytes
 

@@ -19,6 +19,9 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from msgspec import Struct
+
+from fnop.core.handlers.declare.filters import Filters
 from fnop.core.handlers.declare.handler import Handler
 from fnop.interpreters.recording.format.sources import bindings_of, names_in
 from fnop.interpreters.runtime.installed import is_installed
@@ -57,7 +60,7 @@ def digests_of(handlers: tuple[Handler, ...]) -> dict[str, str]:
 
 def _parts_of(handler: Handler) -> list[str]:
     options = (getattr(handler, name) for name in _OPTIONS)
-    filters = (getattr(handler.filters, each.name) for each in fields(handler.filters))
+    filters = (getattr(handler.filters, each) for each in Filters.__struct_fields__)
     return [handler.role.value, *_texts((handler.fn, *options, *filters))]
 
 
@@ -125,6 +128,10 @@ class _Walk:
                 yield type(value).__name__
                 for each in fields(value):
                     yield from self.value(getattr(value, each.name))
+            case Struct() if type(value).__module__.startswith("fnop."):
+                yield type(value).__name__
+                for name in value.__struct_fields__:
+                    yield from self.value(getattr(value, name))
             case _:
                 yield from self._texts_of_object(value)
 

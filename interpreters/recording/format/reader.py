@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.admission.wire import REVIEWED
 from fnop.core.seam.wire import together
-from fnop.effects.frozen import frozen
 from fnop.interpreters.recording.format.blocks import (
     CORRUPT,
     Reader,
@@ -90,8 +90,7 @@ def _unreadable_record(number: int, problem: Exception) -> RecordingProblem:
     )
 
 
-@frozen
-class RecordingLimits:
+class RecordingLimits(Struct, frozen=True):
     """The limits of a recording that is read, against hostile files.
 
     - `ratio` is how many bytes of text one byte of the file may become.

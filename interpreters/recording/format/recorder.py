@@ -31,11 +31,10 @@ before they are written (`fnop.interpreters.recording.redaction`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import asdict
-from enum import Enum
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import orjson
+from msgspec import Struct, to_builtins
 
 from fnop.core.handlers.program.program import Program
 from fnop.core.memory.seals import without_seals
@@ -44,6 +43,7 @@ from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import apart, command_to_wire, together
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical
 from fnop.interpreters.recording.format.blocks import Block
 from fnop.interpreters.recording.format.deltas import DeltaWriter
@@ -93,11 +93,11 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
 
 def _identity_as_json(value: Any) -> dict[str, Any]:
     """The operator's identity among its peers, as JSON: its decisions depend on it."""
-    found = asdict(value)
-    return {k: v.value if isinstance(v, Enum) else v for k, v in found.items()}
+    found: dict[str, Any] = to_builtins(value)
+    return found
 
 
-class _Step(NamedTuple):
+class _Step(Struct, frozen=True):
     """A step to write: its record without the object of its input, and the object."""
 
     now: Now
@@ -114,7 +114,7 @@ class _Step(NamedTuple):
         return family, self.text.count(b",")
 
 
-class _Draft(NamedTuple):
+class _Draft(Struct, frozen=True):
     """A step with its line."""
 
     step: _Step
@@ -317,7 +317,7 @@ def _encoded_json(value: Any) -> bytes:
 def _step_with_record(step: _Step, record: dict[str, Any]) -> _Step:
     """A step with another record, and the object kept apart as before."""
     if step.body is None:
-        return step._replace(record=record, text=orjson.dumps(record))
+        return replace(step, record=record, text=orjson.dumps(record))
     input = record["input"]
     if "body" in input:
         body, rest = input["body"], {**input, "body": None}
@@ -328,8 +328,8 @@ def _step_with_record(step: _Step, record: dict[str, Any]) -> _Step:
             {**input, "outcome": {**outcome, "object": None}},
         )
     record = {**record, "input": rest}
-    return step._replace(
-        record=record, text=orjson.dumps(record), body=orjson.dumps(body)
+    return replace(
+        step, record=record, text=orjson.dumps(record), body=orjson.dumps(body)
     )
 
 

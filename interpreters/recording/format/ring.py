@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.seam.commands import Command, Exit, Fetch, Say, Subject
 from fnop.core.seam.inputs import (
@@ -182,7 +183,7 @@ def _size_of(input: Input) -> int:
             return _STEP
 
 
-class Failure(NamedTuple):
+class Failure(Struct, frozen=True):
     """A failure that a step shows.
 
     `why` is "failed" if a handler for the object `subject` has failed permanently. It

@@ -10,8 +10,10 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from fnop.effects import Random
 
@@ -36,7 +38,7 @@ _IN_UTF16 = base64.b64encode(MARK.encode("utf-16-le")).decode()
 _ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 
-class _Form(NamedTuple):
+class _Form(Struct, frozen=True):
     """A form of tokens: its pattern, and how it is decoded and encoded."""
 
     pattern: str

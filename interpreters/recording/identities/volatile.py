@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.streams.containers import container_ids
 from fnop.core.values.body import Body
@@ -67,7 +68,7 @@ _DAY_SECONDS = 86_400.0
 _TIME_MIN = 1e9
 
 
-class Spelled(NamedTuple):
+class Spelled(Struct, frozen=True):
     """A text without the parts that differ in each run, and these parts in order."""
 
     text: str

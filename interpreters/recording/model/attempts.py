@@ -6,15 +6,16 @@ They are folded from traces: nothing is decided here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from immutables import Map
+from msgspec import Struct, field
 
 from fnop.core.objects.store.indexing import Index
 from fnop.core.seam.traces import Seen, Version
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 from fnop.effects.values import read_only
 from fnop.effects.wire import from_wire
 from fnop.interpreters.recording.model import records
@@ -25,7 +26,7 @@ __all__ = ["Attempt", "Attempts", "Exchange"]
 Json = Mapping[str, Any]
 
 
-class Exchange(NamedTuple):
+class Exchange(Struct, frozen=True):
     """An effect that an attempt awaited, and the answer; None if no answer has come.
 
     `step` is the step in which it asked, and `answered` is the step that brought the
@@ -40,8 +41,7 @@ class Exchange(NamedTuple):
     answered: int = 0
 
 
-@dataclass
-class Attempt:
+class Attempt(Struct):
     """One attempt, as it was recorded.
 
     `step` is the number of the step in which it began, from 1. `desires` is the
@@ -199,7 +199,8 @@ class Attempts:
         if not attempt.exchanges:
             return
         outcome = self.outcome_of(attempt, trace, came)
-        attempt.exchanges[-1] = attempt.exchanges[-1]._replace(
+        attempt.exchanges[-1] = replace(
+            attempt.exchanges[-1],
             outcome=None if outcome is None else from_wire(outcome),
             wall=now.wall,
             stopped=trace.stopped or "",

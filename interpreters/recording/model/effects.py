@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.seam.effect_rules import EFFECTS, EffectRule, Needs
 from fnop.core.values.diff import Path, path_at
@@ -56,7 +58,7 @@ __all__ = [
 Json = Mapping[str, Any]
 
 
-class Recorded(NamedTuple):
+class Recorded(Struct, frozen=True):
     """The words of recordings for an effect.
 
     `words` names it, with the object of its request ("" if it is not a request).

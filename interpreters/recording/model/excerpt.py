@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.children.owned import owners_of
 from fnop.core.values.body import Body
 from fnop.core.values.errors import number_of
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.model import records
 from fnop.interpreters.recording.model.account import Account
 from fnop.interpreters.recording.model.calls import Calls, Recorded, part_of
@@ -42,7 +45,7 @@ class Incomplete(ValueError):
     """The recording lacks steps that an excerpt needs; the message is one sentence."""
 
 
-class Excerpt(NamedTuple):
+class Excerpt(Struct, frozen=True):
     """The part of a recording that a closed loop needs.
 
     - `objects` are the objects at the `step`, and `wall` is its time.
@@ -121,7 +124,8 @@ def excerpt_of(
 
 def _with_truth(excerpt: Excerpt, truth: Truth, until: int | None) -> Excerpt:
     """The excerpt with the objects of the cluster, and the changes in the cluster."""
-    return excerpt._replace(
+    return replace(
+        excerpt,
         objects=truth.objects(excerpt.step),
         changes=truth.changes_of_others(excerpt.step, until),
         end=truth.objects(until),
@@ -275,7 +279,8 @@ def _without(
         *excerpt.end.items(),
     ]
     places = _with_dependents(found, [pair for pair in found if is_out(*pair)])
-    return excerpt._replace(
+    return replace(
+        excerpt,
         objects={k: v for k, v in excerpt.objects.items() if k not in places},
         changes=[each for each in excerpt.changes if each.place not in places],
         end={k: v for k, v in excerpt.end.items() if k not in places},

@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.values.paths import FieldPath, find, parse_path, path_text
 from fnop.effects.values import same_json
@@ -31,7 +32,7 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class Predicate(NamedTuple):
+class Predicate(Struct, frozen=True):
     """A field, an operator, and a value: as text, and as the JSON that it may be."""
 
     path: FieldPath

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.interpreters.recording.model import records
 from fnop.interpreters.recording.model.history import History, Question, Step
@@ -15,7 +16,7 @@ __all__ = ["Departure", "Presence"]
 Scope = tuple[str, str, str]
 
 
-class Departure(NamedTuple):
+class Departure(Struct, frozen=True):
     """An object that is gone, by its uid, and how that was seen.
 
     `listed` means that a listing lacks it: it was deleted, or is no longer selected.

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
+
+from msgspec import Struct
 
 from fnop.core.seam.traces import Version
 from fnop.core.values.body import Key
@@ -28,7 +30,7 @@ __all__ = [
 Json = Mapping[str, Any]
 
 
-class Gap(NamedTuple):
+class Gap(Struct, frozen=True):
     """Steps that could not be recorded: the first, and the last of them."""
 
     first: int
@@ -40,7 +42,7 @@ class Gap(NamedTuple):
         return self.last - self.first + 1
 
 
-class Other(NamedTuple):
+class Other(Struct, frozen=True):
     """An input or a command that no question is about, by its name."""
 
     name: str
@@ -49,27 +51,27 @@ class Other(NamedTuple):
 # --------------------------------------------------------------------------- inputs
 
 
-class Started(NamedTuple):
+class Started(Struct, frozen=True):
     """A process of the operator starts."""
 
     seed: Any = ""
 
 
-class Answered(NamedTuple):
+class Answered(Struct, frozen=True):
     """The outcome of the request or the fetch with this id."""
 
     id: int
     outcome: dict[str, Any]
 
 
-class ListItem(NamedTuple):
+class ListItem(Struct, frozen=True):
     """One object of a listing."""
 
     stream: int
     body: Any
 
 
-class ListDone(NamedTuple):
+class ListDone(Struct, frozen=True):
     """The end of a page of a listing; with a token there are more pages."""
 
     stream: int
@@ -77,7 +79,7 @@ class ListDone(NamedTuple):
     continue_token: Any = None
 
 
-class WatchEvent(NamedTuple):
+class WatchEvent(Struct, frozen=True):
     """One event of a watch; `type` is ADDED, MODIFIED or DELETED."""
 
     stream: int
@@ -85,21 +87,21 @@ class WatchEvent(NamedTuple):
     body: Any
 
 
-class Bookmark(NamedTuple):
+class Bookmark(Struct, frozen=True):
     """The watch has sent all events up to this version."""
 
     stream: int
     version: str
 
 
-class LogLines(NamedTuple):
+class LogLines(Struct, frozen=True):
     """Lines of a container's log."""
 
     stream: int
     lines: list[Any]
 
 
-class StreamEnded(NamedTuple):
+class StreamEnded(Struct, frozen=True):
     """A listing, a watch or a log has ended, with an HTTP status if there is one."""
 
     stream: int
@@ -108,25 +110,25 @@ class StreamEnded(NamedTuple):
     message: Any = ""
 
 
-class AlarmRang(NamedTuple):
+class AlarmRang(Struct, frozen=True):
     """The time of the last alarm has come."""
 
     name: str = "AlarmRang"
 
 
-class StopRequested(NamedTuple):
+class StopRequested(Struct, frozen=True):
     """The operator is to stop."""
 
     reason: str
 
 
-class WriteDenied(NamedTuple):
+class WriteDenied(Struct, frozen=True):
     """An admission handler has denied a write."""
 
     handler: str
 
 
-class EventPosted(NamedTuple):
+class EventPosted(Struct, frozen=True):
     """Code outside of the steps has posted a Kubernetes Event."""
 
     handler: str
@@ -152,7 +154,7 @@ Input = (
 # ------------------------------------------------------------------------- commands
 
 
-class Perform(NamedTuple):
+class Perform(Struct, frozen=True):
     """An effect is executed; without a kind it is a call outside of the cluster.
 
     `subject` is the handled object as `namespace/name`, and `handler` has the names of
@@ -168,14 +170,14 @@ class Perform(NamedTuple):
     handler: str = ""
 
 
-class Fetch(NamedTuple):
+class Fetch(Struct, frozen=True):
     """A path of the API server is read, for discovery."""
 
     id: int
     path: str
 
 
-class ListPage(NamedTuple):
+class ListPage(Struct, frozen=True):
     """A page of a collection is listed; the first one has no token."""
 
     stream: int
@@ -190,7 +192,7 @@ class ListPage(NamedTuple):
         return not self.continue_token
 
 
-class Watch(NamedTuple):
+class Watch(Struct, frozen=True):
     """A collection is watched from a version on; from "" it is listed first."""
 
     stream: int
@@ -205,7 +207,7 @@ class Watch(NamedTuple):
         return not self.version
 
 
-class FollowLog(NamedTuple):
+class FollowLog(Struct, frozen=True):
     """The log of a pod's container is read."""
 
     stream: int
@@ -214,31 +216,31 @@ class FollowLog(NamedTuple):
     container: str
 
 
-class CloseStream(NamedTuple):
+class CloseStream(Struct, frozen=True):
     """A listing, a watch or a log is stopped."""
 
     stream: int
 
 
-class Alarm(NamedTuple):
+class Alarm(Struct, frozen=True):
     """The operator is to be woken at this monotonic time (seconds)."""
 
     at: float
 
 
-class Interrupt(NamedTuple):
+class Interrupt(Struct, frozen=True):
     """An impure handler is asked to stop."""
 
     reason: str
 
 
-class Refresh(NamedTuple):
+class Refresh(Struct, frozen=True):
     """An impure daemon is given the new state of its object."""
 
     id: int
 
 
-class Say(NamedTuple):
+class Say(Struct, frozen=True):
     """A log line."""
 
     level: str
@@ -253,20 +255,20 @@ class Say(NamedTuple):
         return self.level in ("warning", "error")
 
 
-class Ready(NamedTuple):
+class Ready(Struct, frozen=True):
     """All served kinds have been listed once."""
 
     name: str = "Ready"
 
 
-class Exit(NamedTuple):
+class Exit(Struct, frozen=True):
     """The operator has ended."""
 
     reason: str
     status: Any = 0
 
 
-class Began(NamedTuple):
+class Began(Struct, frozen=True):
     """An attempt of a handler begins with these facts.
 
     `before` are the digests of the former state and its value's digest, and `line` is
@@ -285,14 +287,14 @@ class Began(NamedTuple):
     line: Any = None
 
 
-class Asked(NamedTuple):
+class Asked(Struct, frozen=True):
     """An attempt awaits an effect."""
 
     attempt: int
     effect: dict[str, Any]
 
 
-class Given(NamedTuple):
+class Given(Struct, frozen=True):
     """An attempt is given an answer.
 
     It is the outcome that came with the input, unless `outcome` is set. With `version`
@@ -305,14 +307,14 @@ class Given(NamedTuple):
     stopped: str | None = None
 
 
-class Desires(NamedTuple):
+class Desires(Struct, frozen=True):
     """The author's part of a reconciler ends; `decision` is what it has decided."""
 
     attempt: int
     decision: Json
 
 
-class Ended(NamedTuple):
+class Ended(Struct, frozen=True):
     """An attempt ends; `decision` is its plan, or its failure."""
 
     attempt: int
@@ -328,14 +330,14 @@ class Ended(NamedTuple):
 _ACTS = ("plan", "failure", "parts")
 
 
-class Wrote(NamedTuple):
+class Wrote(Struct, frozen=True):
     """The handlers whose changes a request has, and the fields of each."""
 
     id: int
     fields: Sequence[Any]
 
 
-class Indexed(NamedTuple):
+class Indexed(Struct, frozen=True):
     """An index has these values of an object, or values that are not JSON."""
 
     name: str
@@ -366,10 +368,10 @@ Command = (
 
 # ------------------------------------------------------------------------- decoding
 
-_INPUTS: Mapping[str, type[NamedTuple]] = {
+_INPUTS: Mapping[str, type[Struct]] = {
     each.__name__: each for each in Input.__args__ if each is not Other
 }
-_COMMANDS: Mapping[str, type[NamedTuple]] = {
+_COMMANDS: Mapping[str, type[Struct]] = {
     each.__name__: each for each in Command.__args__ if each is not Other
 }
 # The types that are checked: a wrong one would be noticed far from here, or never.
@@ -420,7 +422,7 @@ def _texts(names: Sequence[Any]) -> Sequence[str]:
     return names
 
 
-def _decoded(classes: Mapping[str, type[NamedTuple]], name: Any, wire: Json) -> Any:
+def _decoded(classes: Mapping[str, type[Struct]], name: Any, wire: Json) -> Any:
     cls: Any = classes.get(name)
     if cls is None:
         return Other(str(name))
@@ -435,7 +437,7 @@ def _decoded(classes: Mapping[str, type[NamedTuple]], name: Any, wire: Json) -> 
     try:
         return cls(**given)
     except TypeError as problem:
-        lacks = [field for field in cls._fields if field not in given]
+        lacks = [field for field in cls.__struct_fields__ if field not in given]
         raise ValueError(f"{name}: it has no {lacks[0]}") from problem
 
 
@@ -443,7 +445,7 @@ def _decoded(classes: Mapping[str, type[NamedTuple]], name: Any, wire: Json) -> 
 def _fields(cls: Any) -> tuple[tuple[str, type | None], ...]:
     """The fields of a class, each with the type that its values must have."""
     hints = get_type_hints(cls)
-    return tuple((name, _checked_type(hints[name])) for name in cls._fields)
+    return tuple((name, _checked_type(hints[name])) for name in cls.__struct_fields__)
 
 
 def _checked_type(hint: Any) -> type | None:

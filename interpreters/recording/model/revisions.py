@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.children.fields import managers_at
 from fnop.core.values.body import Body
@@ -214,7 +215,7 @@ class Revisions:
         return found
 
 
-class _Reached(NamedTuple):
+class _Reached(Struct, frozen=True):
     """The steps by which a kind had reached its versions, both in order."""
 
     versions: Sequence[int]

@@ -9,7 +9,7 @@ from immutables import Map
 
 from fnop.core.api import discovery as discovering
 from fnop.core.api.catalogue import Catalogue
-from fnop.core.values.evolve import replace
+from fnop.effects.structs import replace
 from fnop.effects.wire import from_wire
 from fnop.interpreters.recording.model.records import Answered
 

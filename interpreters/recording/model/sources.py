@@ -7,7 +7,9 @@ that the code was given is probably that value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.values.body import Key
 from fnop.core.values.paths import FieldPath
@@ -21,14 +23,14 @@ __all__ = ["IndexEntry", "Reply", "Source", "equal_to", "replies"]
 Json = Mapping[str, Any]
 
 
-class Reply(NamedTuple):
+class Reply(Struct, frozen=True):
     """An answer that an attempt was given: to which effect, and in which step."""
 
     asked: Json
     step: int
 
 
-class IndexEntry(NamedTuple):
+class IndexEntry(Struct, frozen=True):
     """An entry of an index that an attempt could read, and the object of the entry."""
 
     name: str
@@ -36,7 +38,7 @@ class IndexEntry(NamedTuple):
     object: Key
 
 
-class Source(NamedTuple):
+class Source(Struct, frozen=True):
     """A value equal to the one in question: its origin, and its path there."""
 
     of: Reply | IndexEntry

@@ -9,7 +9,9 @@ import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.children.fields import managers_at
 from fnop.core.children.owned import owners_of
@@ -43,7 +45,7 @@ CONTROLLERS = frozenset(
 )
 
 
-class Foreign(NamedTuple):
+class Foreign(Struct, frozen=True):
     """A change by another client: `after` is None if the object is gone.
 
     `before` is None if the object did not exist.

@@ -7,7 +7,8 @@ lines without any trouble.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.interpreters.explain.recorded import took
 from fnop.interpreters.recording.model import records
@@ -18,7 +19,7 @@ from fnop.interpreters.recording.questions.story import log_told, outcome_told
 __all__ = ["Aside", "Asides"]
 
 
-class Aside(NamedTuple):
+class Aside(Struct, frozen=True):
     """The input and commands of a step other than its events; "" and () if empty."""
 
     heard: str = ""

@@ -6,10 +6,11 @@ All answers are as of the cursor's step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from fnop.effects.frozen import frozen
+from msgspec import Struct
+
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.model.attempts import Attempt
 from fnop.interpreters.recording.model.predicates import Predicate
 from fnop.interpreters.recording.model.refs import Ref
@@ -37,8 +38,7 @@ class Stretch(NamedTuple):
     last: int
 
 
-@frozen
-class Cursor:
+class Cursor(Struct, frozen=True):
     """A step of a recording, and the object that was chosen, if any.
 
     A step that is missing in the recording belongs to the last step of its gap.

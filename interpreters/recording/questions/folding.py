@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from fnop.core.values.errors import number_of
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.model.times import clock
 from fnop.interpreters.recording.questions.story import Line
 
@@ -57,7 +58,7 @@ class Folding:
             text = f"... the last {lines}, {times}, until {clock(self._last.wall)}"
             if len(self._cycle) == 1:
                 text = f"... the same, {times}, until {clock(self._last.wall)}"
-            told.append(self._last._replace(text=text, sort="same"))
+            told.append(replace(self._last, text=text, sort="same"))
         told += self._part
         if told:
             self._recent.clear()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.seam.traces import Version
 from fnop.core.values.diff import path_at
@@ -22,7 +23,7 @@ _SHOWN_MAX = 30
 _LINKS_MAX = 16
 
 
-class Sighting(NamedTuple):
+class Sighting(Struct, frozen=True):
     """A version that an attempt was shown at a step; None if nothing was there."""
 
     step: int
@@ -30,7 +31,7 @@ class Sighting(NamedTuple):
     revision: Revision | None
 
 
-class Link(NamedTuple):
+class Link(Struct, frozen=True):
     """A line of the chain of causes; `step` is its target, or 0 without one."""
 
     depth: int

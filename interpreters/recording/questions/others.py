@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.children.fields import managers_at
 from fnop.core.children.owned import owners_of
 from fnop.core.seam.traces import Version
@@ -43,7 +45,7 @@ class OthersChange(NamedTuple):
     label: str
 
 
-class _Told(NamedTuple):
+class _Told(Struct, frozen=True):
     """An object in the story: whose story it belongs to, and its name there.
 
     A child belongs to the story of its owner.

@@ -11,7 +11,9 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.interpreters.recording.model.account import Account
 from fnop.interpreters.recording.model.refs import Ref
@@ -28,7 +30,7 @@ __all__ = ["Process", "Processes", "by_time", "names_of"]
 Json = Mapping[str, Any]
 
 
-class Process(NamedTuple):
+class Process(Struct, frozen=True):
     """One process on a page.
 
     `steps` is its number of steps, and `first` and `last` are the times of its events

@@ -16,6 +16,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from fnop.core.api.resources import Resource
 from fnop.core.children.fields import managers_at
 from fnop.core.seam.traces import Version
@@ -23,6 +25,7 @@ from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import Path, path_at
 from fnop.core.values.paths import FieldPath, element_of, find, names_of
 from fnop.effects import Apply, Delete
+from fnop.effects.structs import replace
 from fnop.effects.values import same_json
 from fnop.interpreters.recording.identities.metadata import DELETION, OWN, SERVER
 from fnop.interpreters.recording.model.attempts import Attempt
@@ -51,7 +54,7 @@ from fnop.interpreters.recording.model.sources import (
 __all__ = ["Gone", "Provenance", "Shown", "Sight", "Why"]
 
 
-class Shown(NamedTuple):
+class Shown(Struct, frozen=True):
     """A version of the object in question, and the step that showed it first.
 
     `by` says how: listed, watched, or as the answer to a request.
@@ -63,7 +66,7 @@ class Shown(NamedTuple):
     body: Body
 
 
-class Sight(NamedTuple):
+class Sight(Struct, frozen=True):
     """An object that an attempt was shown, and how old that version was by then.
 
     `revisions` counts the newer versions that the recording has shown or answered
@@ -76,7 +79,7 @@ class Sight(NamedTuple):
     seconds: float
 
 
-class Gone(NamedTuple):
+class Gone(Struct, frozen=True):
     """The end of an object: the step that showed it, and how (`Departure.listed`)."""
 
     step: int
@@ -84,7 +87,7 @@ class Gone(NamedTuple):
     listed: bool
 
 
-class Why(NamedTuple):
+class Why(Struct, frozen=True):
     """The answer: the value, since when it is so, and what made it.
 
     - `value` is None if the field existed before and does not any longer. Then `shown`
@@ -256,8 +259,8 @@ class Provenance(Question):
         is_gone = gone is not None and (at is None or gone.step <= at)
         missing = (*self._missing_between(before, shown, at),)
         by_manager = write is None and value is not None and self.manager in managers
-        return why._replace(
-            gone=gone if is_gone else None, missing=missing, is_managers=by_manager
+        return replace(
+            why, gone=gone if is_gone else None, missing=missing, is_managers=by_manager
         )
 
     def _missing_between(
@@ -278,7 +281,8 @@ class Provenance(Question):
             for each in equal_to(why.value, attempt, until)
         )
         known = ((name, len(index)) for name, index in attempt.indices.items())
-        return why._replace(
+        return replace(
+            why,
             sources=tuple(sources),
             answers=tuple(reply for reply, _ in replies(attempt, until)),
             indices=tuple(sorted(each for each in known if each[1])),

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource
 from fnop.core.memory.observation import essence_of
@@ -24,56 +26,56 @@ __all__ = ["Reason", "Reasons", "words_of"]
 Json = Mapping[str, Any]
 
 
-class Retried(NamedTuple):
+class Retried(Struct, frozen=True):
     """The call before has failed, at a step."""
 
     failed: int
 
 
-class CalledAgain(NamedTuple):
+class CalledAgain(Struct, frozen=True):
     """The call before asked for another one, at a step."""
 
     asked: int
 
 
-class Requeued(NamedTuple):
+class Requeued(Struct, frozen=True):
     """Another handler has requeued the object, at these steps."""
 
     by: str
     steps: tuple[int, ...]
 
 
-class Former(NamedTuple):
+class Former(Struct, frozen=True):
     """A mapping names the object as it was before."""
 
     what: str = "former"
 
 
-class FirstOfProcess(NamedTuple):
+class FirstOfProcess(Struct, frozen=True):
     """A process calls the handler for the object for the first time."""
 
     what: str = "first"
 
 
-class Changed(NamedTuple):
+class Changed(Struct, frozen=True):
     """The object differs from the one that was shown to the call before."""
 
     fields: Diff
 
 
-class ChildrenChanged(NamedTuple):
+class ChildrenChanged(Struct, frozen=True):
     """Children differ from those of the call before: `pods/web`."""
 
     children: tuple[str, ...]
 
 
-class Due(NamedTuple):
+class Due(Struct, frozen=True):
     """The time of a timer, or of a handler that waits, has come."""
 
     what: str = "due"
 
 
-class NothingNew(NamedTuple):
+class NothingNew(Struct, frozen=True):
     """The recording shows no reason, and the object is the same in its essence."""
 
     what: str = "nothing"
@@ -119,7 +121,7 @@ def words_of(reason: Reason) -> str:
             return "nothing new in its essence"
 
 
-class _Requeue(NamedTuple):
+class _Requeue(Struct, frozen=True):
     """An object to be handled: its kind, the asking handler, and the step."""
 
     kind: str
@@ -127,14 +129,14 @@ class _Requeue(NamedTuple):
     step: int
 
 
-class _Again(NamedTuple):
+class _Again(Struct, frozen=True):
     """A wish to be called again: the step with it, and the time (Unix seconds)."""
 
     step: int
     due: float
 
 
-class _View(NamedTuple):
+class _View(Struct, frozen=True):
     """The object that a call was shown, the versions of children, and its process."""
 
     body: Body

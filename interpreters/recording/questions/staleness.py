@@ -8,7 +8,8 @@ was shown only later.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.values.paths import Contrast, contrasts
 from fnop.interpreters.recording.model.attempts import Attempt
@@ -19,7 +20,7 @@ from fnop.interpreters.recording.questions.steps import Past, Steps
 __all__ = ["Beside", "View", "operator_view", "view_of"]
 
 
-class Beside(NamedTuple):
+class Beside(Struct, frozen=True):
     """A version of an object that was seen, and the one that exists.
 
     `seen` is None if nothing was seen, and `truth` is None if the object does not
@@ -35,7 +36,7 @@ class Beside(NamedTuple):
     differing: tuple[Contrast, ...] = ()
 
 
-class View(NamedTuple):
+class View(Struct, frozen=True):
     """The objects that the handler of a call was shown or has read by a step."""
 
     attempt: Attempt

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from fnop.core.api.resources import Resource
 from fnop.interpreters.recording.model.account import Account
@@ -40,7 +41,7 @@ __all__ = ["EVENTS_MAX", "VERSIONS_MAX", "Past", "Reading", "Steps"]
 EVENTS_MAX, VERSIONS_MAX = 500_000, 250_000
 
 
-class Past(NamedTuple):
+class Past(Struct, frozen=True):
     """The versions of an object in their order, and the step since which each exists.
 
     The object may have been deleted and created again: it is identified by its names.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from fnop.core.admission.wire import REVIEWED
 from fnop.core.api.reviews import Request as Reviewed
@@ -45,7 +47,7 @@ __all__ = [
 Json = Mapping[str, Any]
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True):
     """One line: the step and its time, the object as `namespace/name`, and the text.
 
     `depth` is 0 for the beginning of a call, and for what the operator does by itself.

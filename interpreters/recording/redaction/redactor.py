@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import orjson
+from msgspec import Struct
 
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.diff import Path, parse_field
@@ -59,7 +60,7 @@ class Draft(Protocol):
         """The record, built again."""
 
 
-class _Whole(NamedTuple):
+class _Whole(Struct, frozen=True):
     """A record about which nothing is known."""
 
     record: dict[str, Any]

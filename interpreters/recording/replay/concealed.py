@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from fnop.core.handlers.program.program import Program
+from fnop.effects.structs import replace
 from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters.recording.identities.tokens import another_token
 from fnop.interpreters.recording.identities.volatile import has_token
@@ -53,7 +54,7 @@ def with_other_tokens(excerpt: Excerpt, program: Program) -> Excerpt:
         before, after = (
             None if body is None else told(body) for body in (each.before, each.after)
         )
-        return each._replace(before=before, after=after)
+        return replace(each, before=before, after=after)
 
     def told_answer(each: Recorded) -> Recorded:
         call, outcome = (
@@ -71,7 +72,8 @@ def with_other_tokens(excerpt: Excerpt, program: Program) -> Excerpt:
         for told, each in zip(answers, excerpt.answers, strict=True)
         if has_token(each.call.arguments)
     ]
-    return excerpt._replace(
+    return replace(
+        excerpt,
         objects={place: told(each) for place, each in excerpt.objects.items()},
         changes=[told_change(each) for each in excerpt.changes],
         answers=answers,

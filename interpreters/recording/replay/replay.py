@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from fnop.core.admission.wire import decision_to_wire, review_from_wire
 from fnop.core.children.owned import owners_of
@@ -23,7 +24,7 @@ from fnop.core.seam.traces import Trace, Version
 from fnop.core.seam.wire import command_to_wire, input_from_wire
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
-from fnop.effects.frozen import frozen
+from fnop.effects.structs import replace
 from fnop.effects.values import canonical
 from fnop.interpreters.recording.format.reader import (
     UNLIMITED,
@@ -61,8 +62,7 @@ __all__ = [
 _LIMITS = RecordingLimits()
 
 
-@frozen
-class Difference:
+class Difference(Struct, frozen=True):
     """The first decision that differs from the recorded one.
 
     `recorded` and `now` are commands as JSON; each is None if there is no such command.
@@ -88,8 +88,7 @@ class Difference:
         return None if self.attempt is None else self.attempt[0]
 
 
-@frozen
-class Replayed:
+class Replayed(Struct, frozen=True):
     """The result of a replay; `truncated` if the recording ends within a block.
 
     `known` are the values that handlers made themselves and that tokens stand for.

@@ -24,6 +24,7 @@ from fnop.core.state.writing import Contents, Sent, Writing
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body
 from fnop.core.values.errors import Refused
+from fnop.effects.structs import replace
 from tests.explored import Move, Shape, broken_laws, played
 from tests.explorer import CASES, histories
 
@@ -42,7 +43,7 @@ def without_any_patch(record: ObjectRecord, contents: Contents) -> ObjectRecord:
     """Each write carries all patches, as it seems."""
     work = record.work or IDLE
     results = {k: v for k, v in work.results.items() if k not in contents.results}
-    return record._replace(work=work._replace(patches=(), results=results))
+    return replace(record, work=replace(work, patches=(), results=results))
 
 
 def taken_in_part(
@@ -50,7 +51,7 @@ def taken_in_part(
 ) -> Writing:
     """Fields that an endpoint has taken are computed again for the other one."""
     taken = writing.taken | {sent.endpoint}
-    return writing._replace(contents=contents, taken=taken, tries=0)
+    return replace(writing, contents=contents, taken=taken, tries=0)
 
 
 def is_over_for_ever(
@@ -70,7 +71,7 @@ def view_for_former_aims(
     at: Circumstances, record: ObjectRecord, change: Change, handler: object
 ) -> Change:
     """A handler's success counts for the state with which the change began."""
-    return change._replace(body=record.body, generation=record.body.generation)
+    return replace(change, body=record.body, generation=record.body.generation)
 
 
 def nothing_unwritten(_context: Context, record: ObjectRecord) -> Work:

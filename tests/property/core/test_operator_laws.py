@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import cache
 from inspect import isfunction
 from typing import Any
@@ -51,6 +51,7 @@ from fnop.core.seam.wire import command_to_wire, input_from_wire, input_to_wire
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.core.values.table import Table
+from fnop.effects.structs import replace
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical
 from fnop.interpreters.recording.format.recorder import Recorder, header_of
 from fnop.interpreters.recording.redaction import Redaction

@@ -15,6 +15,7 @@ from fnop.core.memory.progress import Progress
 from fnop.core.memory.storage import AnnotationStorage
 from fnop.core.memory.stored_state import Stored, write_stored
 from fnop.core.values.body import Body
+from fnop.effects.structs import replace
 from fnop.interpreters.explain.facts import (
     ChildFact,
     Evidence,
@@ -224,7 +225,7 @@ def test_a_record_is_told_of_as_it_stands(finished: Any, waits: bool) -> None:
     digest = see(Body({"spec": 1}), Observation(((),))).digests[""]
     until = None if finished else WALL + 90
     record = Progress(f"update:{digest}", 2, WALL - 9, until, waits=waits)
-    record = record._replace(finished=finished, message=None if finished else "no")
+    record = replace(record, finished=finished, message=None if finished else "no")
     seen = see(Body({"spec": 0}), Observation(((),)))
     text = write_stored(Stored(seen, progress={"f": record}), "u")
     body = {"metadata": {"uid": "u", "annotations": {MARKER: text}}, "spec": 1}

@@ -14,8 +14,8 @@ from tests.source_tree import WINGS, imports, names_imported
 
 # What each room may import, beyond itself.
 ALLOWED = {
-    "effects": {"orjson", "pyrsistent"},
-    "core": {"cronsim", "fnop.effects", "immutables", "orjson", "returns"},
+    "effects": {"msgspec", "orjson", "pyrsistent"},
+    "core": {"cronsim", "fnop.effects", "immutables", "msgspec", "orjson", "returns"},
     "interpreters": {
         "backports",  # Zstandard, before Python 3.14
         "cel_expr_python",
@@ -26,6 +26,7 @@ ALLOWED = {
         "immutables",
         "jsonpatch",
         "jsonpointer",
+        "msgspec",
         "orjson",
         "pyrsistent",
         "re2",
@@ -44,6 +45,7 @@ ALLOWED = {
         "httptools",
         "jsonpatch",
         "hypothesis",  # strategies, for authors' tests
+        "msgspec",
         "multidict",
         "opentelemetry",
         "orjson",
@@ -69,6 +71,7 @@ PURE_STDLIB = {
     "builtins",
     "collections",
     "contextlib",
+    "copy",
     "contextvars",  # who watches a drive: set and reset within one step
     "dataclasses",
     "datetime",
@@ -247,7 +250,7 @@ def test_what_explains_is_as_pure_as_the_core(room: str) -> None:
 # The simulated cluster imports nothing else of fnop. `frozen` is about classes alone.
 KNOWN_TO_THE_CLUSTER = (
     "fnop.core.kubernetes.",
-    "fnop.effects.frozen.",
+    "fnop.effects.structs.",
     "fnop.interpreters.runtime.protocol.",
 )
 
@@ -264,7 +267,7 @@ def test_the_simulated_cluster_knows_the_protocol_and_the_conventions() -> None:
     assert others == set()
     # Nor does it know anything of fnop through these.
     known = [
-        ROOT / "effects/frozen.py",
+        ROOT / "effects/structs.py",
         ROOT / "interpreters/runtime/protocol.py",
         *(ROOT / "core/kubernetes").glob("*.py"),
     ]

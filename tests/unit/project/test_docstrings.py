@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 import fnop
 import fnop.testing
@@ -44,6 +45,7 @@ WITHOUT_EXAMPLE = {
 NOT_FOR_AUTHORS = {
     "Running": ("runner", "task", "look"),  # `fnop.operator` makes it
     "plan_of": ("named",),  # refused, with a sentence
+    "Settings": ("places", "ignored", "hidden"),  # derived of the others
 }
 
 
@@ -95,10 +97,14 @@ def _parameters(value: Any) -> list[str]:
         is_plain = not issubclass(value, Enum) and not getattr(
             value, "_is_protocol", False
         )
-        has_own = "__init__" in vars(value)
-        if not is_plain or not has_own:
+        if not is_plain:
             return []
-        found = inspect.signature(vars(value)["__init__"]).parameters
+        if issubclass(value, Struct):
+            found = inspect.signature(value).parameters
+        elif "__init__" in vars(value):
+            found = inspect.signature(vars(value)["__init__"]).parameters
+        else:
+            return []
     elif isinstance(value, types.FunctionType):
         found = inspect.signature(value).parameters
     else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import copy
-import dataclasses
 import re
 import sys
 from functools import lru_cache
@@ -102,9 +101,7 @@ def test_a_row_says_what_is_so_and_where_it_is_shown(row: Row) -> None:
 def test_the_settings_that_it_names_exist() -> None:
     named = re.findall(r"`Settings\.(\w+)`", TEXT)
     assert named
-    assert set(named) <= {
-        each.name for each in dataclasses.fields(fnop.Settings) if each.init
-    }
+    assert set(named) <= {*fnop.Settings.__struct_fields__}
 
 
 # ------------------------------------------------ 1: decorators and their options

@@ -16,6 +16,7 @@ from fnop.adapters.generate.olm import ANNOTATIONS, PREFIX, made
 from fnop.adapters.generate.olm_about import About, BundleProblem, icon_of, judged
 from fnop.adapters.generate.rights import Account, Wishes, studied
 from fnop.core.handlers.program.program import Program
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.cluster.access.rbac import GROUP
 from fnop.interpreters.runtime.clock import EPOCH
@@ -264,7 +265,7 @@ LACKS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("words", "changes"), MISTAKES + LACKS)
 def test_each_mistake_is_found(words: str, changes: dict[str, Any]) -> None:
-    (found,) = judged(ABOUT._replace(**changes))
+    (found,) = judged(replace(ABOUT, **changes))
     assert words in found.sentence
     assert found.is_error == ((words, changes) in MISTAKES)
 

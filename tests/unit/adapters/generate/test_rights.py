@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,7 @@ from fnop.core.handlers.program.rights import (
 )
 from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.commands import Command, Perform, Subject, Watch
+from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.check.campaign import explore
 from fnop.interpreters.check.campaign.explore import Case, Explorer

@@ -28,6 +28,7 @@ from fnop.adapters.kopf.running.calls import (
 )
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
+from fnop.effects.structs import replace
 
 CALL = CurrentCall("a", {"metadata": {"name": "a"}}, None)
 
@@ -275,7 +276,7 @@ FAILS = "failed with an exception and"
 def test_a_failure_has_the_sentence_of_kopf(
     changes: dict[str, Any], problem: Exception, wanted: str
 ) -> None:
-    found = ATTEMPT._replace(**changes).words_for(problem, 0.0)
+    found = replace(ATTEMPT, **changes).words_for(problem, 0.0)
     assert found == f"Handler 'a' {wanted}"
 
 

@@ -26,6 +26,7 @@ from fnop.core.memory.progress import Progress
 from fnop.core.memory.stored_state import Stored, Unreadable
 from fnop.core.values.body import Body
 from fnop.core.values.merge import applied
+from fnop.effects.structs import replace
 
 theirs = pytest.importorskip("kopf")
 
@@ -233,7 +234,7 @@ FEW = settings(max_examples=30)
 
 
 def about(states: KopfStates, progress: Mapping[str, Progress]) -> Stored:
-    return handled(states)._replace(progress=progress)
+    return replace(handled(states), progress=progress)
 
 
 @FEW

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from fnop.adapters.kubernetes.client import ConfigurationProblem, KubernetesApi,
 from fnop.core.handlers.declare.connection import ConnectionInfo
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import described, text_of
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.protocol import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.core.peers.lease import Candidate
 from fnop.core.seam.commands import Command, Say, Watch
+from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.cluster.requests.request import attributes_of

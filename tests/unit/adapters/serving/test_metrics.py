@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -24,6 +23,7 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.operator.health import Health, health
 from fnop.core.peers.lease import Candidate
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.flow import Flow
 from fnop.interpreters.runtime.meter import Histogram, Meter, MeteredApi, MeteredReviews
 from fnop.interpreters.runtime.protocol import Api

@@ -23,6 +23,7 @@ from fnop.adapters.webhooks.protocol import WebhookFn
 from fnop.adapters.webhooks.server import WebhookServer
 from fnop.core.api.reviews import MalformedReview, Request, request_in
 from fnop.core.handlers.declare.registry import Registry
+from fnop.effects.structs import replace
 from tests.patience import patience
 from tests.thorough import examples
 from tests.webhook_servers import KIND, Client, fn_of, next_of, review_of, serving
@@ -307,7 +308,7 @@ async def test_others_are_served_while_very_many_wait() -> None:
 
 async def test_bodies_that_are_read_at_once_are_bounded() -> None:
     class Small(Hurried):
-        limits = Hurried.limits._replace(body=2_000_000, held=500_000)
+        limits = replace(Hurried.limits, body=2_000_000, held=500_000)
 
     async with (
         serving(Small(addr="127.0.0.1"), judging()) as configs,
@@ -321,8 +322,8 @@ async def test_bodies_that_are_read_at_once_are_bounded() -> None:
 
 async def test_who_sends_much_and_slowly_keeps_nobody_out() -> None:
     class Small(Hurried):
-        limits = Hurried.limits._replace(
-            body=2_000_000, held=1_000_000, body_seconds=600.0
+        limits = replace(
+            Hurried.limits, body=2_000_000, held=1_000_000, body_seconds=600.0
         )
 
     async with (

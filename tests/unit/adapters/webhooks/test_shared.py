@@ -13,6 +13,7 @@ from fnop.adapters.serving.certificates import Authority, Pair
 from fnop.adapters.webhooks.certificates import Own, Stored
 from fnop.adapters.webhooks.shared import SharedSecret
 from fnop.core.admission.certificates import Lifetimes
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, Unreachable
 from tests.live import SpoiledCluster
 
@@ -87,7 +88,7 @@ async def test_what_is_written_is_read(cluster: Cluster) -> None:
     assert found.pairs == pairs
     # A write for another version than the present one changes nothing.
     assert not await store.write(pairs[:1], Stored())
-    assert not await store.write(pairs[:1], found._replace(version="1"))
+    assert not await store.write(pairs[:1], replace(found, version="1"))
     assert (await store.read()).pairs == pairs
     assert await store.write(pairs[1:], found)
     assert (await store.read()).pairs == pairs[1:]

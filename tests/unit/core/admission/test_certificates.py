@@ -16,6 +16,7 @@ from fnop.core.admission.certificates import (
     signer_of,
     trusted,
 )
+from fnop.effects.structs import replace
 
 LIVES = Lifetimes(authority=300.0, leaf=90.0, overlap=20.0)
 NAMES = frozenset({"hooks.ns.svc"})
@@ -35,21 +36,21 @@ LEAF = Leaf("old", 150.0, 240.0, NAMES)
         ("a new authority waits", (OLD, NEW), LEAF, 205.0, Due()),
         (
             "a new authority is published",
-            (OLD, NEW._replace(published=200.0)),
+            (OLD, replace(NEW, published=200.0)),
             LEAF,
             219.0,
             Due(signer="old"),  # of the leaf only a third is left
         ),
         (
             "a new authority is known by all",
-            (OLD, NEW._replace(published=200.0)),
+            (OLD, replace(NEW, published=200.0)),
             LEAF,
             220.0,
             Due(signer="new"),
         ),
         (
             "a process starts during the overlap",
-            (OLD._replace(published=None), NEW),
+            (replace(OLD, published=None), NEW),
             None,
             205.0,
             Due(signer="old"),
@@ -59,13 +60,13 @@ LEAF = Leaf("old", 150.0, 240.0, NAMES)
         (
             "a name is missing",
             (OLD,),
-            LEAF._replace(names=frozenset()),
+            replace(LEAF, names=frozenset()),
             160.0,
             Due(signer="old"),
         ),
         (
             "a leaf that lasts no longer is not renewed",
-            (OLD, NEW._replace(published=290.0)),
+            (OLD, replace(NEW, published=290.0)),
             Leaf("old", 220.0, 300.0, NAMES),
             295.0,
             Due(),
@@ -86,6 +87,6 @@ def test_what_is_valid_is_trusted_the_oldest_first() -> None:
 
 
 def test_an_authority_is_published_once() -> None:
-    first = published((OLD._replace(published=None), NEW), ["old"], 7.0)
+    first = published((replace(OLD, published=None), NEW), ["old"], 7.0)
     assert [each.published for each in first] == [7.0, None]
     assert [each.published for each in published(first, ["old", "new"], 9.0)] == [7, 9]

@@ -22,6 +22,7 @@ from fnop.core.api.reviews import Request
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.cel import fault_of
+from fnop.effects.structs import replace
 from fnop.testing import review
 from tests.thorough import examples
 
@@ -129,7 +130,7 @@ OPTIONS = st.lists(st.lists(PARTS_OR_NOT, min_size=1, max_size=3).map(",".join))
 def test_the_namespaces_of_patterns_alone_are_asked_about(
     options: list[str], place: str
 ) -> None:
-    about = ABOUT._replace(namespaces=tuple(options))
+    about = replace(ABOUT, namespaces=tuple(options))
     request = {"operation": "CREATE", "userInfo": {"username": "u"}, "options": {}}
     found = [
         condition(

@@ -34,6 +34,7 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.merge import applied
 from fnop.effects import Create, Patch
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 
 CLAIMS = Resource("example.com", "v1", "claims", "Claim", "claim", namespaced=True)
@@ -412,7 +413,7 @@ def test_what_a_predecessor_has_left_unmarked_is_taken_over(
     left["metadata"] = {"name": NAME}
     server.put(left)
     one = Process(server, "1", wanted("https://ours"))
-    one.keeper = one.keeper._replace(adopts=True)
+    one.keeper = replace(one.keeper, adopts=True)
     assert one.look(0)
     assert (one.problem, server.urls) == ("", ["https://ours/kept"])
     # What another operator of fnop has marked stays that one's.

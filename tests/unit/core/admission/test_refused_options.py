@@ -22,6 +22,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.declare.webhook import CONDITIONS
 from fnop.core.values.errors import RegistrationError
 from fnop.core.values.manifest_selectors import selector_of
+from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters.cluster import answer, empty_cluster
 from fnop.interpreters.cluster.validation.selector_rules import label_selector
@@ -193,7 +194,7 @@ def test_a_condition_has_a_name_of_its_own(name: Any, sentence: str) -> None:
 
 
 def test_a_webhook_has_64_conditions_with_those_that_fnop_adds() -> None:
-    about = ABOUT._replace(account="anna", manager="fnop.dev/x", namespaces=("a-*",))
+    about = replace(ABOUT, account="anna", manager="fnop.dev/x", namespaces=("a-*",))
     lifted = {"deleted": True, "own_writes": True, "namespace_selector": {}}
     for how, added in (({}, 3), ({"field": "spec.size"}, 4), (lifted, 0)):
         most = ["true"] * (64 - added)
@@ -235,7 +236,7 @@ def test_configurations_have_the_name_of_a_domain(name: str) -> None:
 
 
 def test_the_longest_name_is_taken() -> None:
-    about = ABOUT._replace(name=f"{'a.' * 94}b")
+    about = replace(ABOUT, name=f"{'a.' * 94}b")
     assert Settings(admission_managed=about.name).admission_managed == about.name
     registry = Registry()
     fnop.on.validate("claims.example.com", registry=registry, id="j" * 99)(

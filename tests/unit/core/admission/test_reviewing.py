@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -21,6 +20,7 @@ from fnop.core.values.errors import RegistrationError
 from fnop.core.values.merge import operated, operations
 from fnop.core.values.now import Now
 from fnop.effects import Answer
+from fnop.effects.structs import replace
 from fnop.effects.values import same_json
 from fnop.testing import Simulation, review
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 import fnop
 from fnop.core.handlers.declare.registry import Registry
@@ -17,6 +18,7 @@ from fnop.core.objects.decide.mapping_retries import (
 )
 from fnop.core.state.record import PendingEvent
 from fnop.core.values.body import Body
+from fnop.effects.structs import replace
 from fnop.testing import Simulation
 from tests.reconcilers import KIND, config_map, simulation
 from tests.simulations import DEFINITION, ROOT, example
@@ -177,7 +179,7 @@ def events(registry: Registry, *versions: str, failed: bool = False) -> list[Any
     found = [PendingEvent(mapping, "MODIFIED", each) for each in bodies]
     if failed:
         for each in found:
-            object.__setattr__(each, "progress", each.progress._replace(retries=1))
+            force_setattr(each, "progress", replace(each.progress, retries=1))
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import fnop
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.errors import RegistrationError
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster.storage.logs import Log
 from fnop.testing import Off, Simulation
 from tests.simulations import ROOT

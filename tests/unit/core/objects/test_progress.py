@@ -19,6 +19,7 @@ from fnop.core.seam.commands import AttemptEnded
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 
 BEGUN = Progress("create:1:abc", retries=0, started=1000.0)
 NOW = Now(1010.0, 10.0)  # the first attempt was ten seconds ago
@@ -90,7 +91,7 @@ def test_retries_count_attempts() -> None:
 def test_the_last_retry_is_said_to_be_the_last(
     failure: Failure, number: int, text: str
 ) -> None:
-    found = judged(failure, BEGUN._replace(retries=number - 1), retries=number)
+    found = judged(failure, replace(BEGUN, retries=number - 1), retries=number)
     assert found.line.startswith(f"failed for good after {text}")
     assert found.level == "error"
 
@@ -129,7 +130,7 @@ def test_e65_the_clock_of_a_timeout_starts_with_the_first_attempt() -> None:
 
 
 def test_r5_again_counts_towards_the_timeout_and_not_towards_retries() -> None:
-    progress = BEGUN._replace(retries=2)
+    progress = replace(BEGUN, retries=2)
     found = judge_again(progress, NOW, after=5.0, because="not yet", timeout=None)
     assert found.progress.retries == 2
     assert (found.level, found.line) == ("info", "goes on in 5 s: not yet")
@@ -146,13 +147,13 @@ def test_r5_again_counts_towards_the_timeout_and_not_towards_retries() -> None:
 
 
 def test_a_success_counts_and_clears_what_was_waited_for() -> None:
-    found = succeeded(BEGUN._replace(retries=2, until=1.0, due=1.0, message="x"))
+    found = succeeded(replace(BEGUN, retries=2, until=1.0, due=1.0, message="x"))
     assert found == Progress(BEGUN.aim, 3, 1000.0, finished="success")
     assert found.has_succeeded
 
 
 def test_a_wall_clock_that_jumped_back_expires_nothing() -> None:
-    future = BEGUN._replace(started=NOW.wall + 3600)
+    future = replace(BEGUN, started=NOW.wall + 3600)
     assert not judged(TEMPORARY, future, timeout=6.0).progress.is_finished
 
 
@@ -191,7 +192,7 @@ def test_a_stored_time_of_a_clock_that_was_ahead_is_not_waited_for(
 
 def test_an_attempt_begins_with_the_first_one_unless_that_is_yet_to_come() -> None:
     for ahead, since in ((-10.0, -10.0), (30.0, 30.0), (3600.0, 0.0)):
-        waiting = judged(TEMPORARY, BEGUN._replace(started=NOW.wall + ahead)).progress
+        waiting = judged(TEMPORARY, replace(BEGUN, started=NOW.wall + ahead)).progress
         begun = attempting(waiting, NOW)
         assert begun == Progress(
             begun.aim, 1, NOW.wall + since, message=waiting.message
@@ -208,7 +209,7 @@ def test_an_attempt_begins_with_the_first_one_unless_that_is_yet_to_come() -> No
         BEGUN,
         succeeded(BEGUN),
         judged(PERMANENT).progress,
-        judged(TEMPORARY).progress._replace(due=None),
+        replace(judged(TEMPORARY).progress, due=None),
     ],
 )
 def test_a_record_survives_being_stored(progress: Progress) -> None:

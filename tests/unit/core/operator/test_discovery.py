@@ -17,8 +17,8 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Fetch
-from fnop.core.values.evolve import replace
 from fnop.effects.outcomes import Applied, Unreachable
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.format.recorder import Recorder, header_of
 from fnop.interpreters.recording.redaction import Redaction
 from fnop.interpreters.recording.replay.replay import read_records, replay_file

@@ -16,6 +16,7 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.core.seam.inputs import StreamEnded
 from fnop.effects import Get, Missing, Outcome, Patch
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.discoveries import FORMS, Server
 from tests.simulations import example
@@ -101,7 +102,7 @@ class Restarting(Story):
             if KIND in key:
                 self.feed(StreamEnded(stream, "eof"))
         state = self.machine.state
-        self.machine.state = state._replace(survey=state.survey._replace(due=0.0))
+        self.machine.state = replace(state, survey=replace(state.survey, due=0.0))
         self.wait(0.5)
         for key, stream in self.streams.items():
             if KIND in key:

@@ -40,6 +40,7 @@ from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import Table
 from fnop.effects import Answer, Call, Unknown, Unreachable
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime import meter
 from fnop.interpreters.runtime.flow import Flow
 from fnop.interpreters.runtime.meter import Histogram, Meter
@@ -60,7 +61,7 @@ def serving(*streams: Stream, **changes: Any) -> State:
     followed = Streams(Table({each.key: each for each in streams}))
     life: dict[str, Any] = {"phase": Phase.SERVING, "ready": True}
     life |= {name: changes.pop(name) for name in ("phase", "ready") if name in changes}
-    return NEW._replace(streams=followed, lifecycle=Lifecycle(**life), **changes)
+    return replace(NEW, streams=followed, lifecycle=Lifecycle(**life), **changes)
 
 
 def due(*keys: Key) -> Objects:

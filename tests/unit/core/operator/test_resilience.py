@@ -27,6 +27,7 @@ from fnop.effects.outcomes import (
     Unknown,
     Unreachable,
 )
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.answers import listed_page, outcome_of, page_inputs
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, WatchLine
 from tests.live import operating
@@ -460,7 +461,7 @@ def test_a_document_that_does_not_come_is_waited_for_ever_longer(
     story.wait(70.0)
     assert patience(story)[:5] == [10.0, 20.0, 40.0, 60.0, 60.0]
     state = story.machine.state
-    story.machine.state = state._replace(survey=state.survey._replace(due=0.0))
+    story.machine.state = replace(state, survey=replace(state.survey, due=0.0))
     story.feed(AlarmRang())
     story.wait(1.0)
     assert patience(story)[-1] == 10.0, "it has answered since"

@@ -1,7 +1,6 @@
 """Names of kinds: their forms, and which served kind each one means."""
 
 import doctest
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from fnop.core.api import resources
 from fnop.core.api.catalogue import Catalogue, parse_resource_list
 from fnop.core.api.resources import Resource, Selector
+from fnop.effects.structs import replace
 
 
 def sel(

@@ -34,6 +34,7 @@ from fnop.core.streams.stream import (
 from fnop.core.values.backoff import BACKOFF_SECONDS
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.answers import watch_input
 from fnop.interpreters.runtime.requests import watch_request
 from fnop.interpreters.simulation.watches import Delivery
@@ -146,7 +147,7 @@ def test_other_ends_tell_nothing_about_streaming_lists(
     resumed, _ = opened(watching(), 2, 8, AT, STREAMING)
     doubted = ended(watching(), end("unreachable"), AT, 0.0)
     asking, _ = opened(doubted, 3, 9, AT, STREAMING)
-    closed = beginning()._replace(phase=StreamPhase.PAUSED)
+    closed = replace(beginning(), phase=StreamPhase.PAUSED)
     for stream in (in_pages, watching(), resumed, asking, closed):
         assert not lacks_initial_events(stream, end(reason, status))
 
@@ -184,7 +185,7 @@ def test_an_etcd_without_progress_notifications_cannot_stream() -> None:
 
 
 def test_a_server_without_them_is_asked_for_pages_ever_after() -> None:
-    stream = beginning()._replace(in_pages=True)
+    stream = replace(beginning(), in_pages=True)
     for number in range(3):
         stream, command = opened(stream, 2 + number, 9, AT, STREAMING)
         assert isinstance(command, ListPage)

@@ -18,6 +18,7 @@ from fnop.core.streams.stream import (
 from fnop.core.values.backoff import BACKOFF_SECONDS
 from fnop.core.values.body import is_behind
 from fnop.core.values.now import Now
+from fnop.effects.structs import replace
 
 PODS = Resource("", "v1", "pods", "Pod")
 SETTINGS = Settings()
@@ -86,7 +87,7 @@ def test_with_a_version_it_watches_from_there() -> None:
 
 
 def test_a_line_moves_the_version_from_which_it_resumes() -> None:
-    stream = watching(heard=False)._replace(instant_ends=2)
+    stream = replace(watching(heard=False), instant_ends=2)
     assert stream.version == "100"
     stream = heard_at(stream, "101")
     assert (stream.version, stream.instant_ends) == ("101", 0)
@@ -245,7 +246,7 @@ def test_advice_to_come_later_is_heeded() -> None:
 
 
 def test_advice_to_come_earlier_than_others_is_not() -> None:
-    stream = watching()._replace(failures=5, opened_at=AT.mono)
+    stream = replace(watching(), failures=5, opened_at=AT.mono)
     assert ended(stream, end("refused", 429, 1.0), AT, 0.0).due == AT.mono + 5.0
 
 

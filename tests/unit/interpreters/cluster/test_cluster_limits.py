@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster import (
     Cluster,
     StoredEvent,

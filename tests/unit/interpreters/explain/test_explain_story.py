@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from fnop.core.memory.storage import StatusStorage
 from fnop.core.memory.stored_state import Stored, write_stored
 from fnop.core.values.body import Body
 from fnop.core.values.now import wall_seconds
+from fnop.effects.structs import replace
 from fnop.interpreters.explain.facts import ChildFact, Evidence, HandlerFact, Recorded
 from fnop.interpreters.explain.recorded import LINES_MAX, recorded_of
 from fnop.interpreters.explain.story import Story
@@ -163,7 +163,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
     "begun for a former version": (
         handled(
             now={"size": 2},
-            progress={"resize": RETRY._replace(aim="update:1:0")},
+            progress={"resize": replace(RETRY, aim="update:1:0")},
         ),
         {},
         ["pending"],
@@ -173,13 +173,13 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ],
     ),
     "begun for this version, of a field": (
-        handled(progress={"tell": RETRY._replace(aim="update:1:0")}),
+        handled(progress={"tell": replace(RETRY, aim="update:1:0")}),
         {},
         ["waiting"],
         ["retry 4 of tell in 12s"],
     ),
     "retried too late": (
-        handled(creating=True, progress={"price_of": RETRY._replace(until=WALL - 600)}),
+        handled(creating=True, progress={"price_of": replace(RETRY, until=WALL - 600)}),
         {},
         ["overdue"],
         ["retry 4 of price_of was due 10m ago", "Does shop run?"],
@@ -236,7 +236,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
     ),
     "being deleted, retried": (
         handled(
-            progress={"drop": RETRY._replace(aim="delete:x")},
+            progress={"drop": replace(RETRY, aim="delete:x")},
             meta={**DELETING, "finalizers": [MARKER]},
         ),
         {},

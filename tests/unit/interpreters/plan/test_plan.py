@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ import fnop
 from fnop.adapters.reports.plan_report import as_json, as_lines
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
+from fnop.effects.structs import replace
 from fnop.interpreters.plan.changes import changes_of, notices_of
 from fnop.interpreters.plan.dry_run import DryRunOnly
 from fnop.interpreters.plan.facts import Place, Write

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import fnop
 from fnop.adapters.reports.plan_report import as_json, as_lines
 from fnop.core.handlers.declare.registry import Registry
+from fnop.effects.structs import replace
 from fnop.interpreters.cluster import Cluster, answer, empty_cluster, tick
 from fnop.interpreters.plan.facts import Plan
 from fnop.interpreters.plan.fields import changed_fields

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.campaign import Campaign, Known, Options, within
 from fnop.interpreters.check.campaign.explore import Case, Failure, Verdict
 from fnop.interpreters.check.campaign.reports import Pairs, Report, Result, Task, merged
@@ -146,7 +147,7 @@ def test_what_the_budget_cuts_off_is_noted() -> None:
 def report(*failures: tuple[Failure, int], **more: Any) -> Report:
     usual: dict[str, Any] = {"finer": failures, "struck": 1, "wanted": True}
     found = Report(("a", "b"), 1, failures, (), 0, 0, {"F1": 1}, ("total", "idle"))
-    return found._replace(**{**usual, **more})
+    return replace(found, **{**usual, **more})
 
 
 def failure(case: str, number: int = 0) -> Failure:

@@ -17,6 +17,7 @@ from fnop.adapters.reports.check_report import (
 )
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.explore import Case, Failure
 from fnop.interpreters.check.campaign.reports import Report
 from fnop.interpreters.check.properties.evidence import Violation
@@ -110,7 +111,7 @@ PLACES = {"make": ("operator.py", 7), "other": ("operator.py", 12)}
 def report(*failures: Failure, **more: Any) -> Report:
     groups = tuple((each, 1) for each in failures)
     names = ("total", "same_end", "idle")
-    return Report(("script",), 1, groups, (), 0, 0, {}, names)._replace(**more)
+    return replace(Report(("script",), 1, groups, (), 0, 0, {}, names), **more)
 
 
 def test_a_property_about_which_nothing_is_known_is_neither_pass_nor_failure() -> None:
@@ -131,11 +132,11 @@ def test_a_property_about_which_nothing_is_known_is_neither_pass_nor_failure() -
     assert (suite.get("failures"), suite.get("skipped")) == ("1", "1")
     (skipped,) = suite.iter("skipped")
     assert skipped.get("message") == why
-    assert "nothing is known" in "".join(as_lines(found._replace(failures=()), ()))
+    assert "nothing is known" in "".join(as_lines(replace(found, failures=()), ()))
 
 
 def test_what_takes_special_faults_is_told_and_is_no_failure() -> None:
-    found = report(FAILED._replace(special=True))
+    found = report(replace(FAILED, special=True))
     lines = [*as_lines(found, ())]
     assert lines[0].split()[:2] == ["special", "total"]
     assert as_json(found, PLACES)["properties"]["total"] == "special"
@@ -143,7 +144,7 @@ def test_what_takes_special_faults_is_told_and_is_no_failure() -> None:
     assert (suite.get("failures"), [*suite.iter("failure")]) == ("0", [])
     (told,) = suite.iter("system-out")
     assert "make raises KeyError" in (told.text or "")
-    both = report(FAILED, FAILED._replace(special=True))
+    both = report(FAILED, replace(FAILED, special=True))
     assert both.verdict("total") == "fail"
 
 
@@ -164,8 +165,8 @@ SITE = Site(Place.WRITE, "other/part", "create", "pods/x")
     ("failure", "line"),
     [
         (FAILED, 7),
-        (FAILED._replace(schedule=(Fault(BY_NAME["F1:after"], SITE),)), 12),
-        (FAILED._replace(violation=Violation("same_end", "pods/x is missing")), None),
+        (replace(FAILED, schedule=(Fault(BY_NAME["F1:after"], SITE),)), 12),
+        (replace(FAILED, violation=Violation("same_end", "pods/x is missing")), None),
     ],
 )
 def test_github_is_told_the_line_of_the_handler(

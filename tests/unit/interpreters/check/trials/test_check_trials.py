@@ -18,6 +18,7 @@ from fnop.adapters.reports.check_report import as_lines
 from fnop.adapters.testing.cases import cases_of, subjects_of
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
+from fnop.effects.structs import replace
 from fnop.interpreters.check.campaign.campaign import Campaign, Options
 from fnop.interpreters.check.campaign.explore import (
     Case,
@@ -1135,7 +1136,7 @@ def test_an_attempt_that_fails_may_be_noted_each_time() -> None:
         if each[0].kind.name == "F22:forbidden" and each[0].site.verb == "get"
     )
     later = [refused.site._replace(nth=10 * number + 1) for number in range(4)]
-    verdict = explorer.tried(tuple(refused._replace(site=each) for each in later))
+    verdict = explorer.tried(tuple(replace(refused, site=each) for each in later))
     assert verdict.struck
     assert verdict.violations == ()
 

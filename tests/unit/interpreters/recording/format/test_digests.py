@@ -13,6 +13,7 @@ import pytest
 
 from fnop.adapters.common.codes import Code, code_lines
 from fnop.adapters.common.loading import handlers_of_file
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.format.digests import (
     KIND,
     PYTHON,
@@ -285,4 +286,4 @@ def test_the_handlers_with_other_code_are_told() -> None:
     assert [*code_lines(was, was)] == ["the code of all handlers is the same"]
     # An earlier release, or another Python, shows nothing.
     assert [*code_lines(Code("1", "", {}), now)] == []
-    assert [*code_lines(was._replace(python="3.11"), now)] == []
+    assert [*code_lines(replace(was, python="3.11"), now)] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from fnop.core.seam.commands import AttemptEnded, Command, Exit, Perform, Say, S
 from fnop.core.seam.inputs import AlarmRang, Answered, Started
 from fnop.core.values.now import Now
 from fnop.effects import Answer, Random
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.format.ring import Ring
 from tests.commands import Done, fnop
 from tests.simulations import ROOT
