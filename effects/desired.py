@@ -7,7 +7,6 @@ existing objects, and `fnop.core.children.synchronise` decides on them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, Literal, Never, TypeAlias
@@ -19,6 +18,7 @@ from fnop.effects.effects import Witness, check_manifest
 from fnop.effects.manifests import Manifest, manifest_of
 from fnop.effects.models import Model, is_model
 from fnop.effects.names import check_made
+from fnop.effects.regexes import regex
 from fnop.effects.values import check_seconds, freeze_written, plain_text, shown
 
 __all__ = [
@@ -37,10 +37,8 @@ __all__ = [
 OnImmutable: TypeAlias = Literal["fail", "replace"]
 
 # metav1.Condition: its type is a qualified name, its reason one word in CamelCase.
-_TYPE = re.compile(
-    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9][-A-Za-z0-9_.]{0,315}"
-)
-_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
+_TYPE = regex(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9][-A-Za-z0-9_.]{0,315}")
+_REASON = regex(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 _MESSAGE_LENGTH_MAX = 32_768
 
 

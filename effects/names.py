@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fnop.effects.models import plain_scalar
+from fnop.effects.regexes import regex
 from fnop.effects.values import shown, type_name
 
 __all__ = [
@@ -30,19 +31,19 @@ __all__ = [
 
 # Visible ASCII without / % ? # and \. Kubernetes accepts more for some kinds
 # (IsValidPathSegmentName), and at most 253 characters for most (DNS subdomains).
-_NAME = re.compile(r"(?!\.{1,2}\Z)[!\"$&-.0->@-\[\]-~]{1,253}")
+_NAME = regex(r"(?!\.{1,2}\Z)[!\"$&-.0->@-\[\]-~]{1,253}")
 # DNS labels. Kubernetes: ValidateNamespaceName.
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBRESOURCE = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_NAMESPACE = regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBRESOURCE = regex(r"[a-z][a-z0-9-]{0,62}")
 _LABEL = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DOMAIN = rf"{_PART}(\.{_PART})*"
 _PREFIX = rf"(?=.{{1,253}}/){_DOMAIN}/"
-_LABEL_KEY = re.compile(rf"({_PREFIX})?{_LABEL}")
+_LABEL_KEY = regex(rf"({_PREFIX})?{_LABEL}")
 # The prefix of an annotation's name may have capital letters (ValidateAnnotations).
-_ANNOTATION_KEY = re.compile(rf"({_PREFIX})?{_LABEL}", re.IGNORECASE)
-_LABEL_VALUE = re.compile(rf"({_LABEL})?")
-_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_ANNOTATION_KEY = regex(rf"({_PREFIX})?{_LABEL}", re.IGNORECASE)
+_LABEL_VALUE = regex(rf"({_LABEL})?")
+_FIELD = regex(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 def check_name(value: Any, where: str) -> None:
@@ -108,7 +109,7 @@ def is_label_value(value: Any) -> bool:
 
 # A webhook is named <handler>.<configuration>: a domain of at most 253 characters, with
 # three parts or more (IsFullyQualifiedName). The first part has up to 63.
-_WEBHOOKS_NAME = re.compile(rf"(?=.{{1,189}}\Z){_PART}(\.{_PART})+")
+_WEBHOOKS_NAME = regex(rf"(?=.{{1,189}}\Z){_PART}(\.{_PART})+")
 
 
 def check_webhooks_name(value: Any, where: str) -> None:
@@ -143,7 +144,7 @@ _STRICT_GROUPS = frozenset(
         "storage.k8s.io",
     )
 )
-_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_DOMAIN}")
+_SUBDOMAIN = regex(rf"(?=.{{1,253}}\Z){_DOMAIN}")
 # Servers before 1.34 accept no digit at the beginning of a Service's name (KEP-5311).
 _LABEL_FORM = "has at most 63 small letters and digits, with - between them"
 _OTHER_FORMS = {

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 import orjson
 
 from fnop.effects.models import is_model, plain_model, plain_scalar
+from fnop.effects.regexes import regex
 
 __all__ = [
     "DIGEST_BYTES",
@@ -54,7 +55,7 @@ _REMEDY = (
 
 # Python shows an object without a text of its own in this way: `<app.Client object at
 # 0x7f…>`. Shorter numbers have another origin, such as a device's registers.
-_ADDRESS = re.compile(r"(?<= at )0x[0-9A-Fa-f]{6,}")
+_ADDRESS = regex(r"(?<= at )0x[0-9A-Fa-f]{6,}")
 
 
 def without_addresses(text: str) -> str:
@@ -71,7 +72,7 @@ def without_addresses(text: str) -> str:
 
 # The user and the password that an address may begin with (RFC 3986: userinfo). A text
 # after a colon that is not a port is a password, even if a `/` in it is not escaped.
-_USERINFO = re.compile(
+_USERINFO = regex(
     r"""\A (?: [^\s"<>/?\#]* | [^\s"<>/?\#:\[]* : (?!\d*[/?\#]) [^\s"]* ) @""",
     re.VERBOSE,
 )
@@ -575,10 +576,10 @@ def digest_in_order(value: Any) -> str:
     return hashlib.blake2b(orjson.dumps(value), digest_size=DIGEST_BYTES).hexdigest()
 
 
-_WHOLE_FLOAT = re.compile(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")
+_WHOLE_FLOAT = regex(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")
 # Its possible ends. A pattern with a fixed first letter is some 20 times as fast.
-_POINT_ENDS = re.compile(rb"\.0(?:$|[\],}])")
-_EXPONENT_ENDS = re.compile(rb"e[+0-9][0-9]*(?:$|[\],}])")
+_POINT_ENDS = regex(rb"\.0(?:$|[\],}])")
+_EXPONENT_ENDS = regex(rb"e[+0-9][0-9]*(?:$|[\],}])")
 
 
 def _has_whole_float(raw: bytes) -> bool:

@@ -6,7 +6,6 @@ omitted, and a value is written in exactly one way.
 
 from __future__ import annotations
 
-import re
 import typing
 from collections.abc import Hashable
 from functools import cache
@@ -17,6 +16,7 @@ from msgspec import NODEFAULT
 from fnop.effects.desired import Desired
 from fnop.effects.effects import Effect, Target
 from fnop.effects.outcomes import Outcome
+from fnop.effects.regexes import regex
 from fnop.effects.structs import compared
 from fnop.effects.values import canonical, digest, read_only
 
@@ -32,7 +32,7 @@ __all__ = [
 
 # The module name under which an operator's file is loaded
 # (`fnop.adapters.common.loading`).
-_SCRIPT = re.compile(r"fnop_script_\w*:")
+_SCRIPT = regex(r"fnop_script_\w*:")
 
 _CLASSES: dict[str, type] = {
     cls.__name__: cls

@@ -8,7 +8,6 @@ only where it is needed.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from importlib import import_module
 from typing import Any
@@ -20,6 +19,7 @@ from fnop.adapters.common.collector import calm_collector
 from fnop.adapters.common.programs import interrupted
 from fnop.adapters.common.streams import prepared
 from fnop.core.values.errors import nearest
+from fnop.effects.regexes import regex
 
 __all__ = ["main"]
 
@@ -93,4 +93,4 @@ def _check_variables(command: click.Command) -> None:
 
 
 # Kubernetes sets such variables for a Service, including one called fnop-run.
-_OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
+_OF_SERVICE = regex(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")

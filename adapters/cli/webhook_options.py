@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from fnop.adapters.kubernetes import service_account
 from fnop.adapters.webhooks.addresses import Address
 from fnop.core.handlers.declare.settings import Settings
 from fnop.effects.names import check_namespace
+from fnop.effects.regexes import regex
 
 __all__ = [
     "WebhookOptions",
@@ -26,7 +26,7 @@ __all__ = [
     "bundle_of",
 ]
 
-_SERVICE = re.compile(r"(?:([^/:]+)/)?([^/:]+)(?::(\d+))?")
+_SERVICE = regex(r"(?:([^/:]+)/)?([^/:]+)(?::(\d+))?")
 
 
 def a_service(
@@ -125,7 +125,7 @@ def an_address(
     )
 
 
-_LISTEN = re.compile(r"(?:[^:\[\]/\s]*|\[[0-9A-Fa-f:.]+\]):(?:\d{1,5})?")
+_LISTEN = regex(r"(?:[^:\[\]/\s]*|\[[0-9A-Fa-f:.]+\]):(?:\d{1,5})?")
 
 
 _FILE = click.Path(exists=True, dir_okay=False)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import orjson
+
+from fnop.effects.regexes import regex
 
 __all__ = ["YAML_TYPES", "written"]
 
 YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
 
 # Characters that YAML lacks, or reads as a line break (YAML 1.1: 5.1).
-_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_NOT_YAML = regex("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def written(content_type: str, body: Any) -> bytes:

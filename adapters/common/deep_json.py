@@ -6,17 +6,17 @@ one object of a kind could keep an operator from listing that kind.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import orjson
 
+from fnop.effects.regexes import regex
 from fnop.effects.values import LEVELS_MAX
 
 __all__ = ["LEVELS_MAX", "loads", "shallow"]
 
 # Possessive quantifiers: linear time for any text.
-_MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]')
+_MARKS = regex(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]')
 
 
 def loads(text: bytes, around: int = 0) -> Any:

@@ -13,13 +13,14 @@ import re
 import sys
 
 from fnop.adapters.common.streams import end_if_lost
+from fnop.effects.regexes import regex
 
 __all__ = ["acts", "block", "echo", "escaped", "json_line", "one_line", "plain"]
 
-_CANDIDATES = re.compile(r"[^ -~]")
+_CANDIDATES = regex(r"[^ -~]")
 # Python prints these, but they are invisible (Unicode: Default_Ignorable_Code_Point,
 # without the two that choose between the forms of an emoji).
-_INVISIBLE = re.compile(
+_INVISIBLE = regex(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0"
     r"\U000e0000-\U000e0fff]"
 )

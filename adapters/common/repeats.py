@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fnop.core.seam.commands import Say
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 
 __all__ = ["Repeats"]
 
-_NUMBER = re.compile(r"\d+(\.\d+)?")
+_NUMBER = regex(r"\d+(\.\d+)?")
 # The number of times that a line is shown, by level: successes may well repeat.
 _SHOWN_MAX = {"info": 10, "warning": 1, "error": 1}
 

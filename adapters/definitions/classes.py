@@ -22,6 +22,7 @@ from fnop.adapters.definitions.type_fields import is_record
 from fnop.adapters.definitions.type_schemas import OBJECT, rule_of, schema_of_class
 from fnop.core.api.definitions import Column, Definition, definition_of
 from fnop.core.api.resources import version_rank
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 from fnop.interpreters.cluster import answer, empty_cluster
 from fnop.interpreters.runtime.clock import EPOCH
@@ -329,9 +330,9 @@ def _checked(definition: Object, classes: Sequence[type]) -> Object:
     )
 
 
-_VERSION = re.compile(r"spec\.versions\[(\d+)\]\.?")
-_SCHEMA = re.compile(r"(spec\.validation|schema)\.openAPIV3Schema\.?")
-_PART = re.compile(r"properties\[([^\]]*)\]")
+_VERSION = regex(r"spec\.versions\[(\d+)\]\.?")
+_SCHEMA = regex(r"(spec\.validation|schema)\.openAPIV3Schema\.?")
+_PART = regex(r"properties\[([^\]]*)\]")
 
 
 def _place(field: str, definition: Object, classes: Sequence[type]) -> str:

@@ -18,6 +18,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from fnop.effects.regexes import regex
+
 __all__ = ["Untranslatable", "go_of_python", "go_of_rust"]
 
 
@@ -60,7 +62,7 @@ def _check_repeats(most: int) -> None:
 
 # ------------------------------------------------------------------ of Rust's regex
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"""(?P<set>\[\^?\]?(?:\[:\^?\w+:\]|\\[pPxuU]\{[^}]*\}|\\.|[^\]\\])*\])
     | \\(?P<escape>[pP](?:\{[^}]*\}|.)|[xuU]\{[^}]*\}|x..|u.{4}|U.{8}|b\{[^}]*\}|.)
     | \(\?(?P<flags>[a-zA-Z-]+)(?P<end>[:)])
@@ -69,7 +71,7 @@ _TOKEN = re.compile(
     | .""",
     re.VERBOSE | re.DOTALL,
 )
-_IN_SET = re.compile(
+_IN_SET = regex(
     r"""\[:\^?\w+:\]
     | \\(?P<escape>[pP](?:\{[^}]*\}|.)|[xuU]\{[^}]*\}|x..|u.{4}|U.{8}|.)
     | (?P<operation>&&|--|~~|\[)

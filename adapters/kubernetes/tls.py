@@ -7,7 +7,6 @@ count, and a broken certificate in a bundle is skipped.
 
 from __future__ import annotations
 
-import re
 import ssl
 from base64 import b64decode
 from binascii import Error as NoBase64
@@ -17,13 +16,14 @@ from typing import Any
 from fnop.adapters.kubernetes.memory_files import file_with
 from fnop.core.handlers.declare.connection import ConnectionInfo
 from fnop.core.values.errors import text_of
+from fnop.effects.regexes import regex
 
 __all__ = ["CertificateProblem", "files_of", "tls_context"]
 
-_PEM = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
+_PEM = regex("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 # Of a client's two files, Go reads the certificates from one, and the key from the
 # other.
-_BLOCK = re.compile(rb"(?ms)^-----BEGIN ([^-]+)-----.+?^-----END \1-----")
+_BLOCK = regex(rb"(?ms)^-----BEGIN ([^-]+)-----.+?^-----END \1-----")
 
 
 class CertificateProblem(Exception):

@@ -16,6 +16,7 @@ from fnop.adapters.serving.certificates import Authority as Signer, Pair
 from fnop.adapters.webhooks.certificates import Stored
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.values.errors import text_of
+from fnop.effects.regexes import regex
 from fnop.interpreters.runtime.answers import message_of
 from fnop.interpreters.runtime.protocol import (
     MERGE_PATCH,
@@ -32,7 +33,7 @@ OPAQUE, TLS = "Opaque", "kubernetes.io/tls"
 # The keys of certificates and of private keys, both in the same order.
 _KEYS = {TLS: ("tls.crt", "tls.key")}
 _DEFAULT_KEYS = "ca.crt", "ca.key"
-_PEM = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----.+?-----END \1-----", re.S)
+_PEM = regex(rb"-----BEGIN ([A-Z0-9 ]+)-----.+?-----END \1-----", re.S)
 
 
 class SharedSecret:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from fnop.core.handlers.declare.webhook import SECONDS, TIMEOUT_SECONDS
 from fnop.core.values.errors import joined
+from fnop.effects.regexes import regex
 
 __all__ = ["answered_within", "crowded", "late", "timeout_of"]
 
@@ -15,7 +16,7 @@ SHARE, LEAST_SECONDS = 0.1, 0.5
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 _UNITS["ns"] = 1e-9
 _PART = r"(\d+(?:\.\d*)?|\.\d+)(h|ms|us|µs|ns|m|s)"
-_DURATION = re.compile(rf"\+?(?:{_PART})+")
+_DURATION = regex(rf"\+?(?:{_PART})+")
 
 
 def timeout_of(text: str | None) -> float:

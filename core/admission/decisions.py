@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from fnop.core.seam.inputs import WriteDenied
 from fnop.core.values.body import Body
 from fnop.core.values.errors import shortened
 from fnop.core.values.merge import operations
+from fnop.effects.regexes import regex
 
 __all__ = ["Decision", "Denial", "Result", "denied_writes", "response_of"]
 
@@ -29,7 +29,7 @@ MESSAGE_LENGTH_MAX = 16_000
 # each.
 CAUSES_MAX = WARNINGS_MAX = 100
 CAUSE_LENGTH_MAX = 1_000
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 class Denial(Struct, frozen=True):

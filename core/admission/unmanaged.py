@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from fnop.core.admission.configurations import NAME_LABEL, Group
 from fnop.core.values.errors import joined
+from fnop.effects.regexes import regex
 
 __all__ = ["astray", "place_of"]
 
@@ -101,7 +101,7 @@ def _is_elsewhere(url: str, own: str) -> bool:
 
 
 _LOOPBACK = "localhost"
-_LOCAL = re.compile(r"(.*\.)?localhost\.?|127(\.[0-9]+){3}|::1")
+_LOCAL = regex(r"(.*\.)?localhost\.?|127(\.[0-9]+){3}|::1")
 
 
 def _host_of(url: SplitResult) -> str:

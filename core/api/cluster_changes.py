@@ -6,7 +6,6 @@ not a change.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 from fnop.effects.values import digest
 
@@ -34,7 +34,7 @@ __all__ = [
     "told_of",
 ]
 
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_NUMBER = regex(r"[0-9]{1,9}")
 
 
 class ServerVersion(NamedTuple):

@@ -7,7 +7,6 @@ translation of types is in `fnop.adapters.definitions.type_schemas`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import (
     Annotated,
@@ -23,6 +22,7 @@ from msgspec import Struct
 
 from fnop.core.kubernetes.quantities import PATTERN
 from fnop.core.values.errors import RegistrationError, hint_of
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 
 __all__ = [
@@ -368,7 +368,7 @@ class Definition(Struct, frozen=True):
         return replace(self, kind=kind, singular=self.singular or kind.lower())
 
 
-_NAME = re.compile(
+_NAME = regex(
     r"([a-z0-9-]+)\.(v[0-9]+(?:(?:alpha|beta)[0-9]+)?)\.([a-z0-9-]+(?:\.[a-z0-9-]+)+)"
 )
 _SCOPES = ("Namespaced", "Cluster")

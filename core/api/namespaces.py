@@ -8,16 +8,16 @@ that right.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from fnop.core.values.patterns import is_pattern, matches
+from fnop.effects.regexes import regex
 
 __all__ = ["check_namespace", "has_patterns", "served_namespaces", "steps_of"]
 
 # Kubernetes: the name of a namespace is a DNS label (RFC 1123).
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_PATTERN = re.compile(r"[-a-z0-9*?]{1,63}")
+_NAME = regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_PATTERN = regex(r"[-a-z0-9*?]{1,63}")
 
 
 def check_namespace(given: str) -> None:

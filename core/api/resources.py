@@ -6,7 +6,6 @@ The author writes a selector (`"pods"`, `"deployments.v1.apps"`). The server ser
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
@@ -17,6 +16,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 
 from fnop.core.values.patterns import is_pattern, matches
+from fnop.effects.regexes import regex
 
 __all__ = [
     "EVERYTHING",
@@ -187,7 +187,7 @@ def group_parts(group: str) -> tuple[str, ...]:
 
 
 # RFC 3986: the characters that need no escape in a segment (`pchar`).
-_PLAIN = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
+_PLAIN = regex(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
 _SAFE = "!$&'()*+,;=:@"
 
 
@@ -206,7 +206,7 @@ def segment(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quote(name, safe=_SAFE)
 
 
-_RANKED = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_RANKED = regex(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:
@@ -229,7 +229,7 @@ def _list_or_value(value: Any) -> Any:
 # Broad selectors do not include Events: a handler of all kinds does not mean them, and
 # a handler that answers each with an Event would never end.
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-_VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
+_VERSION = regex(r"v\d+((alpha|beta)\d+)?")
 
 
 class Selectors(Struct, frozen=True):

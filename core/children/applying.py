@@ -20,12 +20,13 @@ from fnop.core.children.pruning import deleted
 from fnop.core.values.body import Body
 from fnop.core.values.errors import Refused, TemporaryError, text_of
 from fnop.effects import Apply, Event, Get, Log, Patch, Target
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 
 __all__ = ["is_immutable", "settled"]
 
-_IMMUTABLE = re.compile(
+_IMMUTABLE = regex(
     r"immutable|(may not|can ?not) (be )?(changed?|unset)\b"
     r"|updates to .* are forbidden"
     r"|Forbidden: updates to",
@@ -33,7 +34,7 @@ _IMMUTABLE = re.compile(
 )
 
 # Names, values and the paths of fields in such a message, which authors choose.
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S+: (?=[A-Z][a-z]+( value)?: )')
+_QUOTED = regex(r'"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S+: (?=[A-Z][a-z]+( value)?: )')
 
 
 def is_immutable(message: str) -> bool:

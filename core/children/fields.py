@@ -9,7 +9,6 @@ a field that has stopped being ours has drifted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -17,6 +16,7 @@ import orjson
 
 from fnop.core.values.paths import Part, element_of
 from fnop.core.values.table import NOTHING
+from fnop.effects.regexes import regex
 from fnop.effects.values import digest, same_json
 
 __all__ = [
@@ -196,7 +196,7 @@ def names_in(path: str) -> list[str]:
     return found
 
 
-_NAME = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+_NAME = regex(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def _trees_below(trees: Iterable[Any], name: str) -> list[Any]:

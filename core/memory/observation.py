@@ -23,6 +23,7 @@ from fnop.core.values.diff import Path, pointer, resolve
 from fnop.core.values.entries import entries_at, is_known, is_of_entries
 from fnop.core.values.packing import Packing
 from fnop.core.values.table import NOTHING, Table
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 from fnop.effects.values import DIGEST_BYTES, digest
 
@@ -226,7 +227,7 @@ class Seen:
 
 
 _PREFIX = f"{DIGEST_VERSION}:"
-_PACKABLE = re.compile(rf"{_PREFIX}[0-9a-f]{{{2 * DIGEST_BYTES}}}")
+_PACKABLE = regex(rf"{_PREFIX}[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 
 
 @lru_cache(maxsize=1024)
@@ -298,7 +299,7 @@ def essence_of(body: Body, hidden: Hidden = ()) -> dict[str, Any]:
 
 
 # A state as `write_stored` makes it; its annotation may have any name.
-_STATE = re.compile(r'\{.*"uid":"[^"]*","v":\d+[,}]', re.DOTALL)
+_STATE = regex(r'\{.*"uid":"[^"]*","v":\d+[,}]', re.DOTALL)
 
 
 def is_state(annotation: Any) -> bool:

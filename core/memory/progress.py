@@ -9,7 +9,6 @@ first attempt.
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from fnop.core.seam.commands import AttemptEnded
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode, number_of
 from fnop.core.values.now import Now, parse_time, wall_text
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 
 __all__ = [
@@ -467,7 +467,7 @@ def _delay_from_json(found: Any) -> float | None:
     return found
 
 
-_UNVERSIONED = re.compile("[0-9a-f]{20}")
+_UNVERSIONED = regex("[0-9a-f]{20}")
 
 
 def _add_version(digest: str) -> str:

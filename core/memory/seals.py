@@ -15,14 +15,16 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from fnop.effects.regexes import regex
+
 __all__ = ["UNSIGNED", "Seal", "is_sealed", "seal_of", "without_seals"]
 
 # Instead of a key: states without a signature are accepted, too.
 UNSIGNED = "unsigned"
 KEY_LENGTH_MIN = 32
-_SEALED = re.compile(r'\{"sig":"([A-Za-z0-9_-]{43})",(.*)', re.DOTALL)
+_SEALED = regex(r'\{"sig":"([A-Za-z0-9_-]{43})",(.*)', re.DOTALL)
 # The same within a JSON string.
-_QUOTED = re.compile(rb'\{\\"sig\\":\\"[A-Za-z0-9_-]{43}\\",')
+_QUOTED = regex(rb'\{\\"sig\\":\\"[A-Za-z0-9_-]{43}\\",')
 
 
 class Seal:

@@ -15,7 +15,6 @@ annotation whose name contains the uid.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -31,6 +30,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.errors import described
 from fnop.core.values.merge import applied, difference
+from fnop.effects.regexes import regex
 from fnop.effects.values import digest, freeze_json, read_only, shown, type_name
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
 PREFIX = "fnop.dev"
 # Kubernetes: the prefix of an annotation is a DNS subdomain of up to 253 characters.
 _PREFIX_LENGTH_MAX = 253
-_RESERVED = re.compile(r"(.*\.)?(kubernetes|k8s)\.io")
+_RESERVED = regex(r"(.*\.)?(kubernetes|k8s)\.io")
 
 
 # ------------------------------------------------------- storages, for settings
@@ -490,7 +490,7 @@ class Places(Struct, frozen=True):
                         yield _removal_patch(_Field((*ANNOTATIONS, name)), body)
 
 
-_COPY = re.compile(rf"\.[0-9a-f]{{{_UID_DIGITS}}}")
+_COPY = regex(rf"\.[0-9a-f]{{{_UID_DIGITS}}}")
 
 
 def _removal_patch(place: Place, body: Body) -> dict[str, Any]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 
+from fnop.effects.regexes import regex
+
 __all__ = ["SIZE_MAX", "fault_of", "is_name", "is_sayable", "literal"]
 
 # cel-go: the maximum number of characters of an expression
 # (ExpressionSizeCodePointLimit).
 SIZE_MAX = 100_000
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 # The language definition of CEL: keywords and reserved words.
 _RESERVED = frozenset(
     (
@@ -67,7 +69,7 @@ _ESCAPE = (
     r"\\(?:[abfnrtv?`'\"\\]|[xX][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}"
     r"|[0-3][0-7]{2})"
 )
-_TOKEN = re.compile(
+_TOKEN = regex(
     rf"""
     [\t\n\f\r\ ]+ | //[^\n]*
   | [bB]?[rR] (?: \"{{3}}.*?\"{{3}} | '{{3}}.*?'{{3}} | \"[^\"\r\n]*\" | '[^'\r\n]*' )

@@ -6,11 +6,11 @@ A new or removed subtree is one item, not one per leaf.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from fnop.effects.regexes import regex
 from fnop.effects.values import same_json
 
 __all__ = [
@@ -147,7 +147,7 @@ def parse_field(field: Any) -> Path:
 
 
 # The name of a field at the top of an object, such as `spec`.
-_FIRST = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_FIRST = regex(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def _check_dotted(field: str) -> None:

@@ -7,10 +7,11 @@ time, and a mark counts them.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
+
+from fnop.effects.regexes import regex
 
 __all__ = [
     "NANOS",
@@ -24,7 +25,7 @@ __all__ = [
 
 NANOS = 1_000_000_000
 # RFC 3339, as kubelet writes times: with nine digits, in its node's time zone.
-_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[-+]\d\d:\d\d)")
+_TIME = regex(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[-+]\d\d:\d\d)")
 
 
 class LogLine(NamedTuple):

@@ -35,6 +35,7 @@ from typing import (
 from fnop.core.kubernetes.durations import duration
 from fnop.core.values.errors import PermanentError, joined, text_of
 from fnop.effects.hints import UNIONS, admits_none, named, unwrapped
+from fnop.effects.regexes import regex
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, read_only, shown
 
 __all__ = [
@@ -576,8 +577,8 @@ def _reader_of_pydantic(cls: Any) -> Reader:
 
 
 # The end of msgspec's error messages: `... - at `$.users[0].name``.
-_AT = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+_AT = regex(r"(.*) - at `\$(.*)`", re.DOTALL)
+_STEP = regex(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def _reader_of_struct(cls: Any) -> Reader:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from fnop.core.values.diff import path_at
+from fnop.effects.regexes import regex
 from fnop.effects.values import same_json
 
 __all__ = [
@@ -42,8 +43,8 @@ Part = str | int | Element
 FieldPath = tuple[Part, ...]
 
 # A name; or in brackets a number, key=value, or a name with dots.
-_PART = re.compile(r"(?:^|\.)([^.\[\]]+)|\[([^\[\]]+)\]")
-_ELEMENT = re.compile(r"([A-Za-z][A-Za-z0-9]*)=(.*)", re.DOTALL)
+_PART = regex(r"(?:^|\.)([^.\[\]]+)|\[([^\[\]]+)\]")
+_ELEMENT = regex(r"([A-Za-z][A-Za-z0-9]*)=(.*)", re.DOTALL)
 
 
 def parse_path(text: str) -> FieldPath:

@@ -44,6 +44,7 @@ from fnop.effects import (
     Unreachable,
 )
 from fnop.effects.outcomes import TOO_LARGE
+from fnop.effects.regexes import regex
 from fnop.effects.values import canonical
 from fnop.interpreters.runtime.protocol import INITIAL_EVENTS_END, ApiResponse
 
@@ -296,7 +297,7 @@ def _outcome_of_error(effect: Effect | None, response: ApiResponse) -> Outcome:
 
 # A phrase of k8s.io/apiserver/pkg/admission/plugin/webhook. A webhook chooses the code
 # and the reason of its denial; the API server writes the beginning of the message.
-_DENIAL = re.compile(r'admission webhook "[^"]*" denied the request')
+_DENIAL = regex(r'admission webhook "[^"]*" denied the request')
 # A webhook whose failure must not be ignored has not answered.
 _UNCALLED = "failed calling webhook"
 _EXEMPT = "; if the write is this operator's own, let that webhook exempt its account"
@@ -410,7 +411,7 @@ def _exceeds_limit(message: str) -> bool:
 
 
 # Go quotes the names in causes.
-_CONFLICTING = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
+_CONFLICTING = regex(r'conflict with "((?:[^"\\]|\\.)*)"')
 
 
 def _managers_of(body: Any) -> tuple[str, ...]:
@@ -461,4 +462,4 @@ def _reason_of_status(body: Any) -> str:
 
 # A Go-quoted value of more than 200 characters; 60 of them are kept.
 _SIGN = r'(?:[^"\\]|\\.)'
-_LONG_VALUE = re.compile(rf'(Invalid value: "{_SIGN}{{60}}){_SIGN}{{140,}}"', re.DOTALL)
+_LONG_VALUE = regex(rf'(Invalid value: "{_SIGN}{{60}}){_SIGN}{{140,}}"', re.DOTALL)

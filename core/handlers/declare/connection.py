@@ -6,13 +6,13 @@ rejected ones. The names come from Kopf's `ConnectionInfo`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from fnop.core.values.errors import PermanentError
+from fnop.effects.regexes import regex
 from fnop.effects.values import without_userinfo
 
 __all__ = [
@@ -71,9 +71,9 @@ class Impersonation(Struct, frozen=True):
 
 
 # Characters that no header value may contain (RFC 9110: field values); tabs may.
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL = regex("[\x00-\x08\x0a-\x1f\x7f]")
 # All but the characters of a header's name (RFC 9110: tokens) and the percent sign.
-_NOT_IN_HEADERS = re.compile(rb"[^A-Za-z0-9!#$&'*+\-.^_`|~]")
+_NOT_IN_HEADERS = regex(rb"[^A-Za-z0-9!#$&'*+\-.^_`|~]")
 
 
 def _escape_name(name: str) -> str:

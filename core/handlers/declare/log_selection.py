@@ -12,6 +12,7 @@ from msgspec import Struct
 from fnop.core.handlers.declare.filters import Callback
 from fnop.core.values.errors import RegistrationError
 from fnop.core.values.patterns import matches
+from fnop.effects.regexes import regex
 from fnop.effects.values import check_seconds, shown
 
 __all__ = ["Begin", "LogSelection", "begin_of", "log_selection_of"]
@@ -20,7 +21,7 @@ __all__ = ["Begin", "LogSelection", "begin_of", "log_selection_of"]
 Begin = str | float | datetime
 
 _SINCE = ("now", "start")
-_NAME = re.compile(r"[a-z0-9*?-]+")
+_NAME = regex(r"[a-z0-9*?-]+")
 
 
 class LogSelection(Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,6 +29,7 @@ from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.label_selectors import check_selector
 from fnop.effects.effects import LEVELS, Witness, label_patterns
 from fnop.effects.names import check_webhooks_name
+from fnop.effects.regexes import regex
 from fnop.effects.structs import beside, derived, replace
 from fnop.effects.values import check_seconds
 
@@ -38,7 +38,7 @@ __all__ = ["Settings"]
 # The operator's name becomes part of an annotation's name (63 characters of
 # alphanumerics, `-`, `_`, `.`; Kubernetes: labels and annotations). With a domain after
 # it, it is the name of webhook configurations (a DNS subdomain).
-_NAME = re.compile(r"(?!.*(?:\.[-.]|-\.))[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
+_NAME = regex(r"(?!.*(?:\.[-.]|-\.))[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 
 
 def _check_names(given: Iterable[str]) -> None:

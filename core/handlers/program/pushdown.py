@@ -18,6 +18,7 @@ from fnop.core.api.resources import Selectors
 from fnop.core.handlers.declare.filters import Presence
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import Family, kwargs_of
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 
 __all__ = [
@@ -34,9 +35,9 @@ _TEXTS = (
     *("spec.nodeName", "spec.serviceAccountName", "spec.schedulerName"),
     *("status.podIP", "status.nominatedNodeName", "status.phase", "type"),
 )
-_PLAIN = re.compile(r"[A-Za-z0-9]+")
+_PLAIN = regex(r"[A-Za-z0-9]+")
 # A comma that is not part of a value.
-_SEPARATOR = re.compile(r"(?<!\\),")
+_SEPARATOR = regex(r"(?<!\\),")
 
 
 def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import re
 from types import TracebackType
 
 from fnop.core.values.errors import nearest, text_of
 from fnop.effects import builders
+from fnop.effects.regexes import regex
 
 __all__ = ["is_misuse", "remedy_of"]
 
 _OWN = ("fnop.effects.", "fnop.core.")
 # Python refuses wrong arguments in the frame of the caller.
-_BINDING = re.compile(r"(\w+)\(\) (got|missing|takes) ")
+_BINDING = regex(r"(\w+)\(\) (got|missing|takes) ")
 
 
 def is_misuse(problem: BaseException) -> bool:
@@ -56,7 +56,7 @@ def remedy_of(problem: BaseException) -> str:
     return f"; did you mean {near!r}?" if near else f"; it takes {', '.join(names)}"
 
 
-_UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'$")
+_UNEXPECTED = regex(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'$")
 
 
 def _raising_module(traceback: TracebackType | None) -> str:

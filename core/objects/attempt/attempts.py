@@ -67,6 +67,7 @@ from fnop.effects.outcomes import (
     Unknown,
     Unreachable,
 )
+from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 from fnop.effects.values import canonical
 from fnop.effects.wire import digest_of, to_wire
@@ -498,7 +499,7 @@ def _without_secrets(in_flight: InFlight, outcome: Outcome) -> Outcome:
 
 
 # "Invalid value: ...: why", and "expected string, got ...".
-_VALUES = re.compile(r'(Invalid value:|\bgot) ("(?:[^"\\]|\\.)*"|.*)', re.DOTALL)
+_VALUES = regex(r'(Invalid value:|\bgot) ("(?:[^"\\]|\\.)*"|.*)', re.DOTALL)
 
 
 def _gives_up(invocation: Invocation, outcome: Outcome) -> bool:
