@@ -38,7 +38,7 @@ def test_a_decorator_notes_what_its_author_has_written(name: str) -> None:
     words = ("pods",) if name in ABOUT_OBJECTS else ()
     more = {"field": "spec.a"} if name == "field" else {}
     found = declared(getattr(on, name), *words, id="own", param=3, **more)
-    assert found == (ROLES[name], words, {"id": "own", "param": 3, **more}, fn)
+    assert found == Entry(ROLES[name], words, {"id": "own", "param": 3, **more}, fn)
     assert found.id == "own"
 
 
