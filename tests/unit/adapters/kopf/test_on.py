@@ -11,7 +11,11 @@ import pytest
 from fnop import kopf
 from fnop.adapters.kopf.declaring import on
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
-from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
+from fnop.adapters.kopf.declaring.registry import (
+    Entry,
+    OperatorRegistry,
+    get_default_registry,
+)
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.declare.roles import Role
 
