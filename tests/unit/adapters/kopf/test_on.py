@@ -11,7 +11,11 @@ import pytest
 from fnop import kopf
 from fnop.adapters.kopf.declaring import on
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
-from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
+from fnop.adapters.kopf.declaring.registry import (
+    Entry,
+    OperatorRegistry,
+    get_default_registry,
+)
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.declare.roles import Role
 
@@ -38,7 +42,7 @@ def test_a_decorator_notes_what_its_author_has_written(name: str) -> None:
     words = ("pods",) if name in ABOUT_OBJECTS else ()
     more = {"field": "spec.a"} if name == "field" else {}
     found = declared(getattr(on, name), *words, id="own", param=3, **more)
-    assert found == (ROLES[name], words, {"id": "own", "param": 3, **more}, fn)
+    assert found == Entry(ROLES[name], words, {"id": "own", "param": 3, **more}, fn)
     assert found.id == "own"
 
 

@@ -289,10 +289,7 @@ def test_views_of_a_daemon_show_the_newest_object(registry: OperatorRegistry) ->
 
 
 def observe(operator: Operator, type: Any, data: dict[str, Any]) -> None:
-    body = CoreBody(data)
-    watched: Any = WatchEvent.__new__(WatchEvent)
-    object.__setattr__(watched, "type", type)
-    object.__setattr__(watched, "body", body)
+    watched = WatchEvent(1, type, CoreBody(data))
     operator.observe(None, watched, ())  # type: ignore[arg-type]
 
 
