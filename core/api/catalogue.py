@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from fnop.core.api.resources import Resource, Selector
+from fnop.core.values.similarity import similar
 
 __all__ = ["Catalogue", "parse_aggregated", "parse_resource_list"]
 
@@ -96,7 +96,7 @@ class Catalogue(Struct, frozen=True):
         for each in self.resources:
             for name in each.names():
                 labels.setdefault(name.lower(), each.label)
-        near = get_close_matches(wanted, labels, n=1, cutoff=_LIKENESS)
+        near = similar(wanted, labels, _LIKENESS)
         return labels[near[0]] if near else ""
 
     def absence(
@@ -132,7 +132,7 @@ class Catalogue(Struct, frozen=True):
         kind, version = manifest.get("kind"), manifest.get("apiVersion")
         # Kinds are compared without case, so that `pod` is similar to `Pod`.
         likely = {each.kind.lower(): each for each in self.resources}
-        near = get_close_matches(str(kind).lower(), likely, 1, _LIKENESS)
+        near = similar(str(kind).lower(), likely, _LIKENESS)
         hint = ""
         if near:
             meant = likely[near[0]]

@@ -191,17 +191,21 @@ class Seen:
 
     def digest(self, scope: Scope, default: str | None = None) -> str | None:
         """The digest of a scope, or else the default."""
-        scopes = self._scopes
-        return self._text(scopes.index(scope)) if scope in scopes else default
-
-    def _texts(self) -> Iterable[str]:
-        return map(self._text, range(len(self._scopes)))
-
-    def _text(self, at: int) -> str:
-        found = self._digests
+        scopes, found = self._scopes, self._digests
+        if scope not in scopes:
+            return default
+        at = scopes.index(scope)
         if isinstance(found, tuple):
             return found[at]
         return f"{_PREFIX}{found[at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES].hex()}"
+
+    def _texts(self) -> Iterable[str]:
+        found = self._digests
+        if isinstance(found, tuple):
+            return found
+        size = DIGEST_BYTES
+        places = range(0, len(found), size)
+        return [f"{_PREFIX}{found[at : at + size].hex()}" for at in places]
 
     def has_digests_of(self, other: Seen) -> bool:
         """Whether the digests of all scopes are those of another state."""

@@ -7,13 +7,13 @@ notice. A kind that resembles no other may be defined later, so fnop waits for i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.values.errors import joined
+from fnop.core.values.similarity import similar
 from fnop.effects.structs import replace
 
 __all__ = ["groups_like", "mistaken"]
@@ -121,11 +121,11 @@ def groups_like(group: str, resources: Iterable[Resource]) -> list[str]:
     groups = {each.group for each in resources}
     if group in groups:
         return [group]
-    return get_close_matches(group, groups, 1, _LIKENESS_OF_GROUPS)
+    return similar(group, groups, _LIKENESS_OF_GROUPS)
 
 
 def _groups_with(selector: Selector, group: str, catalogue: Catalogue) -> list[str]:
     """The groups with a kind of this name that may be intended; not Kubernetes' own."""
     same = catalogue.find(replace(selector, group=None, version=None))
     groups = {each.group for each in same if not each.is_built_in}
-    return get_close_matches(group, groups, 1, _LIKENESS_OF_GROUPS_WITH_THE_KIND)
+    return similar(group, groups, _LIKENESS_OF_GROUPS_WITH_THE_KIND)

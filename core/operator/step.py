@@ -265,13 +265,23 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
     match ticket:
         case ForEffect(key=key):
             context = Context(turn, key)
-            guarded(context, lambda: answer_effect(context, number, ticket, outcome))
+            guarded(
+                context,
+                context.record,
+                lambda: answer_effect(context, number, ticket, outcome),
+            )
         case ForWrite(key=key):
             context = Context(turn, key)
-            guarded(context, lambda: answer_write(context, number, outcome))
+            guarded(
+                context, context.record, lambda: answer_write(context, number, outcome)
+            )
         case ForExpectation(key=key):
             context = Context(turn, key)
-            guarded(context, lambda: answer_expectation(context, ticket, outcome))
+            guarded(
+                context,
+                context.record,
+                lambda: answer_expectation(context, ticket, outcome),
+            )
         case ForEvent(key=key, name=name):
             _on_event_posted(Context(turn, key), name, outcome)
         case ForPeers(number=asked):
@@ -465,10 +475,9 @@ def _next_alarm(turn: Turn) -> float | None:
     moments: list[float] = []
     if turn.streams.may_wait:
         moments += (stream.due for stream in turn.streams.waiting())
-    if _may_serve(turn):
-        due = _next_due(turn)
-        if due is not None:
-            moments.append(due)
+    due = _next_due(turn)
+    if due is not None and _may_serve(turn):
+        moments.append(due)
     if turn.logs.read and (opening := logs_due(turn)) is not None:
         moments.append(opening)
     if turn.survey.due is not None and turn.survey.discovery is None:

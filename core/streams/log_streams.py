@@ -38,8 +38,6 @@ class LogStreams(Struct, frozen=True):
 
     def open_until(self, pod: Key) -> float | None:
         """The end of the wait for a pod's open logs (monotonic)."""
-        if pod not in self.pods:
-            return None
         return max(
             (each.due for each in self.of_pod(pod) if each.is_open), default=None
         )

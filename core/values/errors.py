@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from fnop.core.values.similarity import similar
 from fnop.effects.values import check_seconds, without_addresses, without_userinfo
 
 __all__ = [
@@ -348,7 +348,7 @@ def hint_of(name: str, known: Collection[str]) -> str:
 
 def nearest(name: str, known: Collection[str]) -> str | None:
     """The known name that is most similar to a name, if one is similar at all."""
-    found = difflib.get_close_matches(name, known, n=1)
+    found = similar(name, known)
     return found[0] if found else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -27,6 +26,7 @@ from fnop.core.peers.peers import Member
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.label_selectors import check_selector
+from fnop.core.values.similarity import similar
 from fnop.effects.effects import LEVELS, Witness, label_patterns
 from fnop.effects.names import check_webhooks_name
 from fnop.effects.regexes import regex
@@ -49,7 +49,7 @@ def _check_names(given: Iterable[str]) -> None:
 
 def _unknown_setting(name: str) -> str:
     known = [each for each in Settings.__struct_fields__ if each not in _DERIVED]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = similar(name, known, 0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"there is no setting {name!r}; {hint}"
 

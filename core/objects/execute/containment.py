@@ -26,15 +26,19 @@ _BEGIN_ANEW_SECONDS = 60.0
 
 
 def guarded(
-    context: Context, work: Callable[[], None], event: PendingEvent | None = None
+    context: Context,
+    before: ObjectRecord | None,
+    work: Callable[[], None],
+    event: PendingEvent | None = None,
 ) -> bool:
     """Work on an object, maybe on a watch event; return whether it succeeded.
+
+    `before` is the object's record as the work begins.
 
     A step is total. If an unexpected error occurs, fnop ends the work on the object,
     logs the error, and reconciles the object again after a pause. An error in startup
     or cleanup ends the operator.
     """
-    before = context.record
     try:
         work()
     except BaseException as problem:

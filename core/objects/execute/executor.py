@@ -6,6 +6,8 @@ nothing is left to do now, or it has called the author's code once.
 
 from __future__ import annotations
 
+from functools import partial
+
 from fnop.core.handlers.declare.roles import ACTIVITIES
 from fnop.core.handlers.declare.writers import DaemonStoppingReason
 from fnop.core.handlers.run.arguments import Situation
@@ -71,6 +73,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.lifecycle import SUSPENDED, Phase
 from fnop.core.state.record import IDLE, Change, Deferred, ObjectRecord, PendingEvent
+from fnop.core.values.table import NOTHING
 from fnop.effects.structs import replace
 
 __all__ = ["serve"]
@@ -109,6 +112,7 @@ def serve(context: Context) -> None:
         if record is None or (record.deferred and not record.gone):
             return  # it is relisted before any work on it
         action = _decide_action(context, record)
+        record = context.record or record  # a complaint may have been noted
         if isinstance(action, Rest):
             if record.left:
                 context.put(replace(record, left=False))
@@ -120,7 +124,8 @@ def serve(context: Context) -> None:
             context.due()
             return
         event = action.pending_event if isinstance(action, HandleEvent) else None
-        if not guarded(context, lambda: _execute(context, record, action), event):  # noqa: B023
+        work = partial(_execute, context, record, action)
+        if not guarded(context, record, work, event):
             return
     _rest_until(context, context.now.mono)
 
@@ -179,17 +184,21 @@ def _decide_action(context: Context, record: ObjectRecord) -> Action:
         kind = context.kind
     except KeyError:
         return Forget()  # its kind is no longer served
-    stopping = context.turn.lifecycle.phase is not Phase.SERVING
-    seed, indices = context.turn.counters.seed, context.turn.objects.indices
-    settings, now = context.settings, context.now
-    log_until = context.turn.logs.open_until(context.key)
-    family = (
-        context.children,
-        context.turn.objects.body,
-        context.turn.streams.is_blind,
-        log_until,
+    turn, now = context.turn, context.now
+    objects, logs = turn.objects, turn.logs
+    at = Circumstances(
+        kind,
+        context.settings,
+        now,
+        turn.counters.seed,
+        turn.lifecycle.phase is not Phase.SERVING,
+        objects.indices,
+        [],
+        context.children if objects.family.owners else NOTHING,
+        objects.body,
+        turn.streams.is_blind,
+        logs.open_until(context.key) if logs.read else None,
     )
-    at = Circumstances(kind, settings, now, seed, stopping, indices, [], *family)
     try:
         found = next_action(at, record)
     except BaseException as problem:
@@ -240,7 +249,6 @@ def _activity_action(context: Context, record: ObjectRecord) -> Action:
 
 def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
     """Execute one action: change the record, drive a handler, or send a request."""
-    record = context.record or record  # a complaint may have been noted
     match action:
         case Continue(invocation, ends):
             go_on(context, record, invocation, ends)
