@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from yarl import URL
 
-from fnop.adapters.kubernetes import proxies
+from fnop.adapters.kubernetes import addresses, proxies
+from fnop.adapters.kubernetes.addresses import parsed
 from fnop.adapters.kubernetes.client import ConfigurationProblem, connect
 from fnop.adapters.kubernetes.proxies import proxy_for
 from fnop.core.handlers.declare.connection import ConnectionInfo
@@ -64,7 +64,7 @@ def test_no_proxy_excepts_what_it_is_about(
 ) -> None:
     def found(no_proxy: str) -> str | None:
         environment = {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy}
-        return proxy_for(URL(f"https://{host}"), environment)
+        return proxy_for(parsed(f"https://{host}"), environment)
 
     assert [each for each in excepted if found(each) is not None] == []
     assert [each for each in not_excepted if found(each) != PROXY] == []
@@ -95,8 +95,9 @@ def test_no_proxy_excepts_what_it_is_about(
 def test_the_variable_of_the_scheme_counts(
     server: str, environment: Mapping[str, str], proxy: str | None
 ) -> None:
-    assert proxy_for(URL(server), environment) == proxy
+    assert proxy_for(parsed(server), environment) == proxy
     assert doctest.testmod(proxies).failed == 0
+    assert doctest.testmod(addresses).failed == 0
 
 
 class Said:
