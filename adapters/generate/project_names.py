@@ -31,8 +31,8 @@ TAKEN = frozenset(
     (
         *("fnop", "kinds", "tests"),
         *(
+            "aiohappyeyeballs",
             "aiohttp",
-            "aiohttp_socks",
             "backports",
             "click",
             "cronsim",
@@ -40,6 +40,7 @@ TAKEN = frozenset(
             "immutables",
         ),
         *("jsonpatch", "kubernetes_asyncio", "orjson", "pyrsistent", "pyyaml"),
+        "python_socks",
         *("returns", "yaml"),
         *("cel_expr_python", "google_re2", "hypothesis", "lightkube", "mypy"),
         *("protobuf", "pytest", "ruff", "setuptools", "uvloop"),

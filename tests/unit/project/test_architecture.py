@@ -33,8 +33,8 @@ ALLOWED = {
     },
     "adapters": {
         "PyInstaller",  # in its hook, which PyInstaller runs
+        "aiohappyeyeballs",
         "aiohttp",
-        "aiohttp_socks",
         "click",
         "cryptography",
         "fnop",  # the version and the facade's registry, for the command line
@@ -44,16 +44,15 @@ ALLOWED = {
         "httptools",
         "jsonpatch",
         "hypothesis",  # strategies, for authors' tests
-        "multidict",
         "opentelemetry",
         "orjson",
         "prometheus_client",
         "pyrsistent",
         "pytest",
+        "python_socks",
         "returns",
         "uvloop",
         "yaml",
-        "yarl",
     },
 }
 
