@@ -368,3 +368,13 @@ def test_the_folders_of_tests_mirror_the_rooms() -> None:
             folder = file.parent.relative_to(base)
             is_room = folder.parts and (ROOT / folder).is_dir()
             assert is_room or folder.parts == ("project",), file
+
+
+def test_a_run_on_a_cluster_starts_without_the_libraries_of_servers() -> None:
+    modules = loaded_by(
+        "import fnop.adapters.cli.run, fnop.adapters.running.embedding\n"
+        "import fnop.adapters.kubernetes.client, fnop.adapters.kubernetes.oidc"
+    )
+    assert "httptools" in modules
+    slow = {"aiohttp", "kubernetes_asyncio", "multidict", "python_socks", "yarl"}
+    assert modules.isdisjoint(slow)
