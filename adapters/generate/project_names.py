@@ -31,8 +31,8 @@ TAKEN = frozenset(
     (
         *("fnop", "kinds", "tests"),
         *(
+            "aiohappyeyeballs",
             "aiohttp",
-            "aiohttp_socks",
             "backports",
             "click",
             "cronsim",
@@ -45,6 +45,7 @@ TAKEN = frozenset(
             "msgspec",
             "orjson",
             "pyrsistent",
+            "python_socks",
             "pyyaml",
         ),
         *("returns", "yaml"),

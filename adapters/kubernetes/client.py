@@ -10,22 +10,26 @@ import asyncio
 import os
 import re
 import ssl
-from base64 import b64encode
-from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-import aiohttp
 import orjson
-from multidict import CIMultiDict
-from yarl import URL
 
 from fnop.adapters.common.bodies import written
 from fnop.adapters.common.deep_json import loads
 from fnop.adapters.kubernetes.accounts import named_by
+from fnop.adapters.kubernetes.addresses import Address, parsed
+from fnop.adapters.kubernetes.http_connection import Broken, Connection, Head
+from fnop.adapters.kubernetes.http_pool import (
+    CannotConnect,
+    ConnectTimeout,
+    Pool,
+    basic_header,
+)
 from fnop.adapters.kubernetes.kubeconfig import (
     ConfigurationProblem,
     Impersonating,
@@ -39,7 +43,6 @@ from fnop.adapters.kubernetes.proxies import (
     proxy_for,
 )
 from fnop.adapters.kubernetes.tls import CertificateProblem, files_of, tls_context
-from fnop.adapters.kubernetes.transports import cut
 from fnop.core.handlers.declare.connection import (
     ConnectionInfo,
     Impersonation,
@@ -74,7 +77,6 @@ FILES_SECONDS = 10.0
 # The limit for failing requests, for all objects and streams together: more requests do
 # not help a server in trouble.
 _FAILING_PER_SECOND, _FAILING_BURST = 20.0, 100.0
-FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
 # Bytes of a log that are held, at most twice, until the operator takes its lines.
@@ -85,11 +87,11 @@ _SHOWN_PAGE = 200
 # recording cannot hold.
 _ADVICE_MAX_SECONDS = 1e9
 
-_HEADERS = {
+_HEADERS = (
     # Within a network, compressing large lists costs both sides more than it saves.
-    "Accept-Encoding": "identity",
-    "User-Agent": "fnop",
-}
+    ("Accept-Encoding", "identity"),
+    ("User-Agent", "fnop"),
+)
 
 
 async def connect(
@@ -140,14 +142,11 @@ class KubernetesApi:
         clock: Clock | None = None,
     ) -> None:
         self._source, self._clock = source, clock or SystemClock()
-        connect_seconds = min(CONNECT_SECONDS, request_seconds)
-        self._timeout = aiohttp.ClientTimeout(
-            total=request_seconds, sock_connect=connect_seconds
-        )
+        self._request_seconds = request_seconds
         self._transport = _Transport(info)
         self._read, self._looked_at = _stamps(source.files), self._clock.now().mono
         self._problem: str | None = None
-        # The connector has no limit: watches would occupy its slots permanently.
+        # The pool has no limit: watches would occupy its slots permanently.
         self._slots = asyncio.Semaphore(concurrency)
         burst = max(_FAILING_BURST, 2.0 * concurrency)
         self._failing = Allowance(_FAILING_PER_SECOND, burst, burst)
@@ -175,37 +174,28 @@ class KubernetesApi:
 
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Return the answer to one request. Raises `Unreachable` if no answer came."""
-        timeout = self._timeout_of(request)
+        seconds = self._seconds_of(request)
         try:
             if request.urgent:
-                response, text = await self._send_and_read(request, timeout)
+                head, text, _ = await self._open(request, seconds)
             else:
                 async with self._slots:
                     await self._wait_for_rate()
-                    response, text = await self._send_and_read(request, timeout)
-                    self._answered(response.status)
+                    head, text, _ = await self._open(request, seconds)
+                    self._answered(head.status)
         except _FAILURES as problem:
-            raise self._unreachable_error(problem, timeout) from problem
-        return _answer(self.server, response, text)
+            raise self._unreachable_error(problem, seconds) from problem
+        return _answer(self.server, head, text)
 
-    async def _send_and_read(
-        self, request: ApiRequest, timeout: aiohttp.ClientTimeout
-    ) -> tuple[aiohttp.ClientResponse, bytes]:
-        response = await self._open_response(request, timeout)
-        with _hanging_up(response):
-            return response, await response.read()
-
-    def _timeout_of(self, request: ApiRequest) -> aiohttp.ClientTimeout:
-        """The timeout of a request; an urgent one ends when its answer is useless."""
-        given, limits = self._timeout, [request.seconds]
+    def _seconds_of(self, request: ApiRequest) -> float:
+        """The time for a request; an urgent one ends when its answer is useless."""
+        seconds = self._request_seconds
+        if request.seconds is not None:
+            seconds = min(seconds, request.seconds)
         if request.urgent and request.before is not None:
             left = request.before - SystemClock().now().mono
-            limits.append(max(0.001, left))  # 0 means no timeout
-        bounds = [each for each in (given.total, *limits) if each is not None]
-        total = min(bounds, default=None)
-        if total == given.total:
-            return given
-        return aiohttp.ClientTimeout(total=total, sock_connect=given.sock_connect)
+            seconds = min(seconds, max(0.001, left))
+        return seconds
 
     async def watch(
         self, request: ApiRequest, *, silence_seconds: float
@@ -217,11 +207,10 @@ class KubernetesApi:
         """
         now = asyncio.get_running_loop().time
         with self._telling_breaks(silence_seconds):
-            response = await self._begin_stream(request, silence_seconds)
-            with _hanging_up(response):
+            async with self._stream(request, silence_seconds) as connection:
                 unfinished: list[bytes] = []
                 heard = now()
-                async for chunk in response.content.iter_any():
+                async for chunk in connection.chunks(silence_seconds):
                     for line in _whole_lines(unfinished, chunk):
                         yield _watch_line(line)
                         heard = now()
@@ -237,9 +226,8 @@ class KubernetesApi:
         cannot be made or breaks.
         """
         with self._telling_breaks(silence_seconds):
-            response = await self._begin_stream(request, silence_seconds, _LOG_BUFFER)
-            with _hanging_up(response):
-                async for chunk in response.content.iter_any():
+            async with self._stream(request, silence_seconds, _LOG_BUFFER) as found:
+                async for chunk in found.chunks(silence_seconds):
                     yield chunk
 
     @contextmanager
@@ -247,100 +235,86 @@ class KubernetesApi:
         """Raise `StreamSilent`, or `Unreachable`, if a stream breaks."""
         try:
             yield
-        except aiohttp.ConnectionTimeoutError as problem:
-            raise self._unreachable_error(problem) from problem
         except TimeoutError as problem:
             text = f"nothing came for {silence_seconds:g} seconds"
             raise StreamSilent(text) from problem
         except _FAILURES as problem:
             raise self._unreachable_error(problem) from problem
 
-    async def _begin_stream(
-        self,
-        request: ApiRequest,
-        silence_seconds: float,
-        read_buffer: int = _READ_BUFFER,
-    ) -> aiohttp.ClientResponse:
+    @asynccontextmanager
+    async def _stream(
+        self, request: ApiRequest, silence_seconds: float, buffer: int = _READ_BUFFER
+    ) -> AsyncIterator[Connection]:
         """A watch, or a log, that the server has agreed to.  Raises `StreamRefused`."""
-        timeout = aiohttp.ClientTimeout(
-            total=None,
-            sock_connect=self._timeout.sock_connect,
-            sock_read=silence_seconds,
-        )
         async with asyncio.timeout(silence_seconds):
             await self._wait_for_rate()
-            response = await self._open_response(request, timeout, read_buffer)
-            self._answered(response.status)
-            if response.status == 200:
-                return response
-            with _hanging_up(response):
-                answer = _answer(self.server, response, await response.read())
-        text, advice = message_of(answer), answer.retry_after_seconds
-        raise StreamRefused(answer.status, text, advice)
+            head, text, stream = await self._open(request, silence_seconds, buffer)
+            self._answered(head.status)
+        if stream is None:
+            answer = _answer(self.server, head, text)
+            message, advice = message_of(answer), answer.retry_after_seconds
+            raise StreamRefused(answer.status, message, advice)
+        try:
+            yield stream.connection
+        finally:
+            stream.pool.give_back(stream.connection)
 
     async def close(self) -> None:
         """Release the connections."""
         await self._transport.close()
 
     def _unreachable_error(
-        self, problem: BaseException, timeout: aiohttp.ClientTimeout | None = None
+        self, problem: BaseException, seconds: float = REQUEST_SECONDS
     ) -> Unreachable:
         """Return why no answer came, and whether the request may have arrived."""
         server, proxy = self.server, self._transport.proxy
         through = "" if proxy is None else f" through the proxy {proxy}"
-        if isinstance(problem, aiohttp.ConnectionTimeoutError):
-            seconds = self._timeout.sock_connect
-            text = f"cannot connect to {server}{through} within {seconds:g} seconds"
+        if isinstance(problem, ConnectTimeout):
+            within = f"within {problem.seconds:.3g} seconds"
+            text = f"cannot connect to {server}{through} {within}"
             return Unreachable(text, sent=False)
-        if isinstance(problem, _PROXY_UNREACHABLE):
+        if isinstance(problem, ProxyUnreachable):
             text = f"the proxy {proxy} cannot be reached: {_reason(problem)}"
             return Unreachable(text, sent=False)
-        if isinstance(problem, _PROXY_REFUSES):
+        if isinstance(problem, ProxyRefuses):
             why = _reason(problem)
             text = f"the proxy {proxy} refuses to connect to {server}: {why}"
             return Unreachable(text, sent=False)
-        if isinstance(problem, _NO_CONNECTION):
+        if isinstance(problem, CannotConnect):
             text = f"cannot connect to {server}{through}: {_reason(problem)}"
             return Unreachable(text, sent=False)
         if isinstance(problem, TimeoutError):
-            seconds = (timeout or self._timeout).total
             text = f"{server} did not answer within {seconds:.3g} seconds"
             return Unreachable(text, sent=True)
         text = f"the connection to {server} broke: {_reason(problem)}"
         return Unreachable(text, sent=True)
 
-    async def _open_response(
-        self,
-        request: ApiRequest,
-        timeout: aiohttp.ClientTimeout,
-        read_buffer: int = _READ_BUFFER,
-    ) -> aiohttp.ClientResponse:
+    async def _open(
+        self, request: ApiRequest, seconds: float, buffer: int | None = None
+    ) -> _Reply:
         """Send it, and again after a 401 if new credentials may help."""
         _check_time(request)
         await self._follow()
         transport, info = self._transport, self._transport.info
         try:
-            response = await transport.open(request, timeout, read_buffer)
-        except _OF_TLS as problem:
-            if not isinstance(problem, _UNTRUSTED) and _alert_of(problem) is None:
+            reply = await transport.open(request, seconds, buffer)
+        except (CannotConnect, Broken) as problem:
+            if not _is_of_tls(problem):
                 raise
             # An authority, or the own certificate, may have been replaced.
             await self._renew(info)
             if self._transport is transport:
                 raise
             _check_time(request)
-            return await self._transport.open(request, timeout, read_buffer)
-        if response.status != 401:
-            return response
-        text = await response.read()  # it stays with the response
-        if _is_denied(text):
-            return response
+            return await self._transport.open(request, seconds, buffer)
+        if reply.head.status != 401 or _is_denied(reply.text):
+            return reply
         if not await self._renew(info):
             if self._problem is not None:
                 raise Unreachable(self._problem, sent=False)
-            return response
+            return reply
         _check_time(request)
-        return await self._transport.open(request, timeout, read_buffer)
+        return await self._transport.open(request, seconds, buffer)
 
     async def _follow(self) -> None:
         """Log in again if the credentials have expired, or their files have changed.
@@ -437,25 +411,43 @@ def _stamps(files: Iterable[Path]) -> tuple[object, ...]:
     return tuple(found)
 
 
+class _Stream(NamedTuple):
+    """A response that is read as it comes; then its connection is given back."""
+
+    pool: Pool
+    connection: Connection
+
+
+class _Reply(NamedTuple):
+    """A response: its head, and its text, or the stream of its body."""
+
+    head: Head
+    text: bytes
+    stream: _Stream | None = None
+
+
 class _Transport:
-    """An aiohttp session with the TLS settings, and the proxy, of a connection."""
+    """The connections of a login, with its TLS settings, its proxy and its headers."""
 
     def __init__(self, info: ConnectionInfo) -> None:
-        self.info = info
         self._read = _stamps(files_of(info))
-        # Before anything is opened that would have to be closed.
         server = _address(info.server, "the server")
         # A query has no effect; like kubectl, fnop drops it.
-        server = server.with_query(None).with_fragment(None)
         address = info.server.partition("?")[0].partition("#")[0].rstrip("/")
-        self.server: str = quote(address, safe="/:@[]%!$&'()*+,;=~")
+        scheme, _, rest = address.partition("://")
+        rest = rest.rpartition("@")[2]
+        self.server: str = quote(f"{scheme}://{rest}", safe="/:@[]%!$&'()*+,;=~")
         self._user: str | None = None
         if server.user or server.password:
-            self._user = _basic_header(server.user or "", server.password or "")
-            self.server = str(server.with_user(None)).rstrip("/")
+            self._user = basic_header(server.user or "", server.password or "")
         found = info.proxy_url or proxy_for(server, os.environ)
         proxy = _address(found, "the proxy") if found else None
-        self.proxy = None if proxy is None else shown_address(str(proxy))
+        self.proxy = None if found is None else shown_address(found)
+        if proxy is not None and proxy.scheme not in SCHEMES:
+            raise ConfigurationProblem(
+                f"the proxy {self.proxy} has an unknown scheme; write one "
+                f"of {', '.join(SCHEMES)}"
+            )
         try:
             # Reading the certificates of all authorities takes as long as everything
             # else.
@@ -464,19 +456,39 @@ class _Transport:
             raise ConfigurationProblem(
                 f"the certificates for {self.server} cannot be used: {problem}"
             ) from problem
-        self._session = aiohttp.ClientSession(
-            connector=_connector(proxy, context),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
-        self._interrupted = False
-        self._options: dict[str, Any] = {"allow_redirects": False}
-        if proxy is not None and proxy.scheme in ("http", "https"):
-            self._options["proxy"] = proxy
+        self.pool = Pool(server, context, proxy)
+        # The beginning of a request's target, and the headers that all requests share.
+        self._target = quote(server.path, safe="/:@[]%!$&'()*+,;=~")
+        self._lines = [("Host", server.authority), *_HEADERS]
+        if context is None and proxy is not None and proxy.scheme in ("http", "https"):
+            self._target = self.server
             if proxy.user or proxy.password:
-                # UTF-8 as in Go; aiohttp itself would write Latin-1.
-                user = _basic_header(proxy.user or "", proxy.password or "")
-                self._options["proxy"] = proxy.with_user(None)
-                self._options["proxy_headers"] = {"Authorization": user}
+                user = basic_header(proxy.user or "", proxy.password or "")
+                self._lines.append(("Proxy-Authorization", user))
+        self.info = info
+
+    @property
+    def info(self) -> ConnectionInfo:
+        """The login whose credentials requests have."""
+        return self._info
+
+    @info.setter
+    def info(self, info: ConnectionInfo) -> None:
+        lines = [*self._lines]
+        # As in Go: a user in the address has priority over all others.
+        authorization = self._user or _authorization(info)
+        if authorization is not None:
+            lines.append(("Authorization", authorization))
+        if info.impersonate is not None:
+            lines += info.impersonate.headers
+        for name, value in lines:
+            if _CONTROL.search(value):
+                raise ConfigurationProblem(
+                    f"the credentials for {self.server} have a line's end, or another "
+                    f"character that the header {name} cannot have"
+                )
+        self._shared = "".join(f"{name}: {value}\r\n" for name, value in lines)
+        self._info = info
 
     @property
     def is_outdated(self) -> bool:
@@ -484,113 +496,71 @@ class _Transport:
         return _stamps(files_of(self.info)) != self._read
 
     async def open(
-        self,
-        request: ApiRequest,
-        timeout: aiohttp.ClientTimeout,
-        read_buffer: int = _READ_BUFFER,
-    ) -> aiohttp.ClientResponse:
-        """Send the request; return the response, with its body still unread."""
-        headers = CIMultiDict(_HEADERS)
-        headers["Accept"] = request.accept
-        headers["Content-Type"] = request.content_type
-        # As in Go: a user in the address has priority over all others.
-        authorization = self._user or _authorization(self.info)
-        if authorization is not None:
-            headers["Authorization"] = authorization
-        if self.info.impersonate is not None:
-            headers.extend(self.info.impersonate.headers)
-        query = f"?{_encoded(request.query)}" if request.query else ""
-        try:
-            return await self._session.request(
-                request.method,
-                URL(f"{self.server}{request.path}{query}", encoded=True),
-                data=None
-                if request.body is None
-                else written(request.content_type, request.body),
-                headers=headers,
-                timeout=timeout,
-                read_bufsize=read_buffer,
-                **self._options,
+        self, request: ApiRequest, seconds: float, buffer: int | None
+    ) -> _Reply:
+        """Send the request; with a `buffer`, return the stream of a good response."""
+        method, written_request = request.method, self._written(request)
+        connect_seconds = min(CONNECT_SECONDS, seconds)
+        if buffer is None:
+            return _Reply(
+                *await self.pool.send(
+                    method,
+                    written_request,
+                    seconds=seconds,
+                    connect_seconds=connect_seconds,
+                )
             )
-        except BaseException:
-            self._interrupted = True
-            raise
+        head, connection = await self.pool.begin_stream(
+            written_request, connect_seconds=connect_seconds, buffer_bytes=buffer
+        )
+        if head.status == 200:
+            return _Reply(head, b"", _Stream(self.pool, connection))
+        try:
+            chunks = [each async for each in connection.chunks(seconds)]
+        finally:
+            self.pool.give_back(connection)
+        return _Reply(head, b"".join(chunks))
+
+    def _written(self, request: ApiRequest) -> bytes:
+        """The bytes of a request (RFC 9112)."""
+        query = f"?{_encoded(request.query)}" if request.query else ""
+        line = f"{request.method} {self._target}{request.path}{query}"
+        forms = request.accept, request.content_type
+        if _CONTROL.search(line) or any(_CONTROL.search(each) for each in forms):
+            raise ValueError(f"no request can have such characters: {line!r}")
+        body, length = b"", ""
+        if request.body is not None:
+            body = written(request.content_type, request.body)
+        if body or request.method in _WITH_BODY:
+            length = f"Content-Length: {len(body)}\r\n"
+        head = (
+            f"{line} HTTP/1.1\r\n{self._shared}Accept: {request.accept}\r\n"
+            f"Content-Type: {request.content_type}\r\n{length}\r\n"
+        )
+        return head.encode() + body
 
     async def close(self) -> None:
-        await self._session.close()
-        # Aborted connections end in the next turn of the loop. Connections of
-        # interrupted requests still close their TLS, and no code can wait for that.
-        await asyncio.sleep(FAREWELL_SECONDS if self._interrupted else 0)
+        await self.pool.close()
 
 
 def _authorization(info: ConnectionInfo) -> str | None:
     if info.token is not None:
         return f"{info.scheme or 'Bearer'} {info.token}".strip()
-    return (
-        None
-        if info.username is None
-        else _basic_header(info.username, info.password or "")
-    )
-
-
-def _basic_header(user: str, password: str) -> str:
-    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
-
-
-def _connector(
-    proxy: URL | None, context: ssl.SSLContext | None
-) -> aiohttp.TCPConnector:
-    """A connector without a limit of its own.  Raises `ConfigurationProblem`."""
-    secure: Any = True if context is None else context
-    if proxy is None or proxy.scheme in ("http", "https"):
-        return aiohttp.TCPConnector(limit=0, ssl=secure)
-    if proxy.scheme not in SCHEMES:
-        raise ConfigurationProblem(
-            f"the proxy {shown_address(str(proxy))} has an unknown scheme; write one "
-            f"of {', '.join(SCHEMES)}"
-        )
-    from fnop.adapters.kubernetes.socks import socks_connector
-
-    return socks_connector(proxy, secure)
-
-
-@contextmanager
-def _hanging_up(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """Free the connection; abort it if it is in the middle of a response.
-
-    A clean closing can take longer than the loop lives.
-    """
-    try:
-        yield
-    finally:
-        connection = response.connection
-        if connection is not None:
-            cut(connection.transport)
-        response.close()
+    if info.username is None:
+        return None
+    return basic_header(info.username, info.password or "")
 
 
 # --------------------------------------------------------------------- requests
 
 _FAILURES = (
-    *(aiohttp.ClientError, TimeoutError, OSError),
+    *(CannotConnect, ConnectTimeout, Broken, TimeoutError),
     *(ProxyUnreachable, ProxyRefuses),
 )
-_PROXY_UNREACHABLE = (aiohttp.ClientProxyConnectionError, ProxyUnreachable)
-_PROXY_REFUSES = (aiohttp.ClientHttpProxyError, ProxyRefuses)
-# These errors mean that no request has left.
-_NO_CONNECTION = (
-    aiohttp.ClientConnectorError,
-    aiohttp.InvalidURL,
-    ssl.SSLCertVerificationError,
-)
-# One side does not trust the other. A proxy in between raises the same errors as TLS
-# itself.
-_UNTRUSTED = (
-    aiohttp.ClientConnectorCertificateError,
-    aiohttp.ClientConnectorSSLError,
-    ssl.SSLError,
-)
-_OF_TLS = (*_UNTRUSTED, aiohttp.ClientOSError)
+# The methods whose requests have a length even without a body (RFC 9110: 8.6).
+_WITH_BODY = ("PATCH", "POST", "PUT")
+# Characters that would end a line, or that no line of a request can have.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 # The alert about the own certificate. With TLS 1.3 a server sends it after the
 # handshake, so that later sending seems to break.
 _ALERTS = re.compile("_ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA|ACCESS_DENIED)$")
@@ -605,15 +575,26 @@ def _alert_of(problem: BaseException) -> str | None:
     return reason.partition("_ALERT_")[2].replace("_", " ").lower()
 
 
+def _is_of_tls(problem: CannotConnect | Broken) -> bool:
+    """Whether one side does not trust the other.
+
+    A proxy in between raises the same errors as TLS itself.
+    """
+    cause = problem.__cause__
+    if isinstance(problem, CannotConnect):
+        return isinstance(cause, ssl.SSLError)
+    return _alert_of(problem) is not None
+
+
 @lru_cache(maxsize=256)
 def _encoded(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode(query)
 
 
-def _address(text: str, what: str) -> URL:
+def _address(text: str, what: str) -> Address:
     """Parse the address of a server.  Raises `ConfigurationProblem`."""
     try:
-        return URL(text)
+        return parsed(text)
     except ValueError as problem:
         raise ConfigurationProblem(
             f"{what} {text!r} is not an address ({text_of(problem)}); write "
@@ -623,17 +604,12 @@ def _address(text: str, what: str) -> URL:
 
 def _reason(problem: BaseException) -> str:
     """The cause in the words of the system, without addresses of Python objects."""
-    if isinstance(problem, aiohttp.ClientHttpProxyError):
-        return f"HTTP {problem.status} {problem.message}"
-    cause = getattr(problem, "os_error", None) or problem
+    cause = problem.__cause__ or problem
     if (alert := _alert_of(cause)) is not None:
         return f"the server does not take the client certificate: {alert}"
-    certificate = getattr(problem, "certificate_error", None)
-    if certificate is None and isinstance(problem, ssl.SSLCertVerificationError):
-        certificate = problem
-    if certificate is not None:
-        text = getattr(certificate, "verify_message", "") or text_of(certificate)
-        return text + _CERTIFICATES.get(getattr(certificate, "verify_code", 0), "")
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        text = getattr(cause, "verify_message", "") or text_of(cause)
+        return text + _CERTIFICATES.get(getattr(cause, "verify_code", 0), "")
     number = getattr(cause, "errno", None)
     if isinstance(number, int) and number > 0:
         return os.strerror(number)
@@ -659,7 +635,7 @@ _CERTIFICATES = {
 }
 
 
-def _answer(server: str, response: aiohttp.ClientResponse, text: bytes) -> ApiResponse:
+def _answer(server: str, head: Head, text: bytes) -> ApiResponse:
     """The response, its JSON parsed; errors in another form become a `Status`.
 
     Raises `Unreachable` for a success that is not JSON. Then something in between
@@ -668,13 +644,13 @@ def _answer(server: str, response: aiohttp.ClientResponse, text: bytes) -> ApiRe
     try:
         body = loads(text)
     except ValueError as problem:
-        plain = response.content_type == "text/plain"
-        if response.status < 300 and not plain:
+        plain = head.content_type.partition(";")[0].strip().lower() == "text/plain"
+        if head.status < 300 and not plain:
             what = _excerpt_of(text)[:100]
             message = f"{server} did not answer in JSON but with {what!r}"
             raise Unreachable(message, sent=True) from problem
-        body = _status(response.status, text)
-    return ApiResponse(response.status, body, _retry_after(response, body))
+        body = _status(head.status, text)
+    return ApiResponse(head.status, body, _retry_after(head, body))
 
 
 def _status(code: int, text: bytes) -> dict[str, Any]:
@@ -700,13 +676,13 @@ def _excerpt_of(text: bytes) -> str:
     return text[:_SHOWN_TEXT].decode(errors="replace").strip()
 
 
-def _retry_after(response: aiohttp.ClientResponse, body: Any) -> float | None:
+def _retry_after(head: Head, body: Any) -> float | None:
     """The server's advice in seconds, from the header or from its `Status`."""
-    given = response.headers.get("Retry-After")
+    given = head.retry_after
     if given is not None and given.isdecimal():
         return min(float(given), _ADVICE_MAX_SECONDS)
     details = body.get("details") if isinstance(body, dict) else None
-    if response.status < 400 or not isinstance(details, dict):
+    if head.status < 400 or not isinstance(details, dict):
         return None
     seconds = details.get("retryAfterSeconds")
     if not isinstance(seconds, int) or seconds <= 0:

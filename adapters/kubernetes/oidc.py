@@ -23,6 +23,7 @@ from urllib.parse import quote
 import yaml
 from msgspec import Struct
 
+from fnop.adapters.kubernetes.addresses import parsed
 from fnop.adapters.kubernetes.kubeconfig_files import text_in
 from fnop.adapters.kubernetes.proxies import proxy_for
 from fnop.core.values.errors import text_of
@@ -109,13 +110,12 @@ async def _refresh_tokens(config: Section) -> _Tokens:
     """New tokens for the refresh token."""
     # importing takes a third of a second, and only this code needs it so early
     import aiohttp
-    from yarl import URL
 
     issuer = str(config["idp-issuer-url"]).rstrip("/")
     connector = aiohttp.TCPConnector(ssl=_context(config))
     timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
     try:
-        proxy = proxy_for(URL(issuer), os.environ)
+        proxy = proxy_for(parsed(issuer), os.environ)
         async with aiohttp.ClientSession(
             connector=connector, timeout=timeout, proxy=proxy
         ) as session:

@@ -12,8 +12,7 @@ import ipaddress
 from collections.abc import Mapping
 from contextlib import suppress
 
-from yarl import URL
-
+from fnop.adapters.kubernetes.addresses import Address
 from fnop.core.handlers.declare.connection import with_plain_scheme
 
 __all__ = ["SCHEMES", "ProxyRefuses", "ProxyUnreachable", "proxy_for"]
@@ -31,22 +30,24 @@ class ProxyRefuses(Exception):
     """The proxy does not connect to the server; the text has the reason."""
 
 
-def proxy_for(server: URL, environment: Mapping[str, str]) -> str | None:
+def proxy_for(server: Address, environment: Mapping[str, str]) -> str | None:
     """The proxy that the environment names for a server, or None.
 
+    >>> from fnop.adapters.kubernetes.addresses import parsed
     >>> environment = {"HTTPS_PROXY": "proxy:3128", "NO_PROXY": "10.0.0.0/8,.corp.test"}
-    >>> proxy_for(URL("https://api.example.com"), environment)
+    >>> proxy_for(parsed("https://api.example.com"), environment)
     'http://proxy:3128'
-    >>> proxy_for(URL("https://10.1.2.3:6443"), environment)
-    >>> proxy_for(URL("https://127.0.0.1:6443"), environment)
+    >>> proxy_for(parsed("https://10.1.2.3:6443"), environment)
+    >>> proxy_for(parsed("https://127.0.0.1:6443"), environment)
     """
     proxy = _variable_value(environment, f"{server.scheme}_proxy")
-    host = server.host or ""
+    host = server.host
     if not proxy or _is_local(host):
         return None
     exceptions = _variable_value(environment, "no_proxy").split(",")
-    port = server.port or 443
-    if any(_covers(each.strip().lower(), host.lower(), port) for each in exceptions):
+    if any(
+        _covers(each.strip().lower(), host.lower(), server.port) for each in exceptions
+    ):
         return None
     scheme, _, address = with_plain_scheme(proxy).rpartition("://")
     return f"{scheme if scheme in SCHEMES else 'http'}://{address}"

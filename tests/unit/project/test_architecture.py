@@ -34,8 +34,8 @@ ALLOWED = {
     },
     "adapters": {
         "PyInstaller",  # in its hook, which PyInstaller runs
+        "aiohappyeyeballs",
         "aiohttp",
-        "aiohttp_socks",
         "click",
         "cryptography",
         "fnop",  # the version and the facade's registry, for the command line
@@ -46,16 +46,15 @@ ALLOWED = {
         "jsonpatch",
         "hypothesis",  # strategies, for authors' tests
         "msgspec",
-        "multidict",
         "opentelemetry",
         "orjson",
         "prometheus_client",
         "pyrsistent",
         "pytest",
+        "python_socks",
         "returns",
         "uvloop",
         "yaml",
-        "yarl",
     },
 }
 
@@ -372,3 +371,13 @@ def test_the_folders_of_tests_mirror_the_rooms() -> None:
             folder = file.parent.relative_to(base)
             is_room = folder.parts and (ROOT / folder).is_dir()
             assert is_room or folder.parts == ("project",), file
+
+
+def test_a_run_on_a_cluster_starts_without_the_libraries_of_servers() -> None:
+    modules = loaded_by(
+        "import fnop.adapters.cli.run, fnop.adapters.running.embedding\n"
+        "import fnop.adapters.kubernetes.client, fnop.adapters.kubernetes.oidc"
+    )
+    assert "httptools" in modules
+    slow = {"aiohttp", "kubernetes_asyncio", "multidict", "python_socks", "yarl"}
+    assert modules.isdisjoint(slow)

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -33,6 +32,8 @@ from fnop.adapters.kubernetes.client import (
     connect,
 )
 from fnop.adapters.kubernetes.credentials import login_with_kubeconfig
+from fnop.adapters.kubernetes.http_connection import Broken
+from fnop.adapters.kubernetes.http_pool import Pool
 from fnop.adapters.kubernetes.kubeconfig import find_source
 from fnop.adapters.kubernetes.tls import tls_context
 from fnop.adapters.kubernetes.transports import cut
@@ -301,15 +302,15 @@ async def test_what_a_server_says_of_our_certificate_is_heeded(
 
     alert = ssl.SSLError(1, "[SSL] sslv3 alert certificate expired (_ssl.c:2580)")
     alert.reason = "SSLV3_ALERT_CERTIFICATE_EXPIRED"
-    request, left = aiohttp.ClientSession.request, [alert, alert]
+    send, left = Pool.send, [alert, alert]
 
-    def requested(*args: Any, **options: Any) -> Any:
+    async def sent(*args: Any, **options: Any) -> Any:
         if left:
-            raise aiohttp.ClientOSError(*alert.args) from left.pop()
-        return request(*args, **options)
+            raise Broken("closed", answered=False) from left.pop()
+        return await send(*args, **options)
 
     async with following(log_in_as("old")) as found:
-        monkeypatch.setattr(aiohttp.ClientSession, "request", requested)
+        monkeypatch.setattr(Pool, "send", sent)
         with pytest.raises(Unreachable, match="take the client certificate: certifica"):
             await found.send(later=0.0)
         log_in_as("new")

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from yarl import URL
 
-from fnop.adapters.kubernetes import proxies
+from fnop.adapters.kubernetes import addresses, proxies
+from fnop.adapters.kubernetes.addresses import parsed
 from fnop.adapters.kubernetes.client import ConfigurationProblem, connect
 from fnop.adapters.kubernetes.proxies import proxy_for
+from fnop.adapters.kubernetes.transports import cut
+from fnop.adapters.serving.certificates import Authority, server_context
 from fnop.core.handlers.declare.connection import ConnectionInfo
+from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.protocol import Unreachable
 from tests.scripted_server import GET, Seen, http, server
 
@@ -64,7 +67,7 @@ def test_no_proxy_excepts_what_it_is_about(
 ) -> None:
     def found(no_proxy: str) -> str | None:
         environment = {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy}
-        return proxy_for(URL(f"https://{host}"), environment)
+        return proxy_for(parsed(f"https://{host}"), environment)
 
     assert [each for each in excepted if found(each) is not None] == []
     assert [each for each in not_excepted if found(each) != PROXY] == []
@@ -95,8 +98,9 @@ def test_no_proxy_excepts_what_it_is_about(
 def test_the_variable_of_the_scheme_counts(
     server: str, environment: Mapping[str, str], proxy: str | None
 ) -> None:
-    assert proxy_for(URL(server), environment) == proxy
+    assert proxy_for(parsed(server), environment) == proxy
     assert doctest.testmod(proxies).failed == 0
+    assert doctest.testmod(addresses).failed == 0
 
 
 class Said:
@@ -104,11 +108,11 @@ class Said:
 
     files: tuple[Path, ...] = ()
 
-    def __init__(self, proxy: str) -> None:
-        self._proxy = proxy
+    def __init__(self, proxy: str, port: str = "443") -> None:
+        self._proxy, self._port = proxy, port
 
     async def login(self) -> ConnectionInfo:
-        server = "https://cluster.invalid"
+        server = f"https://cluster.invalid:{self._port}".removesuffix(":443")
         return ConnectionInfo(server=server, insecure=True, proxy_url=self._proxy)
 
 
@@ -176,3 +180,83 @@ async def test_the_user_of_a_proxy_is_told_in_utf_8() -> None:
         await told(f"http://m%3Ae:%E2%82%AC@127.0.0.1:{port}")
     found = b64encode("m:e:\u20ac".encode()).decode()
     assert f"Proxy-Authorization: Basic {found}" in await seen.get()
+
+
+async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(2**16):
+            writer.write(data)
+    except OSError:
+        pass
+    finally:
+        cut(writer.transport)
+
+
+async def through_http(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> tuple[str, int]:
+    line = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0].decode()
+    host, _, port = line.removeprefix("CONNECT ").split(" ")[0].rpartition(":")
+    writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    return host, int(port)
+
+
+async def through_socks(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> tuple[str, int]:
+    """The handshake of RFC 1928, with a password (RFC 1929) and a name."""
+    await reader.readexactly((await reader.readexactly(2))[1])
+    writer.write(b"\x05\x02")
+    await reader.readexactly((await reader.readexactly(2))[1])
+    await reader.readexactly((await reader.readexactly(1))[0])
+    writer.write(b"\x01\x00")
+    assert (await reader.readexactly(4))[3] == 3, "the proxy resolves the name"
+    host = await reader.readexactly((await reader.readexactly(1))[0])
+    port = int.from_bytes(await reader.readexactly(2), "big")
+    writer.write(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+    return host.decode(), port
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "socks5"])
+async def test_requests_pass_through_a_proxy(scheme: str) -> None:
+    """With TLS to the server inside of it; its name is resolved by the proxy."""
+    asked: list[str] = []
+    writers: list[asyncio.StreamWriter] = []
+    tasks: list[asyncio.Task[None]] = []
+
+    async def answer(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(http(b"{}"))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        meet = through_socks if scheme == "socks5" else through_http
+        host, port = await meet(reader, writer)
+        asked.append(host)
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        writers.append(back)
+        tasks.extend(
+            asyncio.create_task(each)
+            for each in (relay(reader, back), relay(there, writer))
+        )
+
+    async with server(answer, secure=True) as (url, seen):
+        certificate = Authority(SystemClock().now().wall)
+        context = server_context(certificate, certificate.for_server(("127.0.0.1",)))
+        secure = context if scheme == "https" else None
+        listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=secure)
+        port = listening.sockets[0].getsockname()[1]
+        said = Said(f"{scheme}://me:s3cr3t@127.0.0.1:{port}", url.rpartition(":")[2])
+        api = await connect(kubeconfig=None, context=None, source=said)
+        for _ in range(2):
+            assert (await api.send(GET)).status == 200
+        await api.close()
+        await asyncio.gather(*tasks)
+        listening.close()
+        for each in writers:
+            cut(each.transport)
+        await listening.wait_closed()
+        await asyncio.sleep(0)
+    assert asked == ["cluster.invalid"]
+    assert {each.headers["host"] for each in seen} == {
+        f"cluster.invalid:{url.rpartition(':')[2]}"
+    }
