@@ -26,11 +26,25 @@ __all__ = ["main"]
 _PREFIX = "FNOP"
 # The commands that are not in a module of their name.
 _MODULES = {"resume": "freeze"}
-_COMMANDS = (
-    *("check", "cluster", "crd", "diff", "explain", "freeze", "new", "olm", "plan"),
-    "port",
-    *("rbac", "replay", "resume", "run", "uninstall", "webhooks"),
-)
+# The commands, with their lines in the help, for which no module has to be imported.
+_COMMANDS = {
+    "check": "Try an operator with every fault, and judge each run.",
+    "cluster": "Serve a simulated Kubernetes cluster over HTTP.",
+    "crd": "Print the definitions (CRDs) of the kinds in some files.",
+    "diff": "Compare two recorded runs: the first difference and its cause.",
+    "explain": "Explain why an object is as it is, and what comes next.",
+    "freeze": "Freeze operators, until `fnop resume`.",
+    "new": "Make a new project: an operator that runs, with tests.",
+    "olm": "Make a bundle for the Operator Lifecycle Manager.",
+    "plan": "Show what an operator would do to a cluster now.",
+    "port": "Report what to change in a Kopf operator.",
+    "rbac": "Print the least rights that an operator needs.",
+    "replay": "Show a recorded run, or call its handlers again.",
+    "resume": "Resume operators that `fnop freeze` has frozen.",
+    "run": "Run the operator of some files until it is stopped.",
+    "uninstall": "Take an operator's finalizers and state off all objects.",
+    "webhooks": "Print the configurations of an operator's webhooks.",
+}
 
 
 class Commands(click.Group):
@@ -47,6 +61,13 @@ class Commands(click.Group):
         module = import_module(f"fnop.adapters.cli.{_MODULES.get(name, name)}")
         command: click.Command = getattr(module, name)
         return command
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the names and lines of all commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([*_COMMANDS.items()])
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command as a process does, with streams that take any text."""

@@ -30,11 +30,6 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
-def _interrupting() -> list[int]:
-    """The signals that raise a KeyboardInterrupt; in the background none does."""
-    return [each for each in _SIGNALS if _handler_of(each) is default_int_handler]
-
-
 class _Ear:
     """The handler of these signals within the outermost block."""
 
@@ -66,12 +61,14 @@ class interruptible:
     def __enter__(self) -> None:
         global _ear
         self._is_outermost = False
-        if _ear is not None or not (numbers := _interrupting()):
+        # In the background no signal interrupts; in a served operator none does.
+        if _ear is not None or default_int_handler not in map(_handler_of, _SIGNALS):
             return
         if threading.current_thread() is threading.main_thread():
             self._is_outermost, ear = True, _Ear()
-            for number in numbers:
-                signal.signal(number, ear)
+            for number in _SIGNALS:
+                if _handler_of(number) is default_int_handler:
+                    signal.signal(number, ear)
             _ear = ear
 
     def __exit__(

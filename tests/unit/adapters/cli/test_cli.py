@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -140,6 +143,30 @@ def test_help_reads_well(command: tuple[str, ...], tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 80
     text = " ".join(done.out.split())
     assert "Kubernetes operators" in text or "Exit status: 0" in text
+
+
+@pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
+def test_the_line_of_a_command_begins_as_its_own_help(name: str) -> None:
+    shown = CliRunner().invoke(main, ["--help"]).output
+    line = re.search(rf"^  {name} {{2,}}(\w+) .*\.$", shown, re.MULTILINE)
+    command = main.get_command(click.Context(main), name)
+    assert line is not None
+    assert command is not None
+    assert (command.help or "").startswith(f"{line[1]} ")
+
+
+def test_the_help_imports_no_command() -> None:
+    """It is asked for often, and to import all commands takes three times as long."""
+    code = """
+import sys
+from fnop.adapters.cli.main import main
+main(["--help"], standalone_mode=False)
+print(*[name for name in sys.modules if "fnop.adapters.cli." in name])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "fnop.adapters.cli.main"
 
 
 # -------------------------------------------------------------- how it ended
