@@ -122,7 +122,8 @@ class Connection(asyncio.Protocol):
     async def chunks(self, silence_seconds: float) -> AsyncIterator[bytes]:
         """The rest of the body as it comes.
 
-        Raises `Broken`, and `TimeoutError` if nothing comes for so many seconds.
+        Raises `Broken`, and `TimeoutError` if nothing comes for
+        `silence_seconds`.
         """
         while True:
             if self._chunks:
@@ -213,7 +214,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_complete:
-            self._is_reusable = False  # nobody has asked for this
+            self._is_reusable = False  # no request has asked for this
             self.abort()
             return
         if self._head is None:

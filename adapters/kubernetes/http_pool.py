@@ -26,7 +26,7 @@ IDLE_SECONDS = 15.0
 # The time after which the next address of a name is tried as well (RFC 8305).
 _NEXT_ADDRESS_SECONDS = 0.25
 # The methods that are sent again if a kept connection has just been closed: as in Go,
-# those that change nothing. After any other one, nobody knows whether it has arrived.
+# those that change nothing. Any other one may have arrived, and counts as lost.
 _SENT_AGAIN = ("GET", "HEAD", "OPTIONS")
 
 
@@ -35,7 +35,7 @@ class CannotConnect(Exception):
 
 
 class ConnectTimeout(Exception):
-    """There is no connection to the server after so many seconds."""
+    """There is no connection to the server within the time for it, in `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no connection within {seconds:g} seconds")
