@@ -14,6 +14,8 @@ def cut(transport: asyncio.BaseTransport | None) -> None:
     Under Python 3.11.0 to 3.11.2 a TLS transport that was closed twice has no protocol
     left to abort, and fails.
     """
-    if isinstance(transport, asyncio.WriteTransport):
+    # uvloop's transports share no class with asyncio's.
+    abort = getattr(transport, "abort", None)
+    if abort is not None:
         with suppress(AttributeError):
-            transport.abort()
+            abort()
