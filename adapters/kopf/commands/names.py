@@ -6,6 +6,9 @@ raises an error with the remedy when it is used.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fnop.adapters.kopf.arguments.bodies import Body, Meta, Spec, Status
 from fnop.adapters.kopf.arguments.indices import Index, Store
 from fnop.adapters.kopf.arguments.memos import Memo
@@ -30,15 +33,6 @@ from fnop.adapters.kopf.arguments.types import (
     RawEventType,
     SSLPeer,
     UserInfo,
-)
-from fnop.adapters.kopf.commands.webhooks import (
-    WebhookAutoServer,
-    WebhookAutoTunnel,
-    WebhookDockerDesktopServer,
-    WebhookK3dServer,
-    WebhookMinikubeServer,
-    WebhookNgrokTunnel,
-    WebhookServer,
 )
 from fnop.adapters.kopf.declaring import lifecycles, on
 from fnop.adapters.kopf.declaring.lifecycles import (
@@ -117,6 +111,17 @@ from fnop.core.values.errors import (
     PermanentError,
     TemporaryError,
 )
+
+if TYPE_CHECKING:
+    from fnop.adapters.kopf.commands.webhooks import (
+        WebhookAutoServer,
+        WebhookAutoTunnel,
+        WebhookDockerDesktopServer,
+        WebhookK3dServer,
+        WebhookMinikubeServer,
+        WebhookNgrokTunnel,
+        WebhookServer,
+    )
 
 __all__ = [
     "ABSENT",
@@ -233,3 +238,20 @@ __all__ = [
 
 # Former names.
 SyncDaemonStopperChecker = AsyncDaemonStopperChecker = DaemonStopped
+
+# The servers of webhooks need aiohttp, which takes a third of an operator's start. They
+# are imported when one is first used.
+SERVERS = frozenset(
+    (
+        *("WebhookAutoServer", "WebhookAutoTunnel", "WebhookDockerDesktopServer"),
+        *("WebhookK3dServer", "WebhookMinikubeServer", "WebhookNgrokTunnel"),
+        "WebhookServer",
+    )
+)
+
+if not TYPE_CHECKING:  # a type checker reads the names itself
+
+    def __getattr__(name: str) -> Any:
+        if name not in SERVERS:
+            raise AttributeError(f"module 'kopf' has no attribute {name!r}")
+        return getattr(import_module("fnop.adapters.kopf.commands.webhooks"), name)
