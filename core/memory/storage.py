@@ -276,9 +276,11 @@ def is_copied_to(body: Mapping[str, Any]) -> bool:
     ... )
     True
     """
+    if body.get("kind") != "ReplicaSet":
+        return False
     meta = body.get("metadata")
     owners = meta.get("ownerReferences") if isinstance(meta, Mapping) else None
-    return body.get("kind") == "ReplicaSet" and any(
+    return any(
         isinstance(each, Mapping) and each.get("kind") == "Deployment"
         for each in owners or ()
     )

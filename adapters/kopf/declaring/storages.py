@@ -62,8 +62,13 @@ class ProgressRecord(TypedDict, total=False):
 # ---------------------------------------------------------------------- conventions
 
 
+def _plain(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object itself, as a view looks at it anew at each access."""
+    return body.plain() if isinstance(body, MappingView) else body
+
+
 def _value_at(body: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = body.plain() if isinstance(body, MappingView) else body
+    found: Any = _plain(body)
     for key in path:
         # A dict is found at once; other mappings are looked up in an ABC's registry.
         if found is None or not isinstance(found, (dict, Mapping)):
@@ -137,7 +142,7 @@ class _Annotated:
 
         A Deployment's annotations are copied to its ReplicaSets, which have others.
         """
-        if body is not None and is_copied_to(body):
+        if body is not None and is_copied_to(_plain(body)):
             key = f"{key}-ofDRS"
         newer, older = _names_of(self.prefix, key)
         return (newer, older) if self.v1 and older != newer else (newer,)

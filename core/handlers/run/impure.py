@@ -75,7 +75,8 @@ def call_of(situation: Situation) -> Call:
     if situation.cluster_change is not None:
         facts["cluster_change"] = change_to_json(situation.cluster_change)
     if situation.body is not None:
-        facts["body"] = situation.body.data
+        # It comes from JSON: then it need not be checked as an author's value is.
+        facts["body"] = read_only(situation.body.data)
     facts["moments"] = [situation.now.wall, situation.started]
     indices = sorted(set(situation.indices) & set(wants))
     arguments = {"wants": wants, "indices": indices, "facts": facts}
