@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.core.handlers.declare.filters import Combination
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
-from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.clock import Clock
 
 __all__ = [
     "Attempt",
@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 Kwargs = Mapping[str, Any]
-CLOCK = SystemClock()
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
@@ -65,12 +64,12 @@ def answer_of(fn: Callable[..., Any], *values: Any, **kwargs: Any) -> bool:
     return bool(fn(*values, **kwargs))
 
 
-def times(started: float, now: datetime | None = None) -> dict[str, Any]:
+def times(started: float, now: float) -> dict[str, Any]:
     """The arguments about time: `started`, with its zone, and `runtime`."""
     begun = datetime.fromtimestamp(started, UTC)
     return {
         "started": begun,
-        "runtime": (now or datetime.fromtimestamp(CLOCK.now().wall, UTC)) - begun,
+        "runtime": datetime.fromtimestamp(now, UTC) - begun,
     }
 
 
@@ -183,7 +182,7 @@ class Attempt(NamedTuple):
 
 
 async def logged(
-    attempt: Attempt, logger: Any, work: Callable[[], Awaitable[Any]]
+    attempt: Attempt, logger: Any, clock: Clock, work: Callable[[], Awaitable[Any]]
 ) -> Any:
     """Await a call, and log its beginning and its end in Kopf's words."""
     logger.debug(f"{attempt.name} is invoked.")
@@ -198,14 +197,16 @@ async def logged(
                 f"{attempt.name} has unfinished sub-handlers. Will retry soon."
             )
             raise
-        report_failure(attempt, logger, problem)
+        report_failure(attempt, logger, problem, clock.now().wall)
         raise
     logger.info(f"{attempt.name} succeeded.")
     return value
 
 
-def report_failure(attempt: Attempt, logger: Any, problem: Exception) -> None:
+def report_failure(
+    attempt: Attempt, logger: Any, problem: Exception, now: float
+) -> None:
     """Log the end of an attempt that has failed, with a traceback if it is a bug."""
-    text = attempt.words_for(problem, CLOCK.now().wall)
+    text = attempt.words_for(problem, now)
     is_expected = isinstance(problem, (PermanentError, TemporaryError))
     logger.error(text, exc_info=None if is_expected else problem)

@@ -45,6 +45,7 @@ from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
 from fnop.effects.effects import Create
 from fnop.effects.values import thaw_json
+from fnop.interpreters.runtime.clock import Clock, SystemClock
 
 __all__ = ["Operator", "activity_of"]
 
@@ -72,10 +73,12 @@ class Operator:
         settings: OperatorSettings,
         memo: Any,
         loop: asyncio.AbstractEventLoop,
+        clock: Clock | None = None,
     ) -> None:
         self.registry = registry
         self.settings = settings
         self.loop = loop
+        self.clock = clock or SystemClock()
         self.memos = Memos(Memo() if memo is None else memo)
         self._turns = Turns()
         self._pauses = Pauses()

@@ -8,7 +8,6 @@ from typing import Any
 
 from fnop.adapters.kopf.declaring.lifecycles import get_default_lifecycle
 from fnop.adapters.kopf.declaring.registry import Entry, get_default_registry
-from fnop.adapters.kopf.running.calls import CLOCK
 from fnop.adapters.kopf.running.handlers import handlers_of, run_activity
 from fnop.adapters.kopf.running.logins import default_logins
 from fnop.adapters.kopf.running.operator import Operator
@@ -32,7 +31,7 @@ async def start(mine: Operator) -> None:
     In a round, all that are due run one after the other. They may change the settings.
     Raises `ActivityError` when all have ended and one of them has failed.
     """
-    begun = CLOCK.now().wall
+    begun = mine.clock.now().wall
     waiting = [
         (entry, Progress("startup", started=begun))
         for entry in mine.registry.entries
@@ -42,7 +41,7 @@ async def start(mine: Operator) -> None:
     while waiting:
         left = []
         for entry, progress in waiting:
-            now = CLOCK.now()
+            now = mine.clock.now()
             if progress.due_at(now) > now.mono:
                 left.append((entry, progress))
                 continue
@@ -53,7 +52,7 @@ async def start(mine: Operator) -> None:
                 continue
             if not after.has_succeeded:
                 left.append((entry, after))
-        waiting, now = left, CLOCK.now()
+        waiting, now = left, mine.clock.now()
         if waiting:
             due = min(progress.due_at(now) for _, progress in waiting)
             await asyncio.sleep(max(0.0, due - now.mono))
@@ -73,7 +72,7 @@ async def _attempted(mine: Operator, entry: Entry, progress: Progress) -> Progre
         judgement = judge_failure(
             progress,
             failure_of(problem),
-            CLOCK.now(),
+            mine.clock.now(),
             errors=mine.errors_of(entry),
             timeout=options.get("timeout"),
             retries=options.get("retries"),
@@ -106,6 +105,8 @@ def program_of(
     mine.states.know(handlers)
     mine.lifecycle = lifecycle or get_default_lifecycle()
     settings = settings_of(
-        mine.settings, namespaces, mine.lifecycle, mine.states, identity
+        *(mine.settings, namespaces, mine.lifecycle, mine.states),
+        mine.clock.now().wall,
+        identity,
     )
     return Program(handlers, settings.replace(traces=traces))
