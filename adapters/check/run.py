@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -39,10 +39,17 @@ from fnop.core.values.errors import as_unicode
 from fnop.interpreters.check.campaign.campaign import Campaign, Options
 from fnop.interpreters.check.campaign.explore import Case
 from fnop.interpreters.check.campaign.reports import Report, Result, Task, unprepared
-from fnop.interpreters.check.properties import PROPERTIES
+from fnop.interpreters.check.properties import (
+    OF_ADMISSION,
+    OF_DECISIONS,
+    PROPERTIES,
+)
 from fnop.interpreters.check.state.scripts import ScriptProblem
 from fnop.interpreters.simulation.actions import ActionRefused
 from fnop.interpreters.simulation.scenario import ApplyProblem
+
+if TYPE_CHECKING:
+    from fnop.adapters.kopf.checking.processes import Processes
 
 __all__ = ["Checking", "ended_by_sigterm", "prints_aside"]
 
@@ -61,8 +68,10 @@ class Checking:
         paths: Sequence[str],
         options: CheckOptions,
         cases: Sequence[Case] | None = None,
+        *,
+        processes: Processes | None = None,
     ) -> None:
-        self.paths, self.options = paths, options
+        self.paths, self.options, self._processes = paths, options, processes
         seconds = options.seconds
         if options.fast:
             seconds = min(seconds or FAST_SECONDS, FAST_SECONDS)
@@ -127,32 +136,42 @@ class Checking:
     def _cases(self) -> list[Case]:
         options = self.options
         try:
-            handlers = [h for path in self.paths for h in handlers_of_file(path)]
-            if not handlers:
-                fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
-            settings = self._settings()
-            if options.leader_elect:
-                settings = replicated(settings)
-            program = Program(tuple(handlers), settings)
+            program = self._program()
             modules = load([options.script]) if options.script else []
             calls = models_of(load(options.calls), modules)
             paths = [*options.crds, *options.objects]
-            own = [*map(module_of_file, self.paths)]
+            own = [] if self._processes else [*map(module_of_file, self.paths)]
             subjects = subjects_for(program, self.paths[0], paths, modules, own)
             for note in subjects.notes:
                 self.limits.say(note)
             module = modules[0] if modules else None
             cases = cases_of(
-                program, subjects, calls=calls, module=module, tell=self.limits.say
+                *(program, subjects),
+                calls=calls,
+                module=module,
+                tell=self.limits.say,
+                begin=None if self._processes is None else self._processes.begin,
             )
             if options.former:
-                former = Program(handlers_of_file(options.former), settings)
+                former = Program(handlers_of_file(options.former), program.settings)
                 cases = [each._replace(former=former) for each in cases]
             return cases
         except (CheckProblem, LoadProblem, ManifestProblem) as problem:
             fail(str(problem), EXIT_USAGE)
         except (ActionRefused, ApplyProblem) as problem:
             fail(f"{problem} (as --crd or --object)", EXIT_USAGE)
+
+    def _program(self) -> Program:
+        """The operator's program; that of a Kopf operator is made for each process."""
+        if self._processes is not None:
+            return self._processes.declared()
+        handlers = [h for path in self.paths for h in handlers_of_file(path)]
+        if not handlers:
+            fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
+        settings = self._settings()
+        if self.options.leader_elect:
+            settings = replicated(settings)
+        return Program(tuple(handlers), settings)
 
     def _settings(self) -> Settings:
         try:
@@ -174,11 +193,16 @@ class Checking:
             seed=options.seed,
             shard=options.shard,
             only=frozenset(options.only),
-            without=frozenset(options.without),
+            without=frozenset(options.without) | self._left_out,
         )
         if not wanted.properties:
             raise click.UsageError("no property is left: --property and --without")
         return wanted
+
+    @property
+    def _left_out(self) -> frozenset[str]:
+        """The properties that are not judged: handlers of Kopf act by themselves."""
+        return frozenset() if self._processes is None else OF_DECISIONS | OF_ADMISSION
 
     def _campaign(self) -> Campaign:
         try:

@@ -407,7 +407,7 @@ class _Outside:
             operator = self._operator
             cell = Cell(thaw_json(body))
             loop = operator.loop if self._is_async else None
-            flag = DaemonStopped(loop)
+            flag = operator.stop_flag(loop)
             watching = asyncio.ensure_future(_pass_on(stopped, flag))
             try:
                 with operator.live(cell):

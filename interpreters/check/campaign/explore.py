@@ -50,6 +50,7 @@ from fnop.interpreters.check.state.expectations import Expectation
 from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site, Trait
 from fnop.interpreters.check.state.processes import is_elected
 from fnop.interpreters.check.state.records import (
+    BOOT_SECONDS,
     Happened,
     Limits,
     Phase,
@@ -78,6 +79,7 @@ from fnop.interpreters.simulation.actions import (
 )
 from fnop.interpreters.simulation.admission import has_admission
 from fnop.interpreters.simulation.externals import forked
+from fnop.interpreters.simulation.lives import Life
 from fnop.interpreters.simulation.scenario import apply_manifests, catalogue_of, restore
 from fnop.interpreters.simulation.simulation import CannotFork, SimulatedRun
 
@@ -101,8 +103,6 @@ NEAR_TURNS = 8
 LIKELY_MAX, LIKELY_TURNS = 2, 200
 # A random schedule has at most this number of faults.
 RANDOM_MAX = 6
-# The virtual seconds that an operator has to become ready.
-BOOT_SECONDS = 60.0
 # The clock of the second benign run begins this number of seconds later.
 OTHER_START = 90_061.5
 
@@ -120,7 +120,8 @@ class Case(NamedTuple):
 
     A script that is `made_up` is generated, not an author's. Faults do not strike a
     case that is `calm`. In a case with a `mistake` the user writes a value that the
-    operator does not serve, and corrects it.
+    operator does not serve, and corrects it. An operator that lives in this process
+    has a `begin`, which begins each life.
     """
 
     program: Program
@@ -140,6 +141,7 @@ class Case(NamedTuple):
     made_up: bool = False
     calm: bool = False
     mistake: bool = False
+    begin: Callable[[SimulatedRun], Life] | None = None
 
     @property
     def other_start(self) -> float:
@@ -189,7 +191,13 @@ def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
     clock = VirtualClock(start)
     cluster = empty_cluster(seed, start)
     calls = forked(case.calls)
-    run = SimulatedRun(case.program, cluster, seed=seed, clock=clock, calls=calls)
+    run = SimulatedRun(
+        *(case.program, cluster),
+        seed=seed,
+        clock=clock,
+        calls=calls,
+        begin=case.begin,
+    )
     run.listener = case.listener
     apply_manifests(run, [dict(each) for each in case.definitions])
     bare = run.cluster
@@ -531,7 +539,10 @@ class Explorer:
     def _facts_for_faults(self) -> Ahead:
         """The facts by which faults may strike a second time."""
         program = self.case.program
-        return Ahead(len(self.case.script), is_elected(program), has_admission(program))
+        return Ahead(
+            *(len(self.case.script), is_elected(program), has_admission(program)),
+            lives=self.case.begin is not None,
+        )
 
     def _state_at_visit(self, visit: Visit) -> TrialState | None:
         """The state of the run without faults at a visit, if there is a fork of it."""

@@ -164,6 +164,8 @@ class Scope(Flag):
     END = auto()
     # A user who makes a mistake has to expect violations, until it is corrected.
     MISTAKES = auto()
+    # It is about decisions, which can be made again: not about code that acts itself.
+    DECISIONS = auto()
 
 
 class Property(NamedTuple):

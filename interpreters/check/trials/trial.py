@@ -74,7 +74,7 @@ class Trial:
     ) -> None:
         # The operator has not begun yet if all of the script is to be a backlog.
         is_late = any(each.kind.has(Trait.STARTS_LATE) for each in schedule)
-        run = run or (scene.base if is_late else scene.booted).fork()
+        run = run or scene.begun(late=is_late)
         journal = Journal(run.cluster, run.clock.elapsed)
         state = TrialState(scene, limits, run, journal, [*schedule])
         self.state, self._rivals = state, Rivals()

@@ -74,8 +74,7 @@ class Simulated:
             calls={each.function: each.fn for each in made if each.function},
             on_say=lambda say, wall: self.said.append(say),
         )
-        self.operator.running = self  # type: ignore[assignment]
-        self.operator._serving = AtOnce()  # type: ignore[assignment]
+        self.operator.serves(self, AtOnce())
         if cluster is None:
             apply_manifests(self.sim, manifests, begins=True)
 

@@ -1,0 +1,276 @@
+"""The processes of a Kopf operator in `fnop check`: each loads the operator again.
+
+A process has new modules, a new registry, and new memos, indices and clients. Only the
+newest one lives: when another begins, the one before has crashed, or its run is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from fnop.adapters.common.loading import is_authors_module
+from fnop.adapters.kopf.arguments.stopping import DaemonStopped
+from fnop.adapters.kopf.checking.door import PATIENCE_SECONDS, Door
+from fnop.adapters.kopf.checking.front import Front
+from fnop.adapters.kopf.checking.strands import Strands, VirtualStopped
+from fnop.adapters.kopf.commands.loading import loaded
+from fnop.adapters.kopf.declaring.registry import (
+    OperatorRegistry,
+    set_default_registry,
+)
+from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.handlers import run_activity
+from fnop.adapters.kopf.running.logins import default_logins
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.adapters.kopf.running.startup import ActivityError, program_of, start
+from fnop.adapters.kopf.running.translation import Unsupported
+from fnop.adapters.testing.cases import CheckProblem
+from fnop.core.handlers.declare.registry import default_registry
+from fnop.core.handlers.declare.roles import ADMISSION, Role
+from fnop.core.handlers.program.program import Program
+from fnop.core.operator.step import State
+from fnop.core.seam.inputs import EventPosted
+from fnop.interpreters.runtime.machine import Observer
+from fnop.interpreters.simulation.simulation import SimulatedRun
+
+__all__ = ["Process", "Processes", "checked_operator"]
+
+Json = dict[str, Any]
+
+# The longest time in which the tasks of a process end with it, in real seconds.
+_END_SECONDS = 1.0
+
+
+@contextmanager
+def checked_operator(
+    paths: Sequence[str], modules: Sequence[str] = ()
+) -> Iterator[Processes]:
+    """The files and modules of an operator that is checked within the block."""
+    found = Processes(paths, modules)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+class Processes:
+    """The files and modules of an operator, and the one process that lives now."""
+
+    def __init__(self, paths: Sequence[str], modules: Sequence[str] = ()) -> None:
+        self._paths, self._modules = paths, modules
+        # All other modules belong to the operator, and are loaded again.
+        self._before = frozenset(sys.modules)
+        self._registry = OperatorRegistry.default
+        self._present: Process | None = None
+        # A copy of this process of Python needs a server of its own.
+        self._fronts: dict[int, Front] = {}
+
+    def load(self) -> OperatorRegistry:
+        """Load the operator again; return what it declares.
+
+        The command ends if it cannot be loaded, or declares nothing.
+        """
+        self._forget()
+        set_default_registry(OperatorRegistry())
+        return loaded(self._paths, self._modules)
+
+    def _forget(self) -> None:
+        for name, module in [*sys.modules.items()]:
+            if name not in self._before and is_authors_module(module):
+                del sys.modules[name]
+                default_registry.forget(name)
+
+    def declared(self) -> Program:
+        """The program as it is declared, before any startup handler runs.
+
+        It serves only to look at the handlers.
+        """
+        mine = Operator(self.load(), OperatorSettings(), None, asyncio.new_event_loop())
+        mine.loop.close()
+        return _program_of(mine)
+
+    def begin(self, run: SimulatedRun) -> Process:
+        """Begin the next process of the operator in a simulated world."""
+        self.end()
+        front = self._fronts.get(os.getpid())
+        if front is None:
+            front = self._fronts[os.getpid()] = Front()
+        self._present = Process(self, run, front)
+        self._present.start()
+        return self._present
+
+    def end(self) -> None:
+        """End the present process."""
+        if self._present is not None:
+            self._present.close()
+            self._present = None
+
+    def close(self) -> None:
+        """End the present process, and the server."""
+        self.end()
+        front = self._fronts.pop(os.getpid(), None)
+        if front is not None:
+            front.close()
+        self._forget()
+        OperatorRegistry.default = self._registry
+
+
+def _program_of(mine: Operator) -> Program:
+    """The program of an operator, without its admission handlers and its peers."""
+    try:
+        program = program_of(mine, ())
+    except Unsupported as problem:
+        raise CheckProblem(str(problem)) from problem
+    handlers = tuple(e for e in program.handlers if e.role not in ADMISSION)
+    return Program(handlers, program.settings.replace(peering=None))
+
+
+class _Checked(Operator):
+    """An operator whose handlers wait in virtual time."""
+
+    def __init__(self, process: Process, *given: Any) -> None:
+        super().__init__(*given)
+        self._process = process
+
+    def stop_flag(self, loop: asyncio.AbstractEventLoop | None) -> DaemonStopped:
+        return VirtualStopped(loop)
+
+    def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self._process.finish(work, "an index function")
+
+
+class _Threads(Executor):
+    """A thread for each function; a function that does not end keeps no process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Run a function in a new thread."""
+        found: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                found.set_result(fn(*args, **kwargs))
+            except BaseException as problem:
+                found.set_exception(problem)
+
+        threading.Thread(target=work, name="kopf handler", daemon=True).start()
+        return found
+
+
+class Process:
+    """One process of an operator in a simulated world (`Life`)."""
+
+    def __init__(self, all: Processes, run: SimulatedRun, front: Front) -> None:
+        self._all, self._run, self._front = all, run, front
+        self._door = Door()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="author", daemon=True
+        )
+        self.threads = Strands(run.clock, self._loop, self._door)
+        self.program = run.machine.program
+        self.functions: Mapping[str, Callable[..., Any]] = {}
+        self.observers: tuple[Observer, ...] = ()
+        self.is_over = False
+
+    def start(self) -> None:
+        """Load the operator, and run its startup handlers and its logins.
+
+        Raises `CheckProblem` if that fails.
+        """
+        self._thread.start()
+        self._front.open(self._door, self._run.request)
+        registry = self._all.load()
+        settings = OperatorSettings()
+        settings.peering.standalone = True
+        mine = _Checked(self, registry, settings, None, self._loop, self._run.clock)
+        settings.execution.executor = _Threads()
+        try:
+            self.finish(start(mine), "its startup")
+        except ActivityError as problem:
+            raise CheckProblem(str(problem)) from problem
+        settings.execution.executor = _Threads()  # whatever its startup has chosen
+        self._log_in(mine)
+        self.program = _program_of(mine)
+        own = [e for e in self.program.handlers if e.function.startswith("kopf:")]
+        self.functions = {each.function: each.fn for each in own}
+        self.threads.lasting = {each.function for each in own if each.rule.lasts}
+        self.observers = (mine,)
+        mine.serves(self, self)
+
+    def _log_in(self, mine: Operator) -> None:
+        """Let the operator's clients be configured, as at run time."""
+        registry = mine.registry
+        logins = [e for e in registry.entries if e.role is Role.LOGIN]
+        for entry in [*logins, *default_logins(registry)]:
+            # A login for another cluster is of no use here.
+            with suppress(Exception):
+                now = self._run.clock.now().wall
+                self.finish(run_activity(mine, entry, 0, now), "its login")
+
+    def finish(self, work: Coroutine[Any, Any, Any], what: str) -> Any:
+        """Run a coroutine of the author, and serve its clients until it ends.
+
+        Raises `CheckProblem` if it takes too long.
+        """
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        running.add_done_callback(lambda _: self._door.ask(lambda: None))
+        if not self._door.serve(running.done):
+            raise CheckProblem(
+                f"{what} has not ended within {PATIENCE_SECONDS:g} s: it waits for "
+                "something outside of the simulated cluster, and cannot be checked"
+            )
+        return running.result()
+
+    # ------------------------------------------------- as what runs an operator
+
+    @property
+    def state(self) -> State:
+        """The operator's state."""
+        return self._run.machine.state
+
+    def post(self, handler: str, manifest: Json) -> None:
+        """Post an Event."""
+        self._run.inbox.add(EventPosted(handler, manifest))
+
+    def is_closed(self) -> bool:
+        """Whether nothing can be posted any longer."""
+        return self.is_over
+
+    def call_soon_threadsafe(self, work: Callable[..., None], *given: Any) -> None:
+        """Do something in the simulator's thread."""
+        self._door.ask(partial(work, *given))
+
+    # ------------------------------------------------------------------ the end
+
+    def close(self) -> None:
+        """End the process at once: whatever it still asks for is refused."""
+        if self.is_over:
+            return
+        self.is_over = True
+        self._front.shut()
+        self.threads.close()
+        if not self._thread.is_alive():
+            return  # it belongs to the process of Python that this is a copy of
+        ending = asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop)
+        with suppress(TimeoutError):
+            ending.result(_END_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_END_SECONDS)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+
+async def _cancel_all() -> None:
+    """Cancel all tasks of this loop, and wait for them."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in tasks:
+        each.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
