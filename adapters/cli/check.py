@@ -189,6 +189,11 @@ def _refuse_for_kopf(given: CheckOptions) -> None:
     ):
         if value:
             raise click.UsageError(f"a check of a Kopf operator has no {flag}")
+    if given.jobs > 1:
+        raise click.UsageError(
+            "the handlers of a Kopf operator run in one process; in place of --jobs "
+            "start several commands with --shard 1/N to N/N"
+        )
 
 
 def _check(

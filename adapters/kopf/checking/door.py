@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 __all__ = ["PATIENCE_SECONDS", "Door"]
 
 # The longest time in which a handler may ask for nothing, in real seconds.
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 20.0
 
 
 class Door:

@@ -7,13 +7,13 @@ newest one lives: when another begins, the one before has crashed, or its run is
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.metadata import packages_distributions
 from typing import Any
 
 from fnop.adapters.common.loading import is_authors_module
@@ -66,12 +66,14 @@ class Processes:
 
     def __init__(self, paths: Sequence[str], modules: Sequence[str] = ()) -> None:
         self._paths, self._modules = paths, modules
-        # All other modules belong to the operator, and are loaded again.
+        # All other modules of its author are loaded again.
         self._before = frozenset(sys.modules)
+        own = {each.partition(".")[0] for each in modules}
+        self._installed = packages_distributions().keys() - own
         self._registry = OperatorRegistry.default
         self._present: Process | None = None
-        # A copy of this process of Python needs a server of its own.
-        self._fronts: dict[int, Front] = {}
+        # Some clients read where it is while they are imported.
+        self._front = Front()
 
     def load(self) -> OperatorRegistry:
         """Load the operator again; return what it declares.
@@ -84,7 +86,8 @@ class Processes:
 
     def _forget(self) -> None:
         for name, module in [*sys.modules.items()]:
-            if name not in self._before and is_authors_module(module):
+            is_ours = name in self._before or name.partition(".")[0] in self._installed
+            if not is_ours and is_authors_module(module):
                 del sys.modules[name]
                 default_registry.forget(name)
 
@@ -100,10 +103,7 @@ class Processes:
     def begin(self, run: SimulatedRun) -> Process:
         """Begin the next process of the operator in a simulated world."""
         self.end()
-        front = self._fronts.get(os.getpid())
-        if front is None:
-            front = self._fronts[os.getpid()] = Front()
-        self._present = Process(self, run, front)
+        self._present = Process(self, run, self._front)
         self._present.start()
         return self._present
 
@@ -116,9 +116,7 @@ class Processes:
     def close(self) -> None:
         """End the present process, and the server."""
         self.end()
-        front = self._fronts.pop(os.getpid(), None)
-        if front is not None:
-            front.close()
+        self._front.close()
         self._forget()
         OperatorRegistry.default = self._registry
 
@@ -257,8 +255,6 @@ class Process:
         self.is_over = True
         self._front.shut()
         self.threads.close()
-        if not self._thread.is_alive():
-            return  # it belongs to the process of Python that this is a copy of
         ending = asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop)
         with suppress(TimeoutError):
             ending.result(_END_SECONDS)
