@@ -7,20 +7,30 @@ newest one lives: when another begins, the one before has crashed, or its run is
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import packages_distributions
+from types import ModuleType
 from typing import Any
 
 from fnop.adapters.common.loading import is_authors_module
 from fnop.adapters.kopf.arguments.stopping import DaemonStopped
 from fnop.adapters.kopf.checking.door import PATIENCE_SECONDS, Door
 from fnop.adapters.kopf.checking.front import Front
-from fnop.adapters.kopf.checking.strands import Strands, VirtualStopped
+from fnop.adapters.kopf.checking.strands import (
+    STRAND,
+    Strand,
+    Strands,
+    VirtualStopped,
+)
+from fnop.adapters.kopf.checking.values import simulate_values
 from fnop.adapters.kopf.commands.loading import loaded
 from fnop.adapters.kopf.declaring.registry import (
     OperatorRegistry,
@@ -45,6 +55,7 @@ __all__ = ["Process", "Processes", "checked_operator"]
 
 Json = dict[str, Any]
 
+_LOG = logging.getLogger()
 # The longest time in which the tasks of a process end with it, in real seconds.
 _END_SECONDS = 1.0
 
@@ -54,11 +65,15 @@ def checked_operator(
     paths: Sequence[str], modules: Sequence[str] = ()
 ) -> Iterator[Processes]:
     """The files and modules of an operator that is checked within the block."""
-    found = Processes(paths, modules)
+    found, chance = Processes(paths, modules), random.getstate()
+    silent = logging.NullHandler()
+    _LOG.addHandler(silent)  # otherwise Python itself prints warnings and errors
     try:
         yield found
     finally:
         found.close()
+        _LOG.removeHandler(silent)
+        random.setstate(chance)
 
 
 class Processes:
@@ -84,12 +99,21 @@ class Processes:
         set_default_registry(OperatorRegistry())
         return loaded(self._paths, self._modules)
 
+    @property
+    def own_modules(self) -> Mapping[str, ModuleType]:
+        """The loaded modules of the operator, by their names."""
+        return {
+            name: module
+            for name, module in [*sys.modules.items()]
+            if name not in self._before
+            and name.partition(".")[0] not in self._installed
+            and is_authors_module(module)
+        }
+
     def _forget(self) -> None:
-        for name, module in [*sys.modules.items()]:
-            is_ours = name in self._before or name.partition(".")[0] in self._installed
-            if not is_ours and is_authors_module(module):
-                del sys.modules[name]
-                default_registry.forget(name)
+        for name in self.own_modules:
+            del sys.modules[name]
+            default_registry.forget(name)
 
     def declared(self) -> Program:
         """The program as it is declared, before any startup handler runs.
@@ -137,9 +161,26 @@ class _Checked(Operator):
     def __init__(self, process: Process, *given: Any) -> None:
         super().__init__(*given)
         self._process = process
+        # The calls about each object that wait for their turn.
+        self._queues: defaultdict[str, deque[Strand]] = defaultdict(deque)
 
     def stop_flag(self, loop: asyncio.AbstractEventLoop | None) -> DaemonStopped:
         return VirtualStopped(loop)
+
+    async def in_turn(self, uid: str, work: Callable[[], Awaitable[Any]]) -> Any:
+        strand, queue = STRAND.get(), self._queues[uid]
+        while self.is_in_turn(uid):  # another call of the object sleeps
+            queue.append(strand)
+            try:
+                await strand.asleep(None)
+            finally:
+                if strand in queue:
+                    queue.remove(strand)
+        try:
+            return await super().in_turn(uid, work)
+        finally:
+            if queue:
+                queue.popleft().comes_due()
 
     def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._process.finish(work, "an index function")
@@ -184,11 +225,15 @@ class Process:
         Raises `CheckProblem` if that fails.
         """
         self._thread.start()
-        self._front.open(self._door, self._run.request)
+        run = self._run
+        self._front.open(self._door, run.request)
+        random.seed(run.draws.seed)
         registry = self._all.load()
+        modules = self._all.own_modules.values()
+        simulate_values(modules, run.clock, run.draws.draw)
         settings = OperatorSettings()
         settings.peering.standalone = True
-        mine = _Checked(self, registry, settings, None, self._loop, self._run.clock)
+        mine = _Checked(self, registry, settings, None, self._loop, run.clock)
         settings.execution.executor = _Threads()
         try:
             self.finish(start(mine), "its startup")

@@ -89,6 +89,15 @@ class Strand:
 
     # -------------------------------------------------- in threads and on loops
 
+    def comes_due(self) -> None:
+        """Let its waits end as soon as the simulator goes on."""
+
+        def mark() -> None:
+            for each in self.waiters:
+                each.until = self._clock.elapsed
+
+        self._door.ask(mark)
+
     def _waiter(
         self, seconds: float | None, wake: Callable[[], object], *, heeds_stop: bool
     ) -> _Waiter:

@@ -131,6 +131,10 @@ class Operator:
         async with self._turns.of(uid):
             return await work()
 
+    def is_in_turn(self, uid: str) -> bool:
+        """Whether a call about an object runs."""
+        return uid in self._turns
+
     def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the author's loop, and block until it ends."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
