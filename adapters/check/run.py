@@ -164,7 +164,12 @@ class Checking:
     def _program(self) -> Program:
         """The operator's program; that of a Kopf operator is made for each process."""
         if self._processes is not None:
-            return self._processes.declared()
+            program = self._processes.declared()
+            if self._processes.has_webhooks:
+                self.limits.say(
+                    "admission handlers of a Kopf operator are not called in a check"
+                )
+            return program
         handlers = [h for path in self.paths for h in handlers_of_file(path)]
         if not handlers:
             fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
@@ -186,6 +191,12 @@ class Checking:
                 raise click.UsageError(
                     f"there is no property {name}; choose from {', '.join(PROPERTIES)}"
                 )
+        for name in options.only if self._processes else ():
+            if name in OF_DECISIONS | OF_ADMISSION:
+                raise click.UsageError(
+                    f"{name} is not judged for a Kopf operator, whose handlers act by "
+                    "themselves"
+                )
         wanted = Options(
             depth=options.depth,
             budget=options.budget,
@@ -193,16 +204,11 @@ class Checking:
             seed=options.seed,
             shard=options.shard,
             only=frozenset(options.only),
-            without=frozenset(options.without) | self._left_out,
+            without=frozenset(options.without),
         )
         if not wanted.properties:
             raise click.UsageError("no property is left: --property and --without")
         return wanted
-
-    @property
-    def _left_out(self) -> frozenset[str]:
-        """The properties that are not judged: handlers of Kopf act by themselves."""
-        return frozenset() if self._processes is None else OF_DECISIONS | OF_ADMISSION
 
     def _campaign(self) -> Campaign:
         try:
@@ -230,6 +236,7 @@ class Checking:
             "name": None if name == Settings().operator else name,
             "answers": self.options.answers,
             "leader_elect": self.options.leader_elect or None,
+            "kopf": self.options.kopf or None,
         }
 
     # ---------------------------------------------------------------------- trying
@@ -274,7 +281,7 @@ class Checking:
     def _start_other_order(self, stack: ExitStack) -> OtherOrder | None:
         """The benign runs under another hash seed, if they are to be judged."""
         is_wanted = "pure" in self._extent.properties and self._is_own
-        is_wanted = is_wanted and not self.options.fast
+        is_wanted = is_wanted and not self.options.fast and not self._processes
         if self.options.shard[0] != 1 or not is_wanted:
             return None
         # One more process than needed: a small check alone is soon done.

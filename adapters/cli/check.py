@@ -235,6 +235,12 @@ def _print_test(file: str, paths: Sequence[str]) -> None:
             f"{file} is not a recording of a failure: fnop check writes those",
             EXIT_USAGE,
         )
+    if found.get("kopf"):
+        fail(
+            "a failure of a Kopf operator has no test: the next fnop check --kopf "
+            f"tries it first, as long as {file} exists",
+            EXIT_USAGE,
+        )
     # Line by line: further lines of one text would be indented, and this is Python.
     for line in test_of(found, paths).removesuffix("\n").split("\n"):
         echo(line)

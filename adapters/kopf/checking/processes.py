@@ -87,6 +87,7 @@ class Processes:
         self._installed = packages_distributions().keys() - own
         self._registry = OperatorRegistry.default
         self._present: Process | None = None
+        self.has_webhooks = False
         # Some clients read where it is while they are imported.
         self._front = Front()
 
@@ -120,7 +121,9 @@ class Processes:
 
         It serves only to look at the handlers.
         """
-        mine = Operator(self.load(), OperatorSettings(), None, asyncio.new_event_loop())
+        registry = self.load()
+        self.has_webhooks = registry.has_webhooks
+        mine = Operator(registry, OperatorSettings(), None, asyncio.new_event_loop())
         mine.loop.close()
         return _program_of(mine)
 
