@@ -111,6 +111,7 @@ class Front:
         names = ("KUBECONFIG", *OF_PODS)
         self._environment = {e: os.environ.pop(e) for e in names if e in os.environ}
         os.environ["KUBECONFIG"] = str(self._kubeconfig)
+        self._write_kubeconfig()
 
     def _on_loop(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -124,10 +125,13 @@ class Front:
     def open(self, door: Door, answer: Answer) -> None:
         """Serve the world of another process from now on."""
         self._number += 1
+        self._write_kubeconfig()
+        self._gate.inside = door, answer
+
+    def _write_kubeconfig(self) -> None:
         config = kubeconfig(self._url)
         config["users"][0]["user"]["token"] = str(self._number)
         self._kubeconfig.write_text(json.dumps(config), "utf-8")
-        self._gate.inside = door, answer
 
     def shut(self) -> None:
         """Refuse everything until the next process begins."""

@@ -48,6 +48,8 @@ from fnop.core.handlers.declare.roles import ADMISSION, Role
 from fnop.core.handlers.program.program import Program
 from fnop.core.operator.step import State
 from fnop.core.seam.inputs import EventPosted
+from fnop.core.values.now import Now
+from fnop.interpreters.runtime.clock import Clock
 from fnop.interpreters.runtime.machine import Observer
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
@@ -189,6 +191,20 @@ class _Checked(Operator):
         return self._process.finish(work, "an index function")
 
 
+class _Ahead:
+    """The clock of startup handlers: their pauses take no time of the world."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._seconds = clock, 0.0
+
+    def now(self) -> Now:
+        wall, mono = self._clock.now()
+        return Now(wall + self._seconds, mono + self._seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        self._seconds += max(seconds, 0.001)
+
+
 class _Threads(Executor):
     """A thread for each function; a function that does not end keeps no process."""
 
@@ -236,13 +252,15 @@ class Process:
         simulate_values(modules, run.clock, run.draws.draw)
         settings = OperatorSettings()
         settings.peering.standalone = True
-        mine = _Checked(self, registry, settings, None, self._loop, run.clock)
-        settings.execution.executor = _Threads()
+        clock = _Ahead(run.clock)
+        mine = _Checked(self, registry, settings, None, self._loop, clock)
         try:
-            self.finish(start(mine), "its startup")
+            self.finish(start(mine, clock.sleep), "its startup")
         except ActivityError as problem:
             raise CheckProblem(str(problem)) from problem
-        settings.execution.executor = _Threads()  # whatever its startup has chosen
+        mine.clock = run.clock
+        settings.execution.executor.shutdown(wait=False)
+        settings.execution.executor = _Threads()
         self._log_in(mine)
         self.program = _program_of(mine)
         own = [e for e in self.program.handlers if e.function.startswith("kopf:")]

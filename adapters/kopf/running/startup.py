@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from fnop.adapters.kopf.declaring.lifecycles import get_default_lifecycle
@@ -25,7 +25,9 @@ class ActivityError(Exception):
     """Raised if a startup handler has failed for good; the text names it."""
 
 
-async def start(mine: Operator) -> None:
+async def start(
+    mine: Operator, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
     """Run the startup handlers in rounds, as Kopf does; retry those that fail.
 
     In a round, all that are due run one after the other. They may change the settings.
@@ -55,7 +57,7 @@ async def start(mine: Operator) -> None:
         waiting, now = left, mine.clock.now()
         if waiting:
             due = min(progress.due_at(now) for _, progress in waiting)
-            await asyncio.sleep(max(0.0, due - now.mono))
+            await sleep(max(0.0, due - now.mono))
     if failure is not None:
         raise failure
 
