@@ -26,11 +26,13 @@ class Door:
         """Let the simulator do something; from any thread, at once."""
         self._asked.put(work)
 
-    def serve(self, is_done: Callable[[], bool]) -> bool:
+    def serve(
+        self, is_done: Callable[[], bool], seconds: float = PATIENCE_SECONDS
+    ) -> bool:
         """Do what is asked until `is_done`; False if nothing comes for too long."""
         while not is_done():
             try:
-                work = self._asked.get(timeout=PATIENCE_SECONDS)
+                work = self._asked.get(timeout=seconds)
             except Empty:
                 return False
             work()

@@ -237,6 +237,7 @@ class Process:
         self.functions: Mapping[str, Callable[..., Any]] = {}
         self.observers: tuple[Observer, ...] = ()
         self.is_over = False
+        self._mine: Operator | None = None
 
     def start(self) -> None:
         """Load the operator, and run its startup handlers and its logins.
@@ -268,6 +269,7 @@ class Process:
         self.threads.lasting = {each.function for each in own if each.rule.lasts}
         self.observers = (mine,)
         mine.serves(self, self)
+        self._mine = mine
 
     def _log_in(self, mine: Operator) -> None:
         """Let the operator's clients be configured, as at run time."""
@@ -321,13 +323,24 @@ class Process:
         self.is_over = True
         self._front.shut()
         self.threads.close()
-        ending = asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop)
-        with suppress(TimeoutError):
-            ending.result(_END_SECONDS)
+        for work in (_cancel_all(), self._clean_up()):
+            ending = asyncio.run_coroutine_threadsafe(work, self._loop)
+            with suppress(TimeoutError):
+                ending.result(_END_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_END_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
+
+    async def _clean_up(self) -> None:
+        """Let cleanup handlers close servers, sessions and threads of the process.
+
+        A crash ends these without any handler. Handlers cannot reach the cluster here.
+        """
+        for entry in [] if self._mine is None else self._mine.registry.entries:
+            if self._mine is not None and entry.role is Role.CLEANUP:
+                with suppress(Exception):
+                    await run_activity(self._mine, entry, 0, 0.0)
 
 
 async def _cancel_all() -> None:

@@ -28,6 +28,8 @@ _LEAST_SECONDS = 0.001
 # The number of waits that a daemon may start after a stop request, before it is kept
 # waiting.
 _DEAF_MAX = 1_000
+# A daemon that does nothing for so long waits, in real seconds.
+QUIET_SECONDS = 0.3
 _CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
 
 
@@ -250,6 +252,7 @@ class Strands:
         if strand.task is not None:
             self._loop.call_soon_threadsafe(strand.task.cancel)
         strand.close()
+        self._door.serve(lambda: strand.outcome is not None, QUIET_SECONDS)
         return _CANCELLED
 
     def close(self) -> None:
@@ -260,7 +263,11 @@ class Strands:
 
     def _go_on(self, id: int, strand: Strand) -> Outcome | None:
         """Stand at the door until a call waits, or has ended."""
-        if not self._door.serve(lambda: not strand.is_running):
+        lasts = strand.name in self.lasting
+        patience = QUIET_SECONDS if lasts else PATIENCE_SECONDS
+        if not self._door.serve(lambda: not strand.is_running, patience):
+            if lasts:  # it waits for its cancellation, or for something outside
+                return None
             raise CheckProblem(
                 f"{strand.name.partition(':')[2]} has neither ended nor asked the "
                 f"simulated cluster for anything within {PATIENCE_SECONDS:g} s: a "
