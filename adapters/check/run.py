@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import click
 
@@ -46,15 +46,26 @@ from fnop.interpreters.check.properties import (
 )
 from fnop.interpreters.check.state.scripts import ScriptProblem
 from fnop.interpreters.simulation.actions import ActionRefused
+from fnop.interpreters.simulation.lives import Life
 from fnop.interpreters.simulation.scenario import ApplyProblem
-
-if TYPE_CHECKING:
-    from fnop.adapters.kopf.checking.processes import Processes
+from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Checking", "ended_by_sigterm", "prints_aside"]
 
 # The time of a check in an author's inner development loop.
 FAST_SECONDS = 10.0
+
+
+class Processes(Protocol):
+    """An operator that lives in this process of Python, as one of Kopf.
+
+    `declared` is its program before it starts, and `begin` begins each of its lives.
+    """
+
+    has_webhooks: bool
+
+    def declared(self) -> Program: ...
+    def begin(self, run: SimulatedRun) -> Life: ...
 
 
 class Checking:

@@ -65,7 +65,7 @@ class _Gate(Host):
     ) -> None:
         """Answer a request, in the simulator's thread."""
         if not answered.set_running_or_notify_cancel():
-            return  # nobody waits for it any longer
+            return  # its client has waited for too long
         try:
             answered.set_result(answer(request) if inside is self.inside else _gone())
         except BaseException as problem:
@@ -122,7 +122,7 @@ class Front:
             return failure(401, "Unauthorized", "Unauthorized").response
         return None
 
-    def open(self, door: Door, answer: Answer) -> None:
+    def serve(self, door: Door, answer: Answer) -> None:
         """Serve the world of another process from now on."""
         self._number += 1
         self._write_kubeconfig()

@@ -58,6 +58,8 @@ __all__ = ["Process", "Processes", "checked_operator"]
 Json = dict[str, Any]
 
 _LOG = logging.getLogger()
+# The time that a thread may keep others waiting; with it a check takes two thirds.
+_SWITCH_SECONDS = 0.0003
 # The longest time in which the tasks of a process end with it, in real seconds.
 _END_SECONDS = 1.0
 
@@ -68,12 +70,16 @@ def checked_operator(
 ) -> Iterator[Processes]:
     """The files and modules of an operator that is checked within the block."""
     found, chance = Processes(paths, modules), random.getstate()
+    # The simulator and the handlers wait for each other all the time.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     silent = logging.NullHandler()
     _LOG.addHandler(silent)  # otherwise Python itself prints warnings and errors
     try:
         yield found
     finally:
         found.close()
+        sys.setswitchinterval(interval)
         _LOG.removeHandler(silent)
         random.setstate(chance)
 
@@ -246,7 +252,7 @@ class Process:
         """
         self._thread.start()
         run = self._run
-        self._front.open(self._door, run.request)
+        self._front.serve(self._door, run.request)
         random.seed(run.draws.seed)
         registry = self._all.load()
         modules = self._all.own_modules.values()
