@@ -7,6 +7,7 @@ newest one lives: when another begins, the one before has crashed, or its run is
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import random
 import sys
@@ -80,6 +81,7 @@ def checked_operator(
     finally:
         found.close()
         sys.setswitchinterval(interval)
+        gc.collect()  # asyncio logs tasks that have ignored their cancellation
         _LOG.removeHandler(silent)
         random.setstate(chance)
 

@@ -200,11 +200,12 @@ def seen_by(trial: Trial) -> Seen:
         trial.journal.ends[Phase.RESTARTED].cluster,
     )
     drawn = trial.drawn
-    world = world_of(after, base, calls, drawn)
+    world = world_of(after, base, calls, drawn, trial.storage)
     healed = world
     # A restart may act only outside; models by bare names are an empty mapping.
     if before is not after or externals_of(trial.journal.healed.calls):
-        healed = world_of(before, base, trial.journal.healed.calls, drawn)
+        models = trial.journal.healed.calls
+        healed = world_of(before, base, models, drawn, trial.storage)
     return Seen(trial, events, writes, world, healed)
 
 

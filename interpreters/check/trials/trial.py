@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from fnop.core.memory.storage import AnyStorage
 from fnop.interpreters.check.faults.rival import let_go
 from fnop.interpreters.check.state import user
 from fnop.interpreters.check.state.journal import AtRest, End, Healed, Journal
@@ -116,6 +117,11 @@ class Trial:
     def drawn(self) -> list[bytes]:
         """All random bytes that the operator has drawn."""
         return self.state.drawn
+
+    @property
+    def storage(self) -> AnyStorage:
+        """The form of the operator's notes on objects."""
+        return self.run.machine.settings.storage
 
     def fork(self) -> Trial:
         """Copy the trial, which goes on apart.

@@ -20,6 +20,8 @@ import pytest
 from fnop.adapters.kopf.checking import door, strands
 from fnop.adapters.kopf.checking.processes import checked_operator
 from fnop.adapters.testing.cases import CheckProblem
+from fnop.interpreters.check.state.worlds import world_of
+from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.simulation.simulation import CannotFork
 from tests.commands import Done, fnop, write
 from tests.simulations import DEFINITION, Scenario, example
@@ -65,7 +67,9 @@ def checked(folder: Path, operator: str, *more: str) -> Done:
 
 
 @contextmanager
-def living(folder: Path, operator: str) -> Iterator[Scenario]:
+def living(
+    folder: Path, operator: str, seconds: float | None = None
+) -> Iterator[Scenario]:
     """A run of an operator that lives in this process, with an object."""
     # A process of Python has one operator of each name.
     name = f"{folder.name}.py"
@@ -74,7 +78,7 @@ def living(folder: Path, operator: str) -> Iterator[Scenario]:
         run = Scenario((), begin=processes.begin)
         run.settle()
         run.apply(example("x", size=1))
-        run.settle()
+        run.settle(seconds=seconds)
         yield run
 
 
@@ -161,6 +165,30 @@ def test_what_clients_of_the_operator_create_is_compared(
     assert done.status == status, done
     assert ("creates_once: " in done.out) == bool(status), done.out
     assert ("crash after `call made`" in done.out) == bool(status), done.out
+
+
+def test_the_records_of_attempts_are_not_compared(tmp_path: Path) -> None:
+    """A handler that waits may have tried more often after a fault."""
+    operator = """
+        import kopf
+
+        @kopf.on.startup()
+        def configure(settings, **_):
+            settings.persistence.progress_storage = kopf.StatusProgressStorage(
+                field="status.progress"
+            )
+
+        @kopf.on.create("fnopexamples", retries=3)
+        def waits(patch, retry, **_):
+            patch.status["waits"] = True
+            raise kopf.TemporaryError("not yet", delay=10)
+        """
+    with living(tmp_path, operator, seconds=5) as run:
+        assert "waits" in status_in(run)["progress"]
+        storage = run.machine.settings.storage
+        world = world_of(run.cluster, empty_cluster(), None, (), storage)
+    found = json.loads(world["fnopexamples.fnop.dev/x"])
+    assert found["status"] == {"waits": True}
 
 
 def test_equal_checks_give_equal_reports(tmp_path: Path) -> None:
