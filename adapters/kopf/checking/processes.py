@@ -59,6 +59,9 @@ __all__ = ["Process", "Processes", "checked_operator"]
 Json = dict[str, Any]
 
 _LOG = logging.getLogger()
+# The pauses between attempts of startup handlers that a check waits for, in virtual
+# seconds.
+_STARTUP_SECONDS = 3600.0
 # The time that a thread may keep others waiting; with it a check takes two thirds.
 _SWITCH_SECONDS = 0.0003
 # The longest time in which the tasks of a process end with it, in real seconds.
@@ -211,6 +214,9 @@ class _Ahead:
 
     async def sleep(self, seconds: float) -> None:
         self._seconds += max(seconds, 0.001)
+        if self._seconds > _STARTUP_SECONDS:
+            raise ActivityError("the startup handlers fail again and again")
+        await asyncio.sleep(0)  # other tasks may run
 
 
 class _Threads(Executor):

@@ -240,6 +240,17 @@ def test_options_without_a_use_are_refused(
             """,
             "the startup handler start has failed: no licence",
         ),
+        (
+            """
+            import kopf
+            kopf.on.create("fnopexamples")(print)
+
+            @kopf.on.startup()
+            def start(**_):
+                raise ValueError("the port is not set")
+            """,
+            "the startup handlers fail again and again",
+        ),
     ],
 )
 def test_an_operator_that_does_not_start_is_refused(
