@@ -290,10 +290,13 @@ class Process:
         registry = mine.registry
         logins = [e for e in registry.entries if e.role is Role.LOGIN]
         for entry in [*logins, *default_logins(registry)]:
-            # A login for another cluster is of no use here.
-            with suppress(Exception):
-                now = self._run.clock.now().wall
+            now = self._run.clock.now().wall
+            try:
                 self.finish(run_activity(mine, entry, 0, now), "its login")
+            except CheckProblem:
+                raise
+            except Exception:  # a login for another cluster is of no use here
+                continue
 
     def finish(self, work: Coroutine[Any, Any, Any], what: str) -> Any:
         """Run a coroutine of the author, and serve its clients until it ends.

@@ -89,6 +89,10 @@ class Strand:
         self.waiters.append(waiter)
         self.is_running = False
 
+    def _note_rest(self) -> None:
+        if self.waiters:
+            self.is_running = False
+
     # -------------------------------------------------- in threads and on loops
 
     def comes_due(self) -> None:
@@ -127,6 +131,8 @@ class Strand:
         # Tasks that can run do so before the simulator goes on.
         loop.call_soon(loop.call_soon, self._door.ask, partial(self._note_wait, waiter))
         await woken.wait()
+        # It may end now, while other tasks of the call still sleep.
+        loop.call_soon(loop.call_soon, self._door.ask, self._note_rest)
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
@@ -224,6 +230,11 @@ class Strands:
     def wake(self) -> list[tuple[int, Outcome]]:
         """Continue the calls that are due; return the outcomes of those that end."""
         now, ended = self._clock.elapsed, []
+        self._door.serve(lambda: False, 0.0)  # daemons may have ended by themselves
+        for id, strand in [*self._strands.items()]:
+            if strand.outcome is not None:
+                ended.append((id, strand.outcome))
+                del self._strands[id]
         due = [
             (each.until, id, each)
             for id, each in self._strands.items()
@@ -244,7 +255,7 @@ class Strands:
         if strand.stopped is not None:
             strand.stopped.set(command.reason)
         outcome: Outcome | None = None
-        if strand.wake(lambda each: each.heeds_stop):
+        if strand.wake(lambda each: each.heeds_stop) or strand.is_running:
             outcome = self._go_on(command.id, strand)
         if not command.cancel or outcome is not None:
             return outcome
