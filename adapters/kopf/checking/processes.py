@@ -132,9 +132,17 @@ class Processes:
     def declared(self) -> Program:
         """The program as it is declared, before any startup handler runs.
 
-        It serves only to look at the handlers.
+        It serves only to look at the handlers. Raises `CheckProblem` for handlers that
+        change objects on their way into the cluster: no check calls them, so the others
+        would see objects that they never see.
         """
         registry = self.load()
+        mutating = [e.id for e in registry.entries if e.role is Role.MUTATE]
+        if mutating:
+            raise CheckProblem(
+                f"the admission handler {mutating[0]} changes objects, and a check "
+                "calls no admission handlers: the operator cannot be checked"
+            )
         self.has_webhooks = registry.has_webhooks
         mine = Operator(registry, OperatorSettings(), None, asyncio.new_event_loop())
         mine.loop.close()

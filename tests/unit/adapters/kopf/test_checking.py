@@ -245,6 +245,17 @@ def test_options_without_a_use_are_refused(
             import kopf
             kopf.on.create("fnopexamples")(print)
 
+            @kopf.on.mutate("fnopexamples")
+            def widen(patch, **_):
+                patch.spec["width"] = 2
+            """,
+            "the admission handler widen changes objects",
+        ),
+        (
+            """
+            import kopf
+            kopf.on.create("fnopexamples")(print)
+
             @kopf.on.startup()
             def start(**_):
                 raise ValueError("the port is not set")
