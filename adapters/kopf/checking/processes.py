@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import packages_distributions
@@ -227,8 +227,11 @@ class _Ahead:
         await asyncio.sleep(0)  # other tasks may run
 
 
-class _Threads(Executor):
-    """A thread for each function; a function that does not end keeps no process."""
+class _Threads(ThreadPoolExecutor):
+    """A thread for each function: one that does not end does not keep the command.
+
+    Python waits at its end for the threads of a usual pool.
+    """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run a function in a new thread."""
@@ -251,6 +254,7 @@ class Process:
         self._all, self._run, self._front = all, run, front
         self._door = Door()
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(_Threads())
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="author", daemon=True
         )
@@ -275,6 +279,7 @@ class Process:
         simulate_values(modules, run.clock, run.draws.draw)
         settings = OperatorSettings()
         settings.peering.standalone = True
+        settings.execution.executor = _Threads()
         clock = _Ahead(run.clock)
         mine = _Checked(self, registry, settings, None, self._loop, clock)
         try:
@@ -282,8 +287,7 @@ class Process:
         except ActivityError as problem:
             raise CheckProblem(str(problem)) from problem
         mine.clock = run.clock
-        settings.execution.executor.shutdown(wait=False)
-        settings.execution.executor = _Threads()
+        settings.execution.executor = _Threads()  # whatever its startup has chosen
         self._log_in(mine)
         self.program = _program_of(mine)
         own = [e for e in self.program.handlers if e.function.startswith("kopf:")]
