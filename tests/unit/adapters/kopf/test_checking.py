@@ -26,6 +26,8 @@ from fnop.interpreters.simulation.simulation import CannotFork
 from tests.commands import Done, fnop, write
 from tests.simulations import DEFINITION, Scenario, example
 
+pytestmark = pytest.mark.usefixtures("without_kopf")
+
 NAME = "operator_with_kopf.py"
 OBJECT = json.dumps(example("x", size=1))
 # One script alone, which has few schedules.
