@@ -35,14 +35,13 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.explore import (
-    BOOT_SECONDS,
     OTHER_START,
     Case,
     Explorer,
     prepared,
 )
 from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site, in_words
-from fnop.interpreters.check.state.records import Limits
+from fnop.interpreters.check.state.records import BOOT_SECONDS, Limits
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.recording.comparison.causes import Comparison, Told, compared

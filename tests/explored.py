@@ -135,7 +135,9 @@ class _Director(Director):
                 return place
         return None
 
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+    def performs(
+        self, command: Perform, perform: Callable[[], Outcome | None]
+    ) -> Outcome | None:
         effect, run = command.effect, self._run
         for place, (kind, fault) in enumerate(run.faults):
             if isinstance(effect, kind):
@@ -273,7 +275,7 @@ class Explored(Scenario):
         return self.denials > LOOKS_MAX
 
 
-def _struck(fault: str, perform: Callable[[], Outcome]) -> Outcome:
+def _struck(fault: str, perform: Callable[[], Outcome | None]) -> Outcome | None:
     match fault:
         case "409":
             return Conflict("the object has been modified", "Conflict")

@@ -126,7 +126,10 @@ WINGS = {
         "cli",
         "pyinstaller",
     ),
-    "adapters/kopf": ("arguments", "declaring", "running", "commands", "porting"),
+    "adapters/kopf": (
+        *("arguments", "declaring", "running", "commands"),
+        *("checking", "porting"),
+    ),
 }
 
 

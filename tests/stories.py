@@ -210,7 +210,7 @@ class Story(Scenario):
         self.inbox.add(Answered(number, Answer(value)))
         return self
 
-    def _outcome(self, command: Perform) -> Outcome:
+    def _outcome(self, command: Perform) -> Outcome | None:
         fate = self.fate(self, command)
         return super()._outcome(command) if fate is None else fate
 

@@ -168,7 +168,7 @@ class Folder:
 
 
 # The parts of a call that make a difference.
-_CALL = (*_PATHS, "name", "answers", "leader_elect")
+_CALL = (*_PATHS, "name", "answers", "leader_elect", "kopf")
 
 
 def _is_same_value(name: str, found: Any, given: Any) -> bool:

@@ -17,6 +17,8 @@ class CheckOptions:
     which no option gives: `fnop replay --explore` takes them from a recording.
     """
 
+    kopf: bool
+    module: tuple[str, ...]
     crds: tuple[str, ...]
     objects: tuple[str, ...]
     script: str | None

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import click
 
@@ -39,15 +39,33 @@ from fnop.core.values.errors import as_unicode
 from fnop.interpreters.check.campaign.campaign import Campaign, Options
 from fnop.interpreters.check.campaign.explore import Case
 from fnop.interpreters.check.campaign.reports import Report, Result, Task, unprepared
-from fnop.interpreters.check.properties import PROPERTIES
+from fnop.interpreters.check.properties import (
+    OF_ADMISSION,
+    OF_DECISIONS,
+    PROPERTIES,
+)
 from fnop.interpreters.check.state.scripts import ScriptProblem
 from fnop.interpreters.simulation.actions import ActionRefused
+from fnop.interpreters.simulation.lives import Life
 from fnop.interpreters.simulation.scenario import ApplyProblem
+from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Checking", "ended_by_sigterm", "prints_aside"]
 
 # The time of a check in an author's inner development loop.
 FAST_SECONDS = 10.0
+
+
+class Processes(Protocol):
+    """An operator that lives in this process of Python, as one of Kopf.
+
+    `declared` is its program before it starts, and `begin` begins each of its lives.
+    """
+
+    has_webhooks: bool
+
+    def declared(self) -> Program: ...
+    def begin(self, run: SimulatedRun) -> Life: ...
 
 
 class Checking:
@@ -61,8 +79,10 @@ class Checking:
         paths: Sequence[str],
         options: CheckOptions,
         cases: Sequence[Case] | None = None,
+        *,
+        processes: Processes | None = None,
     ) -> None:
-        self.paths, self.options = paths, options
+        self.paths, self.options, self._processes = paths, options, processes
         seconds = options.seconds
         if options.fast:
             seconds = min(seconds or FAST_SECONDS, FAST_SECONDS)
@@ -127,32 +147,47 @@ class Checking:
     def _cases(self) -> list[Case]:
         options = self.options
         try:
-            handlers = [h for path in self.paths for h in handlers_of_file(path)]
-            if not handlers:
-                fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
-            settings = self._settings()
-            if options.leader_elect:
-                settings = replicated(settings)
-            program = Program(tuple(handlers), settings)
+            program = self._program()
             modules = load([options.script]) if options.script else []
             calls = models_of(load(options.calls), modules)
             paths = [*options.crds, *options.objects]
-            own = [*map(module_of_file, self.paths)]
+            own = [] if self._processes else [*map(module_of_file, self.paths)]
             subjects = subjects_for(program, self.paths[0], paths, modules, own)
             for note in subjects.notes:
                 self.limits.say(note)
             module = modules[0] if modules else None
             cases = cases_of(
-                program, subjects, calls=calls, module=module, tell=self.limits.say
+                *(program, subjects),
+                calls=calls,
+                module=module,
+                tell=self.limits.say,
+                begin=None if self._processes is None else self._processes.begin,
             )
             if options.former:
-                former = Program(handlers_of_file(options.former), settings)
+                former = Program(handlers_of_file(options.former), program.settings)
                 cases = [each._replace(former=former) for each in cases]
             return cases
         except (CheckProblem, LoadProblem, ManifestProblem) as problem:
             fail(str(problem), EXIT_USAGE)
         except (ActionRefused, ApplyProblem) as problem:
             fail(f"{problem} (as --crd or --object)", EXIT_USAGE)
+
+    def _program(self) -> Program:
+        """The operator's program; that of a Kopf operator is made for each process."""
+        if self._processes is not None:
+            program = self._processes.declared()
+            if self._processes.has_webhooks:
+                self.limits.say(
+                    "admission handlers of a Kopf operator are not called in a check"
+                )
+            return program
+        handlers = [h for path in self.paths for h in handlers_of_file(path)]
+        if not handlers:
+            fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
+        settings = self._settings()
+        if self.options.leader_elect:
+            settings = replicated(settings)
+        return Program(tuple(handlers), settings)
 
     def _settings(self) -> Settings:
         try:
@@ -166,6 +201,12 @@ class Checking:
             if name not in PROPERTIES:
                 raise click.UsageError(
                     f"there is no property {name}; choose from {', '.join(PROPERTIES)}"
+                )
+        for name in options.only if self._processes else ():
+            if name in OF_DECISIONS | OF_ADMISSION:
+                raise click.UsageError(
+                    f"{name} is not judged for a Kopf operator, whose handlers act by "
+                    "themselves"
                 )
         wanted = Options(
             depth=options.depth,
@@ -206,6 +247,7 @@ class Checking:
             "name": None if name == Settings().operator else name,
             "answers": self.options.answers,
             "leader_elect": self.options.leader_elect or None,
+            "kopf": self.options.kopf or None,
         }
 
     # ---------------------------------------------------------------------- trying
@@ -250,7 +292,7 @@ class Checking:
     def _start_other_order(self, stack: ExitStack) -> OtherOrder | None:
         """The benign runs under another hash seed, if they are to be judged."""
         is_wanted = "pure" in self._extent.properties and self._is_own
-        is_wanted = is_wanted and not self.options.fast
+        is_wanted = is_wanted and not self.options.fast and not self._processes
         if self.options.shard[0] != 1 or not is_wanted:
             return None
         # One more process than needed: a small check alone is soon done.

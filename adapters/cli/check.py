@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from fnop.adapters.check.places import SAVE
 from fnop.adapters.cli.options import files, shared
 from fnop.adapters.common.endings import EXIT_UNKNOWN, EXIT_USAGE, fail
 from fnop.adapters.common.plain import echo
+
+if TYPE_CHECKING:
+    from fnop.adapters.kopf.checking.processes import Processes
 
 __all__ = ["check", "options_of_check"]
 
@@ -37,6 +40,8 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
 
 @click.command()
 @files
+@shared("kopf", ": its handlers run, and act in the simulated cluster")
+@shared("module", "; with --kopf")
 @shared("crds")
 @shared("objects")
 @shared("script")
@@ -161,14 +166,46 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
         from fnop.adapters.check.shards import merged
 
         sys.exit(merged(given))
-    if not paths:
+    if not paths and not given.module:
         raise click.UsageError("name the operator's file: fnop check operator.py")
+    if not given.kopf:
+        if given.module:
+            raise click.UsageError("-m needs --kopf")
+        _check(paths, given)
+        return
+    _refuse_for_kopf(given)
+    from fnop.adapters.kopf.checking.processes import checked_operator
+
+    with checked_operator(paths, given.module) as processes:
+        _check(paths or given.module, given, processes)
+
+
+def _refuse_for_kopf(given: CheckOptions) -> None:
+    """End the command for an option that a Kopf operator has no use for."""
+    for flag, value in (
+        ("--calls", given.calls),
+        ("--former", given.former),
+        ("--leader-elect", given.leader_elect),
+    ):
+        if value:
+            raise click.UsageError(f"a check of a Kopf operator has no {flag}")
+    if given.jobs > 1:
+        raise click.UsageError(
+            "the handlers of a Kopf operator run in one process; in place of --jobs "
+            "start several commands with --shard 1/N to N/N"
+        )
+
+
+def _check(
+    paths: Sequence[str], given: CheckOptions, processes: Processes | None = None
+) -> None:
+    """Check an operator; with `processes` it is one of Kopf."""
     from fnop.adapters.check.run import Checking, ended_by_sigterm, prints_aside
     from fnop.adapters.check.trials import digests_of
 
     with ended_by_sigterm():
         try:
-            checking = Checking(paths, given)
+            checking = Checking(paths, given, processes=processes)
         except KeyboardInterrupt:
             fail("interrupted before anything was tried", EXIT_UNKNOWN)
     if not given.digests:
@@ -196,6 +233,12 @@ def _print_test(file: str, paths: Sequence[str]) -> None:
     if found is None:
         fail(
             f"{file} is not a recording of a failure: fnop check writes those",
+            EXIT_USAGE,
+        )
+    if found.get("kopf"):
+        fail(
+            "a failure of a Kopf operator has no test: the next fnop check --kopf "
+            f"tries it first, as long as {file} exists",
             EXIT_USAGE,
         )
     # Line by line: further lines of one text would be indented, and this is Python.

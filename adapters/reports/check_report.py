@@ -12,7 +12,7 @@ import orjson
 from fnop.adapters.common.loading import shown_path
 from fnop.adapters.common.plain import escaped
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.values.errors import number_of
+from fnop.core.values.errors import joined, number_of
 from fnop.interpreters.check.campaign.explore import Case, Failure
 from fnop.interpreters.check.campaign.reports import CAUSES, SHOWN_MAX, Report
 from fnop.interpreters.check.properties import EXPLAINED
@@ -134,7 +134,8 @@ def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
     if file:
         yield f"   recording {file}"
         yield f"   as a page fnop replay {file} --html failure.html"
-        yield f"   as a test fnop check --as-test {file} > test_regression.py"
+        if case.begin is None:
+            yield f"   as a test fnop check --as-test {file} > test_regression.py"
     if benign:
         yield f"   compared  fnop diff {benign} {file}"
     yield ""
@@ -211,6 +212,11 @@ def _limit_lines(report: Report) -> Iterator[str]:
         yield (
             f"missing: the results of shard {numbers} of {report.shards}; try them, "
             "with --results"
+        )
+    if report.unjudged:
+        yield (
+            f"not judged: {joined(report.unjudged)}, because the handlers act by "
+            "themselves: a call of them cannot be repeated without a consequence"
         )
     for name, why in report.endless.items():
         yield (

@@ -31,10 +31,10 @@ from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.simulation.documents import discovered
 from fnop.interpreters.simulation.scenario import results
 
-__all__ = ["Live", "Served", "served", "served_here"]
+__all__ = ["OF_PODS", "Live", "Served", "served", "served_here"]
 
 # The variables by which clients find the cluster of their pod.
-_OF_PODS = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+OF_PODS = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
 class Live:
@@ -123,7 +123,7 @@ def served_here() -> Iterator[Live]:
     cluster around this process, so they are hidden.
     """
     now = SystemClock().now().wall
-    names = ("KUBECONFIG", *_OF_PODS)
+    names = ("KUBECONFIG", *OF_PODS)
     before = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
         with served(empty_cluster(secrets.token_hex(4), now)) as found:

@@ -36,6 +36,7 @@ from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.simulation.actions import Action, ActionRefused, Apply, Edit, act
 from fnop.interpreters.simulation.admission import has_admission
 from fnop.interpreters.simulation.externals import externals_of
+from fnop.interpreters.simulation.lives import Life
 from fnop.interpreters.simulation.scenario import catalogue_of
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
@@ -434,12 +435,14 @@ def cases_of(
     module: ModuleType | None = None,
     namespace: str = "default",
     tell: Callable[[str], object] = lambda note: None,
+    begin: Callable[[SimulatedRun], Life] | None = None,
 ) -> list[Case]:
     """The cases of an operator: one for each script.
 
     `module` is an author's file with SCRIPTS, RIVALS and expectations. Generated
-    scripts come with notes, with which `tell` is called. Raises `CheckProblem` if the
-    cluster accepts none of the objects, and for models that cannot be forked.
+    scripts come with notes, with which `tell` is called. `begin` is that of the cases.
+    Raises `CheckProblem` if the cluster accepts none of the objects, and for models
+    that cannot be forked.
     """
     models = models_for(calls)
     try:
@@ -453,6 +456,7 @@ def cases_of(
         subjects.given,
         models,
         namespace=namespace,
+        begin=begin,
     )
     base = base._replace(**heeded_in(module))
     scripts = _own_scripts({} if module is None else vars(module))

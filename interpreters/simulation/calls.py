@@ -63,8 +63,13 @@ class SimulatedCalls:
         )
 
 
-def may_wait(program: Program, command: Perform, call: Call) -> bool:
-    """Whether a call lasts as long as its object, or can wait for its stop."""
+def may_wait(
+    program: Program, command: Perform, call: Call, *, in_life: bool = False
+) -> bool:
+    """Whether a call lasts as long as its object, or can wait for its stop.
+
+    In a life each call can wait, and only a daemon's lasts.
+    """
     background = [
         each
         for each in program.handlers
@@ -73,7 +78,7 @@ def may_wait(program: Program, command: Perform, call: Call) -> bool:
     if not call.as_handler or not background:
         return False
     lasts = any(each.rule.lasts for each in background)
-    return lasts or "stopped" in call.arguments["wants"]
+    return lasts or (not in_life and "stopped" in call.arguments["wants"])
 
 
 # The prefix of the names of modules that are loaded as files.

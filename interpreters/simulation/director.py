@@ -41,8 +41,13 @@ class Director:
         """Whether the run leaves a command to the director, which may run it later."""
         return False
 
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        """The outcome of a request or call; `perform` executes it. Raises `Crashed`."""
+    def performs(
+        self, command: Perform, perform: Callable[[], Outcome | None]
+    ) -> Outcome | None:
+        """The outcome of a request or call; `perform` executes it. Raises `Crashed`.
+
+        None for a call that has begun, and waits.
+        """
         return perform()
 
     def sends(

@@ -29,7 +29,7 @@ from fnop.interpreters import cluster as simulated
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.machine import Machine
 from fnop.interpreters.runtime.protocol import ApiRequest
-from fnop.interpreters.simulation.threads import SimulatedThreads
+from fnop.interpreters.simulation.lives import Threads
 
 __all__ = ["Calm", "Despair", "Prospects", "Restlessness"]
 
@@ -50,7 +50,7 @@ class Run(Protocol):
     @property
     def steps(self) -> int: ...
     @property
-    def threads(self) -> SimulatedThreads: ...
+    def threads(self) -> Threads: ...
 
 
 # After this number of changes, timers and daemons, or the handlers of one object, are

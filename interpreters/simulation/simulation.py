@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.handlers.program.program import Program
@@ -50,6 +51,7 @@ from fnop.interpreters.simulation.admission import ACCOUNT, Reviews
 from fnop.interpreters.simulation.calls import Model, SimulatedCalls, may_wait
 from fnop.interpreters.simulation.director import Crashed, Director
 from fnop.interpreters.simulation.draws import Draws
+from fnop.interpreters.simulation.lives import Life, Threads
 from fnop.interpreters.simulation.reads import AWAY, Reads
 from fnop.interpreters.simulation.settling import Calm, Despair, Prospects
 from fnop.interpreters.simulation.threads import SimulatedThreads
@@ -68,7 +70,7 @@ HORIZON_SECONDS = 7 * 24 * 3600.0
 
 
 class CannotFork(Exception):
-    """The run has an impure daemon under way, whose thread cannot be copied."""
+    """The run has values of its process, such as threads, which cannot be copied."""
 
 
 class SimulatedRun:
@@ -77,7 +79,8 @@ class SimulatedRun:
     `calls` answers `fnop.call`: a model per function, by `module:name` or by the
     function itself. `on_say` gets each log line with its virtual wall time. A
     `watchdog` of this thread learns when steps begin and end, in real time; it then
-    names blocking handlers in the log. An `eye` watches the author's code.
+    names blocking handlers in the log. An `eye` watches the author's code. If the
+    operator lives in this process, `begin` begins each life before its first step.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class SimulatedRun:
         on_say: Callable[[Say, float], None] | None = None,
         watchdog: Watchdog | None = None,
         eye: Eye | None = None,
+        begin: Callable[[SimulatedRun], Life] | None = None,
     ) -> None:
         self.cluster = cluster
         self.director = Director()
@@ -106,6 +110,8 @@ class SimulatedRun:
         self.has_controllers = True
         self.clock = clock or VirtualClock()
         self.machine = Machine(program, observers, eye=eye)
+        self.begin = begin
+        self.life: Life | None = None
         self.calls = SimulatedCalls(calls)
         self.on_say = on_say
         self._watchdog = watchdog
@@ -127,7 +133,7 @@ class SimulatedRun:
         """Why the run has not settled, where it was to; or ""."""
         self.admission = Reviews(self)
         # Impure daemons, which are under way as long as their objects live.
-        self.threads = SimulatedThreads(self.clock)
+        self.threads: Threads = SimulatedThreads(self.clock)
 
     def fork(self, clock: VirtualClock | None = None) -> SimulatedRun:
         """A second run that continues from here, independently of this one.
@@ -137,8 +143,10 @@ class SimulatedRun:
         state are values. The second run does not get the log and the faults of this
         run. Models of external systems are forked, too
         (`fnop.interpreters.simulation.externals`). Raises `CannotFork` while an impure
-        daemon is under way.
+        daemon is under way, and while the operator lives in this process.
         """
+        if self.life is not None:
+            raise CannotFork("the operator lives in this process, and has no copy")
         if self.threads.calls:
             raise CannotFork("an impure daemon is under way: its thread has no copy")
         fork = type(self).__new__(type(self))
@@ -224,6 +232,7 @@ class SimulatedRun:
         program = program or self.machine.program
         self.threads.close()
         self.machine.close()
+        self._end_life()
         self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
         self.admission = Reviews(self, is_registered=self.admission.is_registered)
         self.reads.clear()
@@ -234,6 +243,21 @@ class SimulatedRun:
         self.draws.restart()
         self.inbox.clear()
         self.inbox.add(Started(self.draws.seed))
+
+    def _begin_life(self, begin: Callable[[SimulatedRun], Life]) -> None:
+        life = self.life = begin(self)
+        observers = (*self.machine._observers, *life.observers)
+        self.machine = Machine(life.program, observers, eye=self.machine.eye)
+        self.threads = life.threads
+
+    def _end_life(self) -> None:
+        life, machine = self.life, self.machine
+        if life is None:
+            return
+        life.close()
+        own = life.observers
+        machine._observers = tuple(e for e in machine._observers if e not in own)
+        self.life, self.threads = None, SimulatedThreads(self.clock)
 
     # -------------------------------------------------------------- the loop
 
@@ -353,6 +377,8 @@ class SimulatedRun:
     def take(self, place: int = 0) -> tuple[Command, ...]:
         """Feed an input, by default the oldest, and perform the resulting commands."""
         self.steps += 1
+        if self.begin is not None and self.life is None:
+            self._begin_life(self.begin)
         commands = self._feed_machine(self.inbox.take(place))
         try:
             for command in commands:
@@ -449,27 +475,39 @@ class SimulatedRun:
         """End the operator; the cluster stays."""
         self.exit = exit
         self.threads.close()
+        self._end_life()
         self._alarm = None
         self.inbox.clear()
         self.reads.clear()
 
     def _performed(self, command: Perform) -> Outcome | None:
         """Perform an effect; None for a daemon that has begun, and waits."""
-        call = command.effect
-        if isinstance(call, Call) and may_wait(self.machine.program, command, call):
-            model, say = self.calls.of(call), self._log_function(command)
+        call, program, in_life = command.effect, self.machine.program, bool(self.life)
+        if isinstance(call, Call) and may_wait(program, command, call, in_life=in_life):
+            model, say = self._function(call), self._log_function(command)
             if model is not None:
-                self.threads.end_with(self)
+                if isinstance(self.threads, SimulatedThreads):
+                    self.threads.end_with(self)
                 return self.threads.begin(command.id, model, call, say)
         return self.director.performs(command, lambda: self._outcome(command))
 
-    def _outcome(self, command: Perform) -> Outcome:
+    def _function(self, call: Call) -> Callable[..., Any] | None:
+        """The model of a called function, or the function itself in a life."""
+        own = None if self.life is None else self.life.functions.get(call.function)
+        return own or self.calls.of(call)
+
+    def _outcome(self, command: Perform) -> Outcome | None:
+        """The outcome of an effect; None for a call that has begun, and waits."""
         self.prospects.restless.asks(command)
         match command.effect:
             case Call() as call:
+                own = None if self.life is None else self._function(call)
+                if own is not None:
+                    say = self._log_function(command)
+                    return self.threads.begin(command.id, own, call, say)
                 return self._call(command, call)
             case Random(size=size, secret=is_secret):
-                return Answer(self.draws.draw(size, secret=is_secret).hex())
+                return self._draw(size, secret=is_secret)
             case effect:
                 if self.reads.is_away:
                     return AWAY
@@ -503,8 +541,8 @@ class SimulatedRun:
         match command.effect:
             case Call() as call:
                 return self._call(command, call)
-            case Random():
-                return self._outcome(command)
+            case Random(size=size, secret=is_secret):
+                return self._draw(size, secret=is_secret)
             case effect:
                 request = request_for(command, self.machine.settings.marker)
                 wall = self.clock.now().wall
@@ -514,6 +552,9 @@ class SimulatedRun:
     def _call(self, command: Perform, call: Call) -> Outcome:
         wall = self.clock.now().wall
         return self.calls.answer(call, wall, self._log_function(command))
+
+    def _draw(self, size: int, *, secret: bool) -> Answer:
+        return Answer(self.draws.draw(size, secret=secret).hex())
 
     def _log_function(self, command: Perform) -> Callable[[Log], None]:
         """A function that shows the log lines of an impure handler at once.

@@ -20,7 +20,7 @@ from msgspec import Struct
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.core.handlers.declare.filters import Combination
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
-from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.clock import Clock
 
 __all__ = [
     "Attempt",
@@ -35,7 +35,6 @@ __all__ = [
 ]
 
 Kwargs = Mapping[str, Any]
-CLOCK = SystemClock()
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
@@ -67,12 +66,12 @@ def answer_of(fn: Callable[..., Any], *values: Any, **kwargs: Any) -> bool:
     return bool(fn(*values, **kwargs))
 
 
-def times(started: float, now: datetime | None = None) -> dict[str, Any]:
+def times(started: float, now: float) -> dict[str, Any]:
     """The arguments about time: `started`, with its zone, and `runtime`."""
     begun = datetime.fromtimestamp(started, UTC)
     return {
         "started": begun,
-        "runtime": (now or datetime.fromtimestamp(CLOCK.now().wall, UTC)) - begun,
+        "runtime": datetime.fromtimestamp(now, UTC) - begun,
     }
 
 
@@ -185,7 +184,7 @@ class Attempt(Struct, frozen=True):
 
 
 async def logged(
-    attempt: Attempt, logger: Any, work: Callable[[], Awaitable[Any]]
+    attempt: Attempt, logger: Any, clock: Clock, work: Callable[[], Awaitable[Any]]
 ) -> Any:
     """Await a call, and log its beginning and its end in Kopf's words."""
     logger.debug(f"{attempt.name} is invoked.")
@@ -200,14 +199,16 @@ async def logged(
                 f"{attempt.name} has unfinished sub-handlers. Will retry soon."
             )
             raise
-        report_failure(attempt, logger, problem)
+        report_failure(attempt, logger, problem, clock.now().wall)
         raise
     logger.info(f"{attempt.name} succeeded.")
     return value
 
 
-def report_failure(attempt: Attempt, logger: Any, problem: Exception) -> None:
+def report_failure(
+    attempt: Attempt, logger: Any, problem: Exception, now: float
+) -> None:
     """Log the end of an attempt that has failed, with a traceback if it is a bug."""
-    text = attempt.words_for(problem, CLOCK.now().wall)
+    text = attempt.words_for(problem, now)
     is_expected = isinstance(problem, (PermanentError, TemporaryError))
     logger.error(text, exc_info=None if is_expected else problem)

@@ -374,7 +374,7 @@ async def _served(
             write(line)
 
     async with serving(program, place, observers=observers, say=say) as running:
-        mine.serves(running)
+        mine.serves(running, asyncio.get_running_loop())
         _LOGIN.info("Initial authentication has finished.")
         watching = asyncio.create_task(_watch(running, flags))
         try:

@@ -24,7 +24,6 @@ from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.adapters.kopf.declaring.registry import Entry
 from fnop.adapters.kopf.running.calls import (
-    CLOCK,
     Attempt,
     answer_of,
     is_async,
@@ -409,7 +408,7 @@ class _Outside:
             operator = self._operator
             cell = Cell(thaw_json(body))
             loop = operator.loop if self._is_async else None
-            flag = DaemonStopped(loop)
+            flag = operator.stop_flag(loop)
             watching = asyncio.ensure_future(_pass_on(stopped, flag))
             try:
                 with operator.live(cell):
@@ -488,7 +487,8 @@ class _Outside:
         given: Patch = kwargs["patch"]
         begun = started.timestamp()
         more = {**found, "param": entry.options.get("param"), "retry": retry}
-        kwargs |= {**more, **times_of(begun)}
+        clock = operator.clock
+        kwargs |= {**more, **times_of(begun, clock.now().wall)}
         kwargs |= operator.indices()  # an index replaces any argument of its name
         owner = copy_of(cell)
         call = CurrentCall(
@@ -503,7 +503,7 @@ class _Outside:
         attempt = self._attempt(retry, begun)
         executor = operator.settings.execution.executor
         work = functools.partial(run_function, entry.fn, kwargs, call, executor)
-        work = functools.partial(logged, attempt, kwargs["logger"], work)
+        work = functools.partial(logged, attempt, kwargs["logger"], clock, work)
         if entry.role in CHANGES:
             work = functools.partial(_announced, operator, owner, found, work)
         work = functools.partial(self._at_its_place, work)
@@ -598,15 +598,16 @@ def _index_function(operator: Operator, entry: Entry) -> Callable[..., Any]:
     def index(*, body: Any, resource: Any) -> Any:
         cell = Cell(thaw_json(body))
         kwargs = _object_kwargs(operator, cell, resource)
-        logger, started = operator.terse_logger(kwargs["body"]), CLOCK.now().wall
+        logger = operator.terse_logger(kwargs["body"])
+        started = operator.clock.now().wall
         kwargs |= {"param": entry.options.get("param"), "retry": 0, "logger": logger}
-        kwargs |= times_of(started)
+        kwargs |= times_of(started, started)
         attempt = _attempt_of(operator, entry, 0, started)
         call = CurrentCall(entry.id, copy_of(cell), None)
         try:
             found = kept(_indexed(operator, entry, kwargs, call))
         except Exception as problem:
-            report_failure(attempt, logger, problem)
+            report_failure(attempt, logger, problem, started)
             with suppress(AttributeError):
                 problem.is_told = True  # type: ignore[attr-defined]
             raise
@@ -657,7 +658,7 @@ async def run_activity(
         "retry": retry,
         "settings": settings,
         "activity": activity_of(entry.role),
-        **times_of(started),
+        **times_of(started, operator.clock.now().wall),
         **operator.indices(),
     }
     call = CurrentCall(entry.id, None, None)
@@ -665,7 +666,7 @@ async def run_activity(
     work = functools.partial(
         run_function, entry.fn, kwargs, call, settings.execution.executor
     )
-    value = await logged(attempt, logger, work)
+    value = await logged(attempt, logger, operator.clock, work)
     if entry.role is Role.LOGIN:
         return connection_of(value)
     return value

@@ -12,11 +12,12 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from fnop.adapters.kopf.arguments.bodies import Cell
 from fnop.adapters.kopf.arguments.indices import Index
 from fnop.adapters.kopf.arguments.memos import Memo, Memos
+from fnop.adapters.kopf.arguments.stopping import DaemonStopped
 from fnop.adapters.kopf.declaring.registry import Entry, OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.logs import (
@@ -28,9 +29,9 @@ from fnop.adapters.kopf.running.logs import (
 from fnop.adapters.kopf.running.pauses import Pauses
 from fnop.adapters.kopf.running.states import KopfStates
 from fnop.adapters.kopf.running.turns import Turns
-from fnop.adapters.running.embedding import Running
 from fnop.core.handlers.declare.lifecycles import asap
 from fnop.core.handlers.declare.roles import ROLES, Role
+from fnop.core.operator.step import State
 from fnop.core.seam.commands import Command, Perform, Watch
 from fnop.core.seam.inputs import (
     Answered,
@@ -45,6 +46,7 @@ from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.now import Now
 from fnop.effects.effects import Create
 from fnop.effects.values import thaw_json
+from fnop.interpreters.runtime.clock import Clock, SystemClock
 
 __all__ = ["Operator", "activity_of"]
 
@@ -60,6 +62,21 @@ def activity_of(role: Role) -> str:
     return "authentication" if role is Role.LOGIN else role.value
 
 
+class Loop(Protocol):
+    """The loop that fnop runs on, for other threads."""
+
+    def is_closed(self) -> bool: ...
+    def call_soon_threadsafe(self, work: Callable[..., None], *given: Any) -> Any: ...
+
+
+class Serving(Protocol):
+    """The interpreter that runs the operator."""
+
+    @property
+    def state(self) -> State: ...
+    def post(self, handler: str, manifest: Json) -> None: ...
+
+
 class Operator:
     """A registry with settings, memos and indices; it observes fnop's steps.
 
@@ -72,17 +89,19 @@ class Operator:
         settings: OperatorSettings,
         memo: Any,
         loop: asyncio.AbstractEventLoop,
+        clock: Clock | None = None,
     ) -> None:
         self.registry = registry
         self.settings = settings
         self.loop = loop
+        self.clock = clock or SystemClock()
         self.memos = Memos(Memo() if memo is None else memo)
         self._turns = Turns()
         self._pauses = Pauses()
-        self.running: Running | None = None
+        self.running: Serving | None = None
         self.lifecycle: Any = asap
         self.states = KopfStates(settings.persistence, self._fields_of)
-        self._serving: asyncio.AbstractEventLoop | None = None
+        self._serving: Loop | None = None
         # The newest objects that daemons and timers look at, by their uids, with the
         # numbers of those that look. Only fnop's thread changes it.
         self._live: dict[str, tuple[int, Json]] = {}
@@ -94,10 +113,9 @@ class Operator:
         self._is_posting = False
         self._posted: int | None = None
 
-    def serves(self, running: Running) -> None:
-        """Note that it serves now, on the loop that calls this."""
-        self.running = running
-        self._serving = asyncio.get_running_loop()
+    def serves(self, running: Serving, loop: Loop) -> None:
+        """Note that it serves now, on a loop."""
+        self.running, self._serving = running, loop
 
     # ------------------------------------------------------------ for handlers
 
@@ -113,9 +131,17 @@ class Operator:
         async with self._turns.of(uid):
             return await work()
 
+    def is_in_turn(self, uid: str) -> bool:
+        """Whether a call about an object runs."""
+        return uid in self._turns
+
     def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the author's loop, and block until it ends."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def stop_flag(self, loop: asyncio.AbstractEventLoop | None) -> DaemonStopped:
+        """The argument `stopped` of a daemon: a coroutine on a `loop`, or a thread."""
+        return DaemonStopped(loop)
 
     def indices(self) -> Mapping[str, Index]:
         """The indices, by their names; their values are always the newest."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from fnop.adapters.kopf.declaring.lifecycles import get_default_lifecycle
 from fnop.adapters.kopf.declaring.registry import Entry, get_default_registry
-from fnop.adapters.kopf.running.calls import CLOCK
 from fnop.adapters.kopf.running.handlers import handlers_of, run_activity
 from fnop.adapters.kopf.running.logins import default_logins
 from fnop.adapters.kopf.running.operator import Operator
@@ -26,13 +25,15 @@ class ActivityError(Exception):
     """Raised if a startup handler has failed for good; the text names it."""
 
 
-async def start(mine: Operator) -> None:
+async def start(
+    mine: Operator, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
     """Run the startup handlers in rounds, as Kopf does; retry those that fail.
 
     In a round, all that are due run one after the other. They may change the settings.
     Raises `ActivityError` when all have ended and one of them has failed.
     """
-    begun = CLOCK.now().wall
+    begun = mine.clock.now().wall
     waiting = [
         (entry, Progress("startup", started=begun))
         for entry in mine.registry.entries
@@ -42,7 +43,7 @@ async def start(mine: Operator) -> None:
     while waiting:
         left = []
         for entry, progress in waiting:
-            now = CLOCK.now()
+            now = mine.clock.now()
             if progress.due_at(now) > now.mono:
                 left.append((entry, progress))
                 continue
@@ -53,10 +54,10 @@ async def start(mine: Operator) -> None:
                 continue
             if not after.has_succeeded:
                 left.append((entry, after))
-        waiting, now = left, CLOCK.now()
+        waiting, now = left, mine.clock.now()
         if waiting:
             due = min(progress.due_at(now) for _, progress in waiting)
-            await asyncio.sleep(max(0.0, due - now.mono))
+            await sleep(max(0.0, due - now.mono))
     if failure is not None:
         raise failure
 
@@ -73,7 +74,7 @@ async def _attempted(mine: Operator, entry: Entry, progress: Progress) -> Progre
         judgement = judge_failure(
             progress,
             failure_of(problem),
-            CLOCK.now(),
+            mine.clock.now(),
             errors=mine.errors_of(entry),
             timeout=options.get("timeout"),
             retries=options.get("retries"),
@@ -106,6 +107,8 @@ def program_of(
     mine.states.know(handlers)
     mine.lifecycle = lifecycle or get_default_lifecycle()
     settings = settings_of(
-        mine.settings, namespaces, mine.lifecycle, mine.states, identity
+        *(mine.settings, namespaces, mine.lifecycle, mine.states),
+        mine.clock.now().wall,
+        identity,
     )
     return Program(handlers, settings.replace(traces=traces))

@@ -19,7 +19,6 @@ from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry, id_of
 from fnop.adapters.kopf.running.calls import (
-    CLOCK,
     Attempt,
     answer_of,
     logged,
@@ -80,7 +79,7 @@ class SubHandlers:
         *,
         needs_change: bool = False,
     ) -> None:
-        self._operator, self._call = operator, call
+        self._operator, self._call, self._clock = operator, call, operator.clock
         self._kwargs, self._patch = kwargs, patch
         self._reason, self._needs_change = reason, needs_change
         # An explicit `kopf.execute()` replaces the round after the parent.
@@ -107,7 +106,7 @@ class SubHandlers:
             self._call.handler, [each.id for each in children]
         )
         all_progress = {each.id: self._progress_of(each) for each in children}
-        now = CLOCK.now()
+        now = self._clock.now()
         due = [
             Candidate(each, all_progress[each.id], order_of("", "", each.id))
             for each in children
@@ -120,7 +119,7 @@ class SubHandlers:
             all_progress[child.id] = await self._call_child(child, candidate.progress)
         left = [each for each in all_progress.values() if not each.is_finished]
         if left:
-            now = CLOCK.now()
+            now = self._clock.now()
             delay = min(max(0.0, each.due_at(now) - now.mono) for each in left)
             raise ChildrenRetry("sub-handlers are under way", delay=delay)
 
@@ -136,19 +135,24 @@ class SubHandlers:
         record = storage.fetch(key=child.id, body=self._kwargs["body"])
         aim = f"{self._reason}:"
         if record is None or record.get("purpose") not in (None, self._reason):
-            return Progress(aim, started=CLOCK.now().wall)
+            return Progress(aim, started=self._clock.now().wall)
         found = progress_in(record, aim)
-        return found if found.started else replace(found, started=CLOCK.now().wall)
+        return (
+            found if found.started else replace(found, started=self._clock.now().wall)
+        )
 
     async def _call_child(self, child: _Child, progress: Progress) -> Progress:
         """Call one sub-handler, and store its progress by the patch."""
         options, settings = child.options, self._operator.settings
-        started = progress.started or CLOCK.now().wall
+        started = progress.started or self._clock.now().wall
         errors = options.get("errors") or ErrorsMode.TEMPORARY
         backoff = options.get("backoff", settings.execution.default_backoff)
         timeout, retries = options.get("timeout"), options.get("retries")
-        if timeout is not None and seconds_left(progress, timeout, CLOCK.now()) <= 0:
-            runtime = times_of(started)["runtime"]
+        if (
+            timeout is not None
+            and seconds_left(progress, timeout, self._clock.now()) <= 0
+        ):
+            runtime = times_of(started, self._clock.now().wall)["runtime"]
             line = f"Handler {child.id!r} has timed out after {runtime}."
             self._kwargs["logger"].error(line)
             ended = time_out(progress, timeout, progress.message or "")
@@ -161,7 +165,8 @@ class SubHandlers:
             child.id, self._call.owner, self._call.post, self._call.posting
         )
         kwargs = {**self._kwargs, "param": options.get("param")}
-        kwargs |= {"retry": progress.retries, **times_of(started)}
+        kwargs |= times_of(started, self._clock.now().wall)
+        kwargs["retry"] = progress.retries
         kwargs |= _of_field(parse_field(options.get("field")), self._kwargs)
         call.family = SubHandlers(
             *(self._operator, call, kwargs, self._patch, self._reason),
@@ -171,9 +176,9 @@ class SubHandlers:
             run_function, child.fn, kwargs, call, settings.execution.executor
         )
         try:
-            value = await logged(attempt, kwargs["logger"], work)
+            value = await logged(attempt, kwargs["logger"], self._clock, work)
         except ChildrenRetry as retry:
-            now = CLOCK.now()
+            now = self._clock.now()
             after = replace(
                 progress,
                 retries=progress.retries + 1,
@@ -184,7 +189,7 @@ class SubHandlers:
             after = judge_failure(
                 progress,
                 failure_of(problem),
-                CLOCK.now(),
+                self._clock.now(),
                 errors=errors,
                 timeout=timeout,
                 retries=retries,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
-from fnop.adapters.kopf.running.calls import CLOCK
 from fnop.adapters.kopf.running.states import KopfStates
 from fnop.adapters.kubernetes.identity import member_of
 from fnop.core.handlers.declare.lifecycles import (
@@ -38,6 +37,7 @@ def settings_of(
     namespaces: Sequence[Any],
     lifecycle: Any,
     states: KopfStates,
+    now: float,
     identity: str = "",
 ) -> Settings:
     """The settings of fnop for an operator with these settings of Kopf.
@@ -72,7 +72,7 @@ def settings_of(
         lifetime=peering.lifetime,
         standalone=peering.standalone,
         identity=identity or None,
-        wall=CLOCK.now().wall,
+        wall=now,
     )
     if member is not None and member.name != peering.name:
         member = replace(member, name=peering.name)

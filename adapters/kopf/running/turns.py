@@ -35,5 +35,8 @@ class Turns:
             else:
                 del self._queues[uid]
 
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._queues
+
     def __len__(self) -> int:
         return len(self._queues)

@@ -34,7 +34,7 @@ from fnop.interpreters.check.campaign.reports import (
     has_faults,
     unsure_of,
 )
-from fnop.interpreters.check.properties import OF_ADMISSION, PROPERTIES
+from fnop.interpreters.check.properties import OF_ADMISSION, OF_DECISIONS, PROPERTIES
 from fnop.interpreters.check.state.kinds import Schedule
 from fnop.interpreters.check.state.scripts import ScriptProblem
 from fnop.interpreters.check.trials.catalogue import FAULTS
@@ -120,13 +120,21 @@ class Campaign:
     def properties(self) -> tuple[str, ...]:
         """The names of the properties to judge.
 
-        Without admission handlers, their properties are skipped unless named.
+        Without admission handlers, their properties are skipped unless named. Those of
+        decisions are skipped for an operator that lives in this process: its handlers
+        act, and cannot be called again without a consequence.
         """
-        names = self.options.properties
+        unjudged = self._unjudged
+        names = tuple(e for e in self.options.properties if e not in unjudged)
         if any(has_admission(each.program) for each in self._cases):
             return names
         named = self.options.only
         return tuple(e for e in names if e not in OF_ADMISSION or e in named)
+
+    @property
+    def _unjudged(self) -> frozenset[str]:
+        lives = any(each.begin is not None for each in self._cases)
+        return OF_DECISIONS if lives else frozenset()
 
     @property
     def _cases(self) -> list[Case]:
@@ -323,6 +331,7 @@ class Campaign:
             at_least=at_least,
             cut=(cut,) if left or at_least else (),
             properties=self.properties,
+            unjudged=tuple(e for e in PROPERTIES if e in self._unjudged),
             wanted=has_faults(tasks) or any(each.case in endless for each in tasks),
             endless=dict(self._endless_reasons(endless, tasks)),
             unshown=unshown_by([e.reference.benign.admitting for e in self.explorers]),

@@ -53,6 +53,7 @@ from fnop.interpreters.check.state.expectations import Expectation
 from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site, Trait
 from fnop.interpreters.check.state.processes import is_elected
 from fnop.interpreters.check.state.records import (
+    BOOT_SECONDS,
     Happened,
     Limits,
     Phase,
@@ -81,6 +82,7 @@ from fnop.interpreters.simulation.actions import (
 )
 from fnop.interpreters.simulation.admission import has_admission
 from fnop.interpreters.simulation.externals import forked
+from fnop.interpreters.simulation.lives import Life
 from fnop.interpreters.simulation.scenario import apply_manifests, catalogue_of, restore
 from fnop.interpreters.simulation.simulation import CannotFork, SimulatedRun
 
@@ -104,8 +106,6 @@ NEAR_TURNS = 8
 LIKELY_MAX, LIKELY_TURNS = 2, 200
 # A random schedule has at most this number of faults.
 RANDOM_MAX = 6
-# The virtual seconds that an operator has to become ready.
-BOOT_SECONDS = 60.0
 # The clock of the second benign run begins this number of seconds later.
 OTHER_START = 90_061.5
 
@@ -123,7 +123,8 @@ class Case(NamedTuple):
 
     A script that is `made_up` is generated, not an author's. Faults do not strike a
     case that is `calm`. In a case with a `mistake` the user writes a value that the
-    operator does not serve, and corrects it.
+    operator does not serve, and corrects it. An operator that lives in this process
+    has a `begin`, which begins each life.
     """
 
     program: Program
@@ -143,6 +144,7 @@ class Case(NamedTuple):
     made_up: bool = False
     calm: bool = False
     mistake: bool = False
+    begin: Callable[[SimulatedRun], Life] | None = None
 
     @property
     def other_start(self) -> float:
@@ -192,7 +194,13 @@ def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
     clock = VirtualClock(start)
     cluster = empty_cluster(seed, start)
     calls = forked(case.calls)
-    run = SimulatedRun(case.program, cluster, seed=seed, clock=clock, calls=calls)
+    run = SimulatedRun(
+        *(case.program, cluster),
+        seed=seed,
+        clock=clock,
+        calls=calls,
+        begin=case.begin,
+    )
     run.listener = case.listener
     apply_manifests(run, [dict(each) for each in case.definitions])
     bare = run.cluster
@@ -271,7 +279,8 @@ def reference_of(
     trial.play()
     handlers = case.program.handlers
     gates = _Gates(Purity(), Idleness(handlers), Heeding(handlers))
-    eye = gates if watched else None
+    # Code that acts has to be neither pure nor repeatable.
+    eye = gates if watched and case.begin is None else None
     other = trial if trial.is_endless else _second_benign_run(case, eye)
     followed = () if case.calm else _play_follow_ups(trial, forks, alone)
     return Reference(
@@ -535,7 +544,10 @@ class Explorer:
     def _facts_for_faults(self) -> Ahead:
         """The facts by which faults may strike a second time."""
         program = self.case.program
-        return Ahead(len(self.case.script), is_elected(program), has_admission(program))
+        return Ahead(
+            *(len(self.case.script), is_elected(program), has_admission(program)),
+            lives=self.case.begin is not None,
+        )
 
     def _state_at_visit(self, visit: Visit) -> TrialState | None:
         """The state of the run without faults at a visit, if there is a fork of it."""

@@ -86,9 +86,10 @@ class Report(Struct, frozen=True):
     `struck` is the number of faults that have occurred, `wanted` whether any fault was
     to be tried. `endless` are the scripts whose run never ends, so that faults could
     not be tried, with the reason. `unshown` are the properties of admission handlers
-    that the runs cannot show, with the reasons. `former` is the number of cases that
-    were found before. If the report combines several shards, `missing` are the absent
-    ones.
+    that the runs cannot show, with the reasons. `unjudged` are those that do not apply
+    to the operator, because its handlers act by themselves. `former` is the number of
+    cases that were found before. If the report combines several shards, `missing` are
+    the absent ones.
     """
 
     cases: tuple[str, ...]
@@ -112,6 +113,7 @@ class Report(Struct, frozen=True):
     is_empty: bool = False
     shards: int = 1
     missing: tuple[int, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:

@@ -62,7 +62,7 @@ class Crash(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Crash, after the request if it is sent."""
         if fault.kind.has(Trait.CRASHES_AFTER):
             performed()

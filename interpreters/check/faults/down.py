@@ -63,7 +63,7 @@ class Down(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Crash after the request, and stay down."""
         performed()
         state.in_force.down = 1

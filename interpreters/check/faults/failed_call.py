@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
-from fnop.interpreters.check.state.behaviour import Behaviour, Performed, failed
+from fnop.interpreters.check.state.behaviour import (
+    Ahead,
+    Behaviour,
+    Performed,
+    failed,
+)
 from fnop.interpreters.check.state.kinds import CALL, Fault, FaultKind, Site, Trait
+from fnop.interpreters.check.state.records import Visit
 from fnop.interpreters.check.state.state import TrialState
 
 __all__ = ["BEHAVIOUR"]
@@ -22,6 +28,10 @@ class FailedCall(Behaviour):
         ),
     )
 
+    def can(self, kind: FaultKind, visit: Visit, ahead: Ahead) -> bool:
+        """Whether the call may fail: no whole handler does, without its own code."""
+        return not ahead.lives
+
     def answer(
         self,
         state: TrialState,
@@ -29,7 +39,7 @@ class FailedCall(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Let the call fail, without a consequence outside."""
         return failed(command, ConnectionError("connection refused"))
 

@@ -64,7 +64,7 @@ class LateRequest(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Keep the request on its way."""
         until = "action" if fault.kind.mode == "zombie" else "rest"
         manager = state.run.machine.settings.marker

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
-from fnop.interpreters.check.state.behaviour import Behaviour, Performed, unanswered
+from fnop.interpreters.check.state.behaviour import (
+    Ahead,
+    Behaviour,
+    Performed,
+    unanswered,
+)
 from fnop.interpreters.check.state.kinds import SENT, Fault, FaultKind, Place, Site
+from fnop.interpreters.check.state.records import Visit
 from fnop.interpreters.check.state.state import TrialState
 
 __all__ = ["BEHAVIOUR"]
@@ -27,6 +33,10 @@ class LostReply(Behaviour):
         ),
     )
 
+    def can(self, kind: FaultKind, visit: Visit, ahead: Ahead) -> bool:
+        """Whether the reply may be lost: no reply of a whole handler is."""
+        return not (ahead.lives and visit.site.place is Place.CALL)
+
     def answer(
         self,
         state: TrialState,
@@ -34,7 +44,7 @@ class LostReply(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Give no reply."""
         if fault.kind.mode == "applied":
             performed()

@@ -36,7 +36,7 @@ class MissingRight(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Refuse the request, and those like it from now on."""
         state.in_force.forbidden[site.verb, site.target] = FORBIDDEN - 1
         return forbidden(site)

@@ -45,7 +45,7 @@ class RefusedRequest(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Refuse the request."""
         match fault.kind.mode:
             case "forbidden":

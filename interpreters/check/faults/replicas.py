@@ -65,7 +65,9 @@ class Replicas(Behaviour):
 
     def targets(self, kind: FaultKind, ahead: Ahead) -> tuple[str, ...]:
         """The mode, if there is such a program."""
-        return () if kind.mode == "former" and not ahead.former else (kind.mode,)
+        if ahead.lives or (kind.mode == "former" and not ahead.former):
+            return ()
+        return (kind.mode,)
 
     def answer(
         self,
@@ -74,7 +76,7 @@ class Replicas(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Let the leader stop, for good or for a while."""
         outcome = performed()
         state.absence = Absence.ASLEEP if fault.kind.mode == "paused" else Absence.DEAD

@@ -81,7 +81,7 @@ class Rival(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Let the rival write, and then the operator."""
         if fault.kind.mode == "remade":
             _recreate_target(state, command)

@@ -50,7 +50,7 @@ class UserGoesOn(Behaviour):
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """Let the user go on before or after the request."""
         if fault.kind.mode == "before":
             go_on(state)

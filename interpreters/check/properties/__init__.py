@@ -23,7 +23,14 @@ from fnop.interpreters.check.properties.evidence import (
 )
 from fnop.interpreters.check.state.kinds import Trait
 
-__all__ = ["EXPLAINED", "FAULTLESS", "OF_ADMISSION", "PROPERTIES", "judged"]
+__all__ = [
+    "EXPLAINED",
+    "FAULTLESS",
+    "OF_ADMISSION",
+    "OF_DECISIONS",
+    "PROPERTIES",
+    "judged",
+]
 
 
 def _found() -> Iterator[Property]:
@@ -46,6 +53,8 @@ def _within(scope: Scope) -> frozenset[str]:
 
 # Properties of operators with admission handlers; others have nothing to judge.
 OF_ADMISSION = _within(Scope.ADMISSION)
+# Properties of handlers that only decide: they take a decision for repeatable.
+OF_DECISIONS = _within(Scope.DECISIONS)
 # Properties that only runs without faults can show.
 FAULTLESS = _within(Scope.FAULTLESS)
 _OF_THE_END = _within(Scope.END)

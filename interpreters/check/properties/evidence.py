@@ -166,6 +166,8 @@ class Scope(Flag):
     END = auto()
     # A user who makes a mistake has to expect violations, until it is corrected.
     MISTAKES = auto()
+    # It is about decisions, which can be made again: not about code that acts itself.
+    DECISIONS = auto()
 
 
 class Property(Struct, frozen=True):
@@ -200,11 +202,12 @@ def seen_by(trial: Trial) -> Seen:
         trial.journal.ends[Phase.RESTARTED].cluster,
     )
     drawn = trial.drawn
-    world = world_of(after, base, calls, drawn)
+    world = world_of(after, base, calls, drawn, trial.storage)
     healed = world
     # A restart may act only outside; models by bare names are an empty mapping.
     if before is not after or externals_of(trial.journal.healed.calls):
-        healed = world_of(before, base, trial.journal.healed.calls, drawn)
+        models = trial.journal.healed.calls
+        healed = world_of(before, base, models, drawn, trial.storage)
     return Seen(trial, events, writes, world, healed)
 
 

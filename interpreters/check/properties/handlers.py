@@ -82,19 +82,19 @@ PROPERTIES = (
         pure,
         "handlers decide by their arguments alone",
         170,
-        Scope.FAULTLESS,
+        Scope.FAULTLESS | Scope.DECISIONS,
     ),
     Property(
         idle,
         "each handler does something",
         180,
-        Scope.FAULTLESS,
+        Scope.FAULTLESS | Scope.DECISIONS,
     ),
     Property(
         heeds,
         "what a handler looks at matters",
         190,
-        Scope.FAULTLESS,
+        Scope.FAULTLESS | Scope.DECISIONS,
     ),
     Property(
         serves,

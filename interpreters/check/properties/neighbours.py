@@ -138,7 +138,8 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
     changes = _changed_children(benign.seen.world, followed, benign)
     if changes and followed.waited:  # some may come with time
         trial = benign.seen.trial
-        usual = world_of(followed.waited[-1], trial.scene.bare, drawn=trial.drawn)
+        end, base = followed.waited[-1], trial.scene.bare
+        usual = world_of(end, base, None, trial.drawn, trial.storage)
         others = {(e.alias, e.path) for e in _changed_children(usual, followed, benign)}
         changes = [each for each in changes if (each.alias, each.path) in others]
     for each in changes:

@@ -124,7 +124,8 @@ def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
     if created is None or first not in trial.journal.rests:
         return
     before = world_of(
-        trial.journal.rests[first].cluster, trial.scene.bare, None, trial.drawn
+        *(trial.journal.rests[first].cluster, trial.scene.bare, None),
+        *(trial.drawn, trial.storage),
     )
     results = {each.id.partition("/")[0] for each in trial.scene.program.handlers}
     behind = given_up(trial)

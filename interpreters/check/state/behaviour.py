@@ -34,7 +34,8 @@ __all__ = [
     "unanswered",
 ]
 
-Performed = Callable[[], Outcome]
+# None stands for a call that has begun, and waits.
+Performed = Callable[[], Outcome | None]
 
 
 class Ahead(Struct, frozen=True):
@@ -43,6 +44,7 @@ class Ahead(Struct, frozen=True):
     `actions` is the length of the script. The operator may be `elected`, may have
     handlers of `reviews`, and may replace a `former` one. `controllers` are those of
     the cluster that work for it. `forked` gives the state at a visit, if it is known.
+    If the operator `lives` in this process, its calls are whole handlers.
     """
 
     actions: int
@@ -51,6 +53,7 @@ class Ahead(Struct, frozen=True):
     former: bool = False
     controllers: Collection[str] = ()
     forked: Callable[[Visit], TrialState | None] = lambda visit: None
+    lives: bool = False
 
 
 class Behaviour:
@@ -80,7 +83,7 @@ class Behaviour:
         command: Perform,
         site: Site,
         performed: Performed,
-    ) -> Outcome:
+    ) -> Outcome | None:
         """The outcome of a request or a call that is struck. Raises `Crashed`."""
         self._reject_fault(fault)
 

@@ -105,7 +105,9 @@ class Beside(Director):
     def __init__(self, state: TrialState) -> None:
         self._state = state
 
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+    def performs(
+        self, command: Perform, perform: Callable[[], Outcome | None]
+    ) -> Outcome | None:
         """Perform a command, and note the change that it has made."""
         state, second = self._state, self._state.second
         assert second is not None

@@ -19,9 +19,10 @@ from fnop.interpreters.check.state.expectations import Expectation
 from fnop.interpreters.check.state.kinds import Site
 from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.simulation.actions import Action
-from fnop.interpreters.simulation.simulation import SimulatedRun
+from fnop.interpreters.simulation.simulation import CannotFork, SimulatedRun
 
 __all__ = [
+    "BOOT_SECONDS",
     "Absence",
     "Asked",
     "Glimpse",
@@ -41,6 +42,9 @@ __all__ = [
     "has_background",
     "line_of",
 ]
+
+# The virtual seconds that an operator has to become ready.
+BOOT_SECONDS = 60.0
 
 Rival = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 
@@ -96,6 +100,17 @@ class Scene(Struct, frozen=True):
     former: Program | None = None
     # The cluster before the given objects exist.
     bare: Cluster = empty_cluster()
+
+    def begun(self, *, late: bool) -> SimulatedRun:
+        """A run at the beginning of the script; a `late` operator has not begun."""
+        if late:
+            return self.base.fork()
+        try:
+            return self.booted.fork()
+        except CannotFork:  # it lives in this process: another life begins
+            run = self.base.fork()
+            run.settle(seconds=BOOT_SECONDS)
+            return run
 
 
 def has_background(program: Program) -> bool:

@@ -14,9 +14,12 @@ from typing import Any
 
 import orjson
 
+from fnop.core.memory.storage import AnyStorage, FormattedStorage
+from fnop.core.values.body import Body
 from fnop.interpreters.check.state.kinds import RIVAL
 from fnop.interpreters.check.state.sites import target_of
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.cluster.apply.patch import merge_patched
 from fnop.interpreters.recording.identities.metadata import OWN
 from fnop.interpreters.recording.identities.volatile import MADE, UID
 from fnop.interpreters.simulation.externals import External, externals_of
@@ -124,11 +127,13 @@ def world_of(
     base: Cluster,
     calls: Mapping[str, Any] | None = None,
     drawn: Collection[bytes] = (),
+    storage: AnyStorage | None = None,
 ) -> World:
     """The world of a cluster, without the objects that the `base` already has.
 
     `calls` are the models of external systems, which belong to it. `drawn` are the
-    random bytes that names may be made of.
+    random bytes that names may be made of. The operator's notes are omitted, also in
+    the form of another framework that its `storage` gives them.
     """
     found = [*objects_in(cluster, base)]
     names = {
@@ -145,7 +150,7 @@ def world_of(
         generated |= system.aliases()
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
     for resource, each in found:
-        shown = _stripped(each)
+        shown = _stripped(_without_notes(each, storage))
         if is_builtin(resource[0]):
             shown.pop("status", None)  # the cluster's own controllers write it
         text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
@@ -233,6 +238,20 @@ def _masked_text(
         alias = orjson.dumps(generated[name])[1:-1].decode()  # it is part of a text
         plain = plain.replace(name, alias)
     return MADE.sub("-*", plain).encode()
+
+
+def _without_notes(found: dict[str, Any], storage: AnyStorage | None) -> dict[str, Any]:
+    """An object without the records of handlers in another framework's form."""
+    if not isinstance(storage, FormattedStorage):
+        return found
+    bare: dict[str, Any] = merge_patched(found, storage.format.remove(Body(found)))
+    return _without_empty(bare) if bare is not found else found
+
+
+def _without_empty(found: dict[str, Any]) -> dict[str, Any]:
+    """An object whose status has no empty mappings, where records have been."""
+    status = {k: v for k, v in (found.get("status") or {}).items() if v != {}}
+    return {**found, "status": status}
 
 
 def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:

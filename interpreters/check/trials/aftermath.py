@@ -80,7 +80,7 @@ def _changed_fields(
 ) -> frozenset[tuple[str, str]]:
     """The aliases and paths of fields that differ later."""
     before, after = (
-        world_of(each.run.cluster, each.scene.bare, drawn=each.drawn)
+        world_of(each.run.cluster, each.scene.bare, None, each.drawn, each.storage)
         for each in (trial, later)
     )
     found = differences(before, after, volatile)

@@ -66,7 +66,7 @@ BY_NAME: Mapping[str, FaultKind] = {each.name: each for each in FAULTS}
 
 def answer(
     state: TrialState, command: Perform, site: Site, performed: Performed
-) -> Outcome:
+) -> Outcome | None:
     """The outcome of a request or a call, struck or not. Raises `Crashed`."""
     for each in _ALL:
         if (refusal := each.refuses(state, site)) is not None:

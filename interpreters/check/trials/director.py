@@ -115,7 +115,9 @@ class TrialDirector(Director):
 
     # ------------------------------------------------------------------ requests
 
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+    def performs(
+        self, command: Perform, perform: Callable[[], Outcome | None]
+    ) -> Outcome | None:
         """Perform a request or a call, or let a fault strike it. Raises `Crashed`."""
         state = self._state
         if isinstance(command.effect, Random):
@@ -128,7 +130,7 @@ class TrialDirector(Director):
             return outcome
         site = state.counted(site)
 
-        def performed() -> Outcome:
+        def performed() -> Outcome | None:
             return self._perform_command(command, site, perform)
 
         version = state.run.cluster.version
@@ -140,8 +142,8 @@ class TrialDirector(Director):
             state.note_asked(site, version, answer)
 
     def _perform_command(
-        self, command: Perform, site: Site, perform: Callable[[], Outcome]
-    ) -> Outcome:
+        self, command: Perform, site: Site, perform: Callable[[], Outcome | None]
+    ) -> Outcome | None:
         state = self._state
         before = state.run.cluster.version
         view = self._view(command)
@@ -182,7 +184,7 @@ class TrialDirector(Director):
         seen = self._seen.get(_subject_and_handler(command), {})
         return seen.get(_path(command), Sight())
 
-    def _note(self, command: Perform, path: str, outcome: Outcome) -> None:
+    def _note(self, command: Perform, path: str, outcome: Outcome | None) -> None:
         """Remember which versions a handler's attempt has read."""
         found: list[Any] = []
         match outcome:
@@ -204,7 +206,7 @@ class TrialDirector(Director):
                 sight = Sight(version, meta.get("uid"))
                 seen[f"{resource.group}/{resource.plural}/{where}"] = sight
 
-    def _note_user(self, command: Perform, outcome: Outcome) -> None:
+    def _note_user(self, command: Perform, outcome: Outcome | None) -> None:
         """Remember the objects that a handler has, unless it deletes them."""
         subject, effect = command.subject, command.effect
         if subject is None or isinstance(effect, DeleteEffect) or not command.handler:

@@ -125,7 +125,9 @@ class Window(Director):
         """The delivery that the trial chooses."""
         return self._trial.director.choose(inbox)
 
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+    def performs(
+        self, command: Perform, perform: Callable[[], Outcome | None]
+    ) -> Outcome | None:
         """Perform the command, and note whether it was in vain."""
         effect, run = command.effect, self._trial.run
         asks = isinstance(effect, Call) and _changes(effect)
@@ -149,7 +151,9 @@ class Window(Director):
         return self._trial.director.reviews(request, asks, decide)
 
 
-def _vain_habit(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:
+def _vain_habit(
+    command: Perform, outcome: Outcome | None, still: bool
+) -> _Habit | None:
     """The words for a request without effect; `still` is the state outside."""
     subject = command.subject.label if command.subject else ""
     match command.effect, outcome:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from fnop.core.memory.storage import AnyStorage
 from fnop.effects.structs import replace
 from fnop.interpreters.check.faults.rival import let_go
 from fnop.interpreters.check.state import user
@@ -75,7 +76,7 @@ class Trial:
     ) -> None:
         # The operator has not begun yet if all of the script is to be a backlog.
         is_late = any(each.kind.has(Trait.STARTS_LATE) for each in schedule)
-        run = run or (scene.base if is_late else scene.booted).fork()
+        run = run or scene.begun(late=is_late)
         journal = Journal(run.cluster, run.clock.elapsed)
         state = TrialState(scene, limits, run, journal, [*schedule])
         self.state, self._rivals = state, Rivals()
@@ -117,6 +118,11 @@ class Trial:
     def drawn(self) -> list[bytes]:
         """All random bytes that the operator has drawn."""
         return self.state.drawn
+
+    @property
+    def storage(self) -> AnyStorage:
+        """The form of the operator's notes on objects."""
+        return self.run.machine.settings.storage
 
     def fork(self) -> Trial:
         """Copy the trial, which goes on apart.

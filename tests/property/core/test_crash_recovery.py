@@ -46,7 +46,7 @@ class Mortal(Scenario):
     dies_after_sending = False
     performed = 0
 
-    def _outcome(self, command: Perform) -> Outcome:
+    def _outcome(self, command: Perform) -> Outcome | None:
         self.performed += 1
         if self.performed != self.dies_at:
             return super()._outcome(command)

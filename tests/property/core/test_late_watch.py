@@ -43,7 +43,7 @@ class Lagging(Story):
         self.newest: dict[str, int] = defaultdict(int)
         super().__init__(*given, **options)
 
-    def _outcome(self, command: Perform) -> Outcome:
+    def _outcome(self, command: Perform) -> Outcome | None:
         outcome = super()._outcome(command)
         subject = command.subject
         if isinstance(outcome, Missing) and subject is not None and subject.uid:

@@ -18,6 +18,7 @@ from hypothesis import is_hypothesis_test, settings
 
 import fnop
 from fnop.adapters.cli.main import main
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.core.api import hierarchies
 from fnop.core.handlers.declare.registry import default_registry
 from fnop.effects import builders
@@ -96,6 +97,8 @@ def test_the_operators_that_it_shows_are_accepted(
     for block in blocks(page.read_text()):
         # One after the other, as files: their handlers are not mixed up.
         default_registry.clear()
+        of_kopf = OperatorRegistry()
+        monkeypatch.setattr(OperatorRegistry, "default", of_kopf)
         module = ModuleType("example_of_the_docs")
         monkeypatch.setitem(sys.modules, module.__name__, module)
         names = vars(module)
@@ -109,7 +112,7 @@ def test_the_operators_that_it_shows_are_accepted(
                 continue
             given = inspect.signature(test).parameters
             test(**{name: request.getfixturevalue(name) for name in given})
-        assert tests or default_registry.handlers
+        assert tests or default_registry.handlers or of_kopf.entries
 
 
 def names_in(file: Path) -> set[str]:

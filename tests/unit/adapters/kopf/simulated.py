@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 from fnop.adapters.kopf.commands.planning import author_loop
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
-from fnop.adapters.kopf.running import calls, handlers, subhandlers
+from fnop.adapters.kopf.running import handlers
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.running.translation import settings_of
 from fnop.core.api.resources import path_of
@@ -20,7 +19,7 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
 from fnop.core.seam.inputs import EventPosted
 from fnop.interpreters.cluster import Off, empty_cluster, paced
-from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
 from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.simulation.scenario import apply_manifests, catalogue_of
 from fnop.interpreters.simulation.simulation import SimulatedRun
@@ -60,21 +59,22 @@ class Simulated:
         cluster: Any = None,
     ) -> None:
         found = settings or OperatorSettings()
-        self.operator = Operator(registry, found, memo, loop)
+        clock = VirtualClock()
+        self.operator = Operator(registry, found, memo, loop, clock)
         self.operator.lifecycle = lifecycle
         made = handlers.handlers_of(self.operator)
         self.operator.states.know(made)
-        translated = settings_of(found, (), lifecycle, self.operator.states)
+        translated = settings_of(found, (), lifecycle, self.operator.states, EPOCH)
         self.said: list[Say] = []
         self.sim = SimulatedRun(
             Program(made, translated.replace(peering=None)),
             cluster or paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
+            clock=clock,
             observers=(self.operator,),
             calls={each.function: each.fn for each in made if each.function},
             on_say=lambda say, wall: self.said.append(say),
         )
-        self.operator.running = self  # type: ignore[assignment]
-        self.operator._serving = AtOnce()  # type: ignore[assignment]
+        self.operator.serves(self, AtOnce())
         if cluster is None:
             apply_manifests(self.sim, manifests, begins=True)
 
@@ -144,8 +144,7 @@ def simulated(
     settings = options.setdefault("settings", OperatorSettings())
     with author_loop() as loop:
         found = Simulated(registry, loop, **options)
-        with ExitStack() as stack:
-            stack.callback(settings.execution.executor.shutdown)
-            for module in (calls, handlers, subhandlers):
-                stack.enter_context(patch.object(module, "CLOCK", found.sim.clock))
+        try:
             yield found.settle().apply(*objects).settle()
+        finally:
+            settings.execution.executor.shutdown()

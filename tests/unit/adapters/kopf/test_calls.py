@@ -29,6 +29,7 @@ from fnop.adapters.kopf.running.calls import (
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
 from fnop.effects.structs import replace
+from fnop.interpreters.runtime.clock import SystemClock
 
 CALL = CurrentCall("a", {"metadata": {"name": "a"}}, None)
 
@@ -205,10 +206,9 @@ async def test_a_coroutine_is_cancelled_at_once(executor: ThreadPoolExecutor) ->
 
 
 def test_times_have_a_zone() -> None:
-    found = times(60.0, datetime(1970, 1, 1, 0, 2, tzinfo=UTC))
+    found = times(60.0, 120.0)
     assert found["started"] == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
     assert found["runtime"].total_seconds() == 60
-    assert times(0.0)["runtime"].total_seconds() > 0
 
 
 def test_results_are_json() -> None:
@@ -295,9 +295,9 @@ async def lines_of(
     caplog.set_level(logging.DEBUG)
     if isinstance(outcome, BaseException):
         with pytest.raises(type(outcome)):
-            await logged(ATTEMPT, LOGGER, work)
+            await logged(ATTEMPT, LOGGER, SystemClock(), work)
     else:
-        assert await logged(ATTEMPT, LOGGER, work) == outcome
+        assert await logged(ATTEMPT, LOGGER, SystemClock(), work) == outcome
     return [
         (each.levelno, each.getMessage(), bool(each.exc_info))
         for each in caplog.records

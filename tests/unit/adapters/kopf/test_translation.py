@@ -25,7 +25,8 @@ def translated(
     kopf = OperatorSettings()
     change(kopf)
     states = KopfStates(kopf.persistence)
-    return settings_of(kopf, namespaces, more.pop("lifecycle", asap), states, **more)
+    lifecycle = more.pop("lifecycle", asap)
+    return settings_of(kopf, namespaces, lifecycle, states, 0.0, **more)
 
 
 def set_at(path: str, value: Any) -> Callable[[OperatorSettings], None]:

@@ -61,7 +61,7 @@ async def test_a_tunnel_may_be_made_if_another_server_is_chosen() -> None:
     settings.admission.server = kopf.WebhookNgrokTunnel(token="t")
     settings.admission.server = kopf.WebhookServer()
     states = KopfStates(settings.persistence)
-    assert settings_of(settings, (), asap, states).admission_server is not None
+    assert settings_of(settings, (), asap, states, 0.0).admission_server is not None
 
 
 async def test_a_tunnel_ends_an_operator_that_starts() -> None:

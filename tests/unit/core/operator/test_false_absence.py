@@ -92,7 +92,7 @@ class Restarting(Story):
         server.unserved = "fnop.dev" if self.down else None
         return server(request)
 
-    def _outcome(self, command: Perform) -> Outcome:
+    def _outcome(self, command: Perform) -> Outcome | None:
         return NOT_SERVED if self.down else super()._outcome(command)
 
     def restart(self) -> None:

@@ -1,0 +1,1 @@
+"""Kopf operators in `fnop check`: their handlers run, and the simulated world waits."""

@@ -1,0 +1,475 @@
+"""`fnop check --kopf`: Kopf operators that meet faults, and their processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from fnop.adapters.kopf.checking import door, strands
+from fnop.adapters.kopf.checking.processes import checked_operator
+from fnop.adapters.testing.cases import CheckProblem
+from fnop.interpreters.check.state.worlds import world_of
+from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.simulation.simulation import CannotFork
+from tests.commands import Done, fnop, write
+from tests.simulations import DEFINITION, Scenario, example
+
+pytestmark = pytest.mark.usefixtures("without_kopf")
+
+NAME = "operator_with_kopf.py"
+OBJECT = json.dumps(example("x", size=1))
+# One script alone, which has few schedules.
+SCRIPT = f"from fnop.testing import apply\nSCRIPTS = {{'create': [apply({OBJECT})]}}"
+
+# A client as authors have it: it finds the cluster by KUBECONFIG.
+CLIENT = '''
+import json, os, urllib.error, urllib.request
+
+def send(method, path, body=None):
+    """The answer of the cluster; None if the object is there already."""
+    with open(os.environ["KUBECONFIG"]) as file:
+        config = json.load(file)
+    token = config["users"][0]["user"]["token"]
+    request = urllib.request.Request(
+        config["clusters"][0]["cluster"]["server"] + path,
+        json.dumps(body).encode() if body else None,
+        {"Content-Type": "application/json", "Authorization": f"Bearer {token}"},
+        method=method,
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as problem:
+        with problem:
+            if problem.code != 409:
+                raise
+'''
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def checked(folder: Path, operator: str, *more: str) -> Done:
+    """The end of a check of one creation."""
+    write(folder, NAME, dedent(operator))
+    write(folder, "script.py", SCRIPT)
+    write(folder, "crd.yaml", json.dumps(DEFINITION))
+    files = ("--crd", "crd.yaml", "--script", "script.py")
+    return fnop("check", "--kopf", NAME, *files, "--depth", "1", *more, folder=folder)
+
+
+@contextmanager
+def living(
+    folder: Path, operator: str, seconds: float | None = None
+) -> Iterator[Scenario]:
+    """A run of an operator that lives in this process, with an object."""
+    # A process of Python has one operator of each name.
+    name = f"{folder.name}.py"
+    write(folder, name, dedent(operator))
+    with checked_operator([str(folder / name)]) as processes:
+        run = Scenario((), begin=processes.begin)
+        run.settle()
+        run.apply(example("x", size=1))
+        run.settle(seconds=seconds)
+        yield run
+
+
+def status_in(run: Scenario) -> dict[str, Any]:
+    """The status of the object."""
+    found = run.get("fnopexamples", "x")
+    assert found is not None
+    status: dict[str, Any] = found.get("status") or {}
+    return status
+
+
+# ---------------------------------------------------------------------- findings
+
+
+def test_a_handler_that_repeats_its_effect_after_a_crash_is_found(
+    tmp_path: Path,
+) -> None:
+    done = checked(
+        tmp_path,
+        """
+        import kopf
+
+        @kopf.on.create("fnopexamples")
+        def made(status, patch, **_):
+            patch.status["log"] = [*status.get("log", []), "made"]
+        """,
+    )
+    assert done.status == 1, done
+    assert 'same_end: fnopexamples.fnop.dev/x status.log is ["made","made"]' in done.out
+    assert "crash after `patch fnopexamples/x` (1st, handler made)" in done.out
+    assert "fnop check --as-test" not in done.out, "there are no tests for Kopf's API"
+    recording = next((tmp_path / "fnop-failures").glob("same_end-*.fnop"))
+    refused = fnop("check", "--as-test", recording, folder=tmp_path)
+    assert refused.status == 2, refused
+    assert "a failure of a Kopf operator has no test" in refused.complaint
+
+
+def test_a_correct_operator_passes_and_the_report_says_what_is_not_judged(
+    tmp_path: Path,
+) -> None:
+    done = checked(
+        tmp_path,
+        """
+        import kopf
+
+        @kopf.on.create("fnopexamples")
+        @kopf.on.update("fnopexamples")
+        def made(spec, patch, body, **_):
+            kopf.info(body, reason="Seen")
+            patch.status["size"] = spec.get("size")
+
+        @kopf.on.validate("fnopexamples")
+        def judge(**_):
+            raise kopf.AdmissionError("it is never called")
+        """,
+    )
+    assert done.status == 0, done
+    assert "not judged: pure, idle and heeds" in done.out
+    assert "  pure " not in done.out
+    assert "admission handlers of a Kopf operator are not called" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("{'generateName': 'x-'}", 1), ("{'name': 'x'}", 0)]
+)
+def test_what_clients_of_the_operator_create_is_compared(
+    tmp_path: Path, name: str, status: int
+) -> None:
+    """A crash after the creation repeats it: under one name, nothing comes of that."""
+    write(tmp_path, "client.py", CLIENT)
+    done = checked(
+        tmp_path,
+        f"""
+        import kopf
+        from client import send
+
+        @kopf.on.create("fnopexamples")
+        def made(**_):
+            child = {{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {name}}}
+            kopf.adopt(child)
+            send("POST", "{MAPS}", child)
+        """,
+    )
+    assert done.status == status, done
+    assert ("creates_once: " in done.out) == bool(status), done.out
+    assert ("crash after `call made`" in done.out) == bool(status), done.out
+
+
+def test_the_records_of_attempts_are_not_compared(tmp_path: Path) -> None:
+    """A handler that waits may have tried more often after a fault."""
+    operator = """
+        import kopf
+
+        @kopf.on.startup()
+        def configure(settings, **_):
+            settings.persistence.progress_storage = kopf.StatusProgressStorage(
+                field="status.progress"
+            )
+
+        @kopf.on.create("fnopexamples", retries=3)
+        def waits(patch, retry, **_):
+            patch.status["waits"] = True
+            raise kopf.TemporaryError("not yet", delay=10)
+        """
+    with living(tmp_path, operator, seconds=5) as run:
+        assert "waits" in status_in(run)["progress"]
+        storage = run.machine.settings.storage
+        world = world_of(run.cluster, empty_cluster(), None, (), storage)
+    found = json.loads(world["fnopexamples.fnop.dev/x"])
+    assert found["status"] == {"waits": True}
+
+
+def test_equal_checks_give_equal_reports(tmp_path: Path) -> None:
+    operator = """
+        import random
+        import time
+        import kopf
+
+        @kopf.on.create("fnopexamples")
+        def made(patch, **_):
+            time.sleep(random.randint(1, 9))
+            patch.status["drawn"] = random.random()
+        """
+    one, two = (checked(tmp_path, operator, "-o", "json") for _ in range(2))
+    assert one.status == 0, one
+    assert one.out == two.out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--property", "pure"), "pure is not judged for a Kopf operator"),
+        (("--calls", "script.py"), "a check of a Kopf operator has no --calls"),
+        (("--leader-elect",), "a check of a Kopf operator has no --leader-elect"),
+        (("--jobs", "2"), "with --shard 1/N to N/N"),
+    ],
+)
+def test_options_without_a_use_are_refused(
+    tmp_path: Path, more: tuple[str, ...], words: str
+) -> None:
+    operator = "import kopf\nkopf.on.create('fnopexamples')(print)"
+    done = checked(tmp_path, operator, *more)
+    assert done.status == 2, done
+    assert words in done.err
+
+
+@pytest.mark.parametrize(
+    ("operator", "words"),
+    [
+        ("import fnop", "declares no handlers with Kopf's decorators"),
+        (
+            """
+            import kopf
+            kopf.on.create("fnopexamples")(print)
+
+            @kopf.on.startup()
+            def start(**_):
+                raise kopf.PermanentError("no licence")
+            """,
+            "the startup handler start has failed: no licence",
+        ),
+        (
+            """
+            import kopf
+            kopf.on.create("fnopexamples")(print)
+
+            @kopf.on.mutate("fnopexamples")
+            def widen(patch, **_):
+                patch.spec["width"] = 2
+            """,
+            "the admission handler widen changes objects",
+        ),
+        (
+            """
+            import kopf
+            kopf.on.create("fnopexamples")(print)
+
+            @kopf.on.startup()
+            def start(**_):
+                raise ValueError("the port is not set")
+            """,
+            "the startup handlers fail again and again",
+        ),
+    ],
+)
+def test_an_operator_that_does_not_start_is_refused(
+    tmp_path: Path, operator: str, words: str
+) -> None:
+    done = checked(tmp_path, operator)
+    assert done.status == 2, done
+    assert words in done.complaint
+
+
+def test_without_kopf_there_are_no_modules(tmp_path: Path) -> None:
+    done = fnop("check", "-m", "operator", folder=tmp_path)
+    assert (done.status, "-m needs --kopf" in done.err) == (2, True), done
+
+
+# --------------------------------------------------------------------- processes
+
+
+def test_each_process_has_new_modules_memos_and_registries(tmp_path: Path) -> None:
+    write(tmp_path, "own_counts.py", "seen = []")
+    operator = """
+        import kopf
+        from own_counts import seen
+
+        @kopf.on.resume("fnopexamples")
+        @kopf.on.create("fnopexamples")
+        def made(memo, patch, **_):
+            seen.append(1)
+            memo.count = memo.get("count", 0) + 1
+            patch.status["counts"] = [len(seen), memo.count]
+        """
+    with living(tmp_path, operator) as run:
+        assert status_in(run) == {"counts": [1, 1]}
+        run.crash()
+        run.settle()
+        assert status_in(run) == {"counts": [1, 1]}
+        assert "own_counts" in sys.modules
+        with pytest.raises(CannotFork, match="lives in this process"):
+            run.fork()
+    assert "own_counts" not in sys.modules
+
+
+def test_sleeps_and_clocks_of_handlers_are_virtual(tmp_path: Path) -> None:
+    operator = """
+        import asyncio
+        import datetime
+        import time
+        import uuid
+        from datetime import datetime as moment, timezone
+
+        import kopf
+
+        @kopf.on.create("fnopexamples")
+        def waits(patch, **_):
+            begun = time.time()
+            time.sleep(3600)
+            patch.status["took"] = time.time() - begun
+            patch.status["is"] = [
+                moment.now(timezone.utc).isoformat(),
+                datetime.date.today().isoformat(),
+                isinstance(moment(2026, 1, 1), datetime.datetime),
+                uuid.uuid4().version,
+            ]
+
+        @kopf.on.create("fnopexamples")
+        async def awaits(patch, **_):
+            await asyncio.gather(asyncio.sleep(60), asyncio.sleep(90))
+            patch.status["awaited"] = True
+
+        @kopf.on.event("fnopexamples")
+        def seen(memo, **_):
+            memo.events = memo.get("events", 0) + 1
+        """
+    with living(tmp_path, operator) as run:
+        status = status_in(run)
+        assert status["took"] == 3600
+        assert status["is"] == ["2026-01-01T01:00:00+00:00", "2026-01-01", True, 4]
+        assert status["awaited"]
+        assert run.clock.elapsed >= 3690
+
+
+def test_daemons_and_timers_run_on_virtual_time(tmp_path: Path) -> None:
+    operator = """
+        import kopf
+
+        @kopf.daemon("fnopexamples")
+        def rings(stopped, patch, **_):
+            for count in range(3):
+                stopped.wait(100)
+            patch.status["rung"] = True
+
+        @kopf.daemon("fnopexamples")
+        async def waits(stopped, patch, **_):
+            await stopped.wait(50)
+            patch.status["waited"] = True
+
+        @kopf.timer("fnopexamples", interval=40)
+        def ticks(patch, **_):
+            patch.status["ticked"] = True
+        """
+    with living(tmp_path, operator) as run:
+        run.wait(400)
+        assert status_in(run) == {"rung": True, "waited": True, "ticked": True}
+        run.delete("fnopexamples", "x")
+        run.settle()
+        assert run.get("fnopexamples", "x") is None, "the daemons have ended"
+
+
+def test_a_daemon_that_waits_for_its_cancellation_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strands, "QUIET_SECONDS", 0.01)
+    operator = """
+        import asyncio
+        import kopf
+
+        @kopf.daemon("fnopexamples", cancellation_timeout=1.0)
+        async def listens(**_):
+            await asyncio.Event().wait()
+        """
+    with living(tmp_path, operator) as run:
+        run.delete("fnopexamples", "x")
+        run.settle()
+        assert run.get("fnopexamples", "x") is None
+
+
+def test_a_handler_that_waits_for_something_outside_ends_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strands, "PATIENCE_SECONDS", 0.05)
+    operator = """
+        import threading
+        import kopf
+
+        @kopf.on.create("fnopexamples")
+        def waits(**_):
+            threading.Event().wait(5)
+        """
+    problem = pytest.raises(CheckProblem, match="waits has neither ended nor asked")
+    with problem, living(tmp_path, operator):
+        pass
+
+
+def test_clients_of_former_processes_and_watches_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, "own_client.py", CLIENT)
+    operator = f"""
+        import kopf
+        from own_client import send
+
+        @kopf.on.create("fnopexamples")
+        def reads(patch, **_):
+            patch.status["before"] = len(send("GET", "{MAPS}")["items"])
+            try:
+                send("GET", "{MAPS}?watch=true")
+            except Exception as problem:
+                patch.status["watch"] = problem.code
+        """
+    before = os.environ.get("KUBECONFIG"), random.getstate()
+    with living(tmp_path, operator) as run:
+        assert status_in(run)["watch"] == 405
+        config = json.loads(Path(os.environ["KUBECONFIG"]).read_text())
+        url = config["clusters"][0]["cluster"]["server"]
+        token = config["users"][0]["user"]["token"]
+        run.crash()
+        headers = {"Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(f"{url}{MAPS}", headers=headers)
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+            urllib.request.urlopen(request)
+        refused.value.close()
+    assert (os.environ.get("KUBECONFIG"), random.getstate()) == before
+
+
+def test_startup_and_cleanup_handlers_run_in_each_process(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    operator = f"""
+        import kopf
+
+        def note(word):
+            with open({str(notes)!r}, "a") as file:
+                file.write(word + " ")
+
+        @kopf.on.startup(backoff=600)
+        def start(retry, **_):
+            note("start")
+            if not retry:
+                raise ValueError("the first attempt fails")
+
+        @kopf.on.cleanup()
+        def stop(**_):
+            note("stop")
+
+        @kopf.on.create("fnopexamples")
+        def made(**_):
+            note("made")
+        """
+    with living(tmp_path, operator) as run:
+        run.crash()
+        run.settle()
+    assert notes.read_text() == "start start made stop start start stop "
+
+
+def test_a_door_does_what_is_asked_in_order() -> None:
+    asked: list[int] = []
+    found = door.Door()
+    for number in range(3):
+        found.ask(partial(asked.append, number))
+    assert found.serve(lambda: len(asked) == 2)
+    assert asked == [0, 1]
+    assert not found.serve(lambda: False, 0.01), "nothing comes any longer"
