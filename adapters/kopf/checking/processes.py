@@ -352,9 +352,9 @@ class Process:
         self.is_over = True
         self._front.shut()
         self.threads.close()
-        for work in (_cancel_all(), self._clean_up()):
-            ending = asyncio.run_coroutine_threadsafe(work, self._loop)
-            with suppress(TimeoutError):
+        with suppress(TimeoutError):  # the author's code may keep the loop
+            for ends in (_cancel_all, self._clean_up):
+                ending = asyncio.run_coroutine_threadsafe(ends(), self._loop)
                 ending.result(_END_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_END_SECONDS)
