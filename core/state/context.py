@@ -131,8 +131,9 @@ class Context:
     @property
     def children(self) -> Mapping[Key, str]:
         """The versions of the objects that this one owns, of the kinds in `owns=`."""
-        record = self.record
-        return NOTHING if record is None else self.turn.objects.owned_by(record.body)
+        objects = self.turn.objects
+        record = self.record if objects.family.owners else None
+        return NOTHING if record is None else objects.owned_by(record.body)
 
     def activity_failed(self) -> None:
         """Note that a startup or cleanup handler has failed permanently."""

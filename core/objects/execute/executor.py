@@ -73,7 +73,6 @@ from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.lifecycle import SUSPENDED, Phase
 from fnop.core.state.record import IDLE, Change, Deferred, ObjectRecord, PendingEvent
-from fnop.core.values.table import NOTHING
 from fnop.effects.structs import replace
 
 __all__ = ["serve"]
@@ -194,7 +193,7 @@ def _decide_action(context: Context, record: ObjectRecord) -> Action:
         turn.lifecycle.phase is not Phase.SERVING,
         objects.indices,
         [],
-        context.children if objects.family.owners else NOTHING,
+        context.children,
         objects.body,
         turn.streams.is_blind,
         logs.open_until(context.key) if logs.read else None,
