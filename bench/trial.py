@@ -20,7 +20,7 @@ DEADLINE = 180.0
 CREATIONS_PER_SECOND = 20.0
 
 T = TypeVar("T")
-U = TypeVar("U")
+Times = dict[str, float]  # of `time.perf_counter`, by the names of objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Trial:
         """Edit or create objects while the operator runs; measure from the first."""
         place, objects = (self.session, self.namespace), case.objects
         is_edit = case.work == "edits"
-        work: Coroutine[Any, Any, dict[str, float]] = (
+        work: Coroutine[Any, Any, Times] = (
             workload.edit(*place, objects)
             if is_edit
             else workload.create_at(*place, objects, padding, CREATIONS_PER_SECOND)
@@ -186,7 +186,8 @@ class Trial:
 
 
 async def _both(
-    one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]
-) -> tuple[T, U]:
+    one: Coroutine[Any, Any, Times], other: Coroutine[Any, Any, Times]
+) -> tuple[Times, Times]:
     """The results of both, which run at the same time."""
-    return await asyncio.gather(one, other)
+    first, second = await asyncio.gather(one, other)
+    return first, second
