@@ -167,7 +167,7 @@ async def measure(
 
 
 async def setting(session: aiohttp.ClientSession) -> Mapping[str, Any]:
-    """What the figures depend on: versions, the event loop, the cores."""
+    """The versions and the number of cores, on which the figures depend."""
     _, answer = await request(session, "GET", "/version")
     found = {"python": platform.python_version(), "server": answer["gitVersion"]}
     for name in ("kopf", "aiohttp", "orjson", "uvloop"):
@@ -220,16 +220,22 @@ def conclude(
 
 
 def store(file: Path, results: Sequence[Result], setting: Mapping[str, Any]) -> None:
-    """Write the results to a file; its other cases stay as they are."""
-    kept = json.loads(file.read_text()) if file.exists() else {}
+    """Write the results of cases to a file."""
     for each in results:
-        kept[each.case.name] = {
+        found = {
             "objects": each.case.objects,
             "size": each.case.size,
             "setting": dict(setting),
             "rounds": each.rounds,
             "failures": each.failures,
         }
+        add_to(file, each.case.name, found)
+
+
+def add_to(file: Path, section: str, found: Mapping[str, Any]) -> None:
+    """Write a section of a file; its other sections stay as they are."""
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    kept[section] = found
     file.write_text(json.dumps(kept, indent=1) + "\n")
 
 

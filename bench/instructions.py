@@ -8,7 +8,6 @@ its part of sending and receiving.
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import shutil
@@ -20,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import workload
-from bench.__main__ import say, setting
+from bench.__main__ import add_to, say, setting
 from bench.cases import CASES, CONTENDERS, FLOOR, Case
 from bench.client import connect
 from bench.trial import Failed, Trial
@@ -63,8 +62,8 @@ async def counted(trial: Trial, contender: str, case: Case, folder: Path) -> int
     padding = await workload.padding_for(trial.session, trial.namespace, case.size)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         tool = ["valgrind", "--quiet", "--tool=callgrind", "--trace-children=no"]
-        prefix = [*tool, f"--callgrind-out-file={place}/out.%p"]
-        await replace(trial, prefix=prefix).run(contender, case, padding)
+        python = [*tool, f"--callgrind-out-file={place}/out.%p", sys.executable]
+        await replace(trial, python=python).run(contender, case, padding)
         files = [*Path(place).glob("out.*")]
         if not files:
             raise Failed("valgrind has written no file: the operator was killed")
@@ -145,15 +144,13 @@ def main(args: Sequence[str]) -> int:
         )
     print(table(found))
     if given.json:
-        file: Path = given.json
-        kept = json.loads(file.read_text()) if file.exists() else {}
-        kept[SECTION] = {
+        counts = {
             "objects": given.objects,
             "setting": where,
             "start": {name: each.start for name, each in found.items()},
             "per object": {name: each.per_object for name, each in found.items()},
         }
-        file.write_text(json.dumps(kept, indent=1) + "\n")
+        add_to(given.json, SECTION, counts)
     return 0
 
 

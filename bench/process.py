@@ -56,7 +56,7 @@ def _recording(contender: str, folder: Path) -> list[str]:
             return []
 
 
-# What an operator reads; the first two are options of the benchmark and of a case.
+# Variables that an operator reads; an option and a case set the first two.
 _VARIANTS = {"kopf-chunked": "BENCH_CHUNKED", "kopf-streaming": "BENCH_STREAMING"}
 _SWITCHES = ("BENCH_DELETE", "BENCH_UPDATE", *_VARIANTS.values())
 

@@ -1,6 +1,7 @@
 """One contender, once: fill a namespace, run the operator over it, measure."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -57,7 +58,7 @@ class Trial:
     namespace: str
     delete_handler: bool
     log: Path
-    prefix: Sequence[str] = ()  # a program that runs the contender, such as valgrind
+    python: Sequence[str] = (sys.executable,)  # also a profiler that runs it
     deadline: float = DEADLINE
     quiet: float = workload.QUIET
     patience: float = PATIENCE
@@ -141,7 +142,7 @@ class Trial:
         )
         updates = case.work == "edits"
         env = environment(self.kubeconfig, self.delete_handler, contender, updates)
-        args = [*self.prefix, *args]
+        args = [*self.python, *args[1:]]
         process = Process.start(args, env, self.log, self.patience)
         try:
             yield process

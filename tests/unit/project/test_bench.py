@@ -11,8 +11,10 @@ import pytest
 
 from bench import (
     __main__ as command,
+    calls,
     cases,
     floor,
+    instructions,
     metrics,
     process,
     report,
@@ -61,7 +63,9 @@ def result(name: str, cpu: float, mb: float = 50.0) -> report.Figures:
     return figures(Round(run(name, 1, 0.5, 0.4, mb), run(name, 1000, 4.0, cpu, mb)))
 
 
-@pytest.mark.parametrize("module", [cases, command, process, report, workload])
+@pytest.mark.parametrize(
+    "module", [calls, cases, command, instructions, process, report, workload]
+)
 def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
@@ -151,6 +155,14 @@ def test_a_file_of_results_keeps_its_other_cases(tmp_path: Path) -> None:
     for name in ("edits", "latency", "edits"):
         command.store(file, [command.Result(CASES[name])], {"cores": 2})
     assert [*json.loads(file.read_text())] == ["edits", "latency"]
+
+
+def test_without_valgrind_instructions_are_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert instructions.main([]) == 0
+    assert "skipped: valgrind is not installed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
