@@ -149,7 +149,7 @@ def setting(results: Results) -> Iterator[str]:
         if case in results:
             cases.setdefault(_setting_of(results[case]), []).append(f"`{case}`")
     if any(results[case]["objects"] < CASES[case].objects for case in _in(results)):
-        yield "**These figures are preliminary**: the cases had fewer objects than usual."
+        yield "**These figures are preliminary**: the cases had too few objects."
         yield ""
     for words, names in cases.items():
         of_these = f" ({', '.join(names)})" if len(cases) > 1 else ""
