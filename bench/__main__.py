@@ -89,7 +89,9 @@ def options(args: Sequence[str]) -> Options:
     except KeyError as error:
         parser.error(f"no such case: {error.args[0]}")
     changes = {k: v for k in ("objects", "size") if (v := getattr(given, k))}
-    chosen = [replace(each, **changes) for each in chosen]
+    chosen = [replace(e, **changes) for e in chosen if {*only} & {*e.contenders}]
+    if not chosen:
+        parser.error("none of these contenders takes part in any of these cases")
     if any(each.objects < 2 for each in chosen) or given.rounds < 1:
         parser.error("it takes at least 2 objects and 1 round")
     return Options(

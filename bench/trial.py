@@ -171,14 +171,14 @@ class Trial:
             timeout=self.deadline,
             return_when=asyncio.FIRST_COMPLETED,
         )
+        if working.done():
+            return working.result()
+        working.cancel()
+        await asyncio.wait({working})  # it changes no object from now on
         if process.exited.done():
-            working.cancel()
             code = process.popen.returncode
             raise Failed(f"exited early, with status {code}{process.last_words()}")
-        if not working.done():
-            working.cancel()
-            raise Failed(f"not done after {self.deadline:.0f} s{process.last_words()}")
-        return working.result()
+        raise Failed(f"not done after {self.deadline:.0f} s{process.last_words()}")
 
     async def _writes(self) -> Writes:
         async with self.session.get("/metrics") as response:

@@ -1,11 +1,12 @@
 """The benchmark's pure parts: what it counts, computes and judges."""
 
+import asyncio
 import dataclasses
 import doctest
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -23,7 +24,7 @@ from bench import (
 from bench.cases import CASES
 from bench.client import Json
 from bench.report import Round, medians, table, verdicts
-from bench.trial import Run
+from bench.trial import Failed, Run, Trial
 
 COUNTERS = """\
 # TYPE apiserver_request_total counter
@@ -141,12 +142,20 @@ def test_the_usual_cases_are_those_that_do_not_take_long() -> None:
     assert {each.objects for each in given.cases} == {7}
 
 
-@pytest.mark.parametrize("wrong", ["--case=slow", "--only=rust", "--objects=1"])
+def test_a_case_without_contenders_is_left_out() -> None:
+    given = command.options(["--case", "edits,children", "--only", "floor"])
+    assert [each.name for each in given.cases] == ["edits"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["--case=slow", "--only=rust", "--objects=1", "--case=children --only=floor"],
+)
 def test_what_the_bench_does_not_know_is_refused(
     wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        command.options([wrong])
+        command.options(wrong.split())
     assert "error: " in capsys.readouterr().err
 
 
@@ -155,6 +164,33 @@ def test_a_file_of_results_keeps_its_other_cases(tmp_path: Path) -> None:
     for name in ("edits", "latency", "edits"):
         command.store(file, [command.Result(CASES[name])], {"cores": 2})
     assert [*json.loads(file.read_text())] == ["edits", "latency"]
+
+
+class Exited:
+    """An operator that has ended already, with status 3."""
+
+    def __init__(self) -> None:
+        self.exited = asyncio.ensure_future(asyncio.sleep(0.0, 0.0))
+        self.popen = SimpleNamespace(returncode=3)
+
+    def last_words(self) -> str:
+        return ""
+
+
+async def test_an_operator_that_ends_early_has_failed() -> None:
+    """The work of the harness ends, too, before its objects are deleted."""
+    ended = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("work")
+
+    trial = Trial(None, "", "", False, Path())  # type: ignore[arg-type]
+    with pytest.raises(Failed, match="exited early, with status 3"):
+        await trial._finished(Exited(), work())  # type: ignore[arg-type]
+    assert ended == ["work"]
 
 
 def test_without_valgrind_instructions_are_skipped(
