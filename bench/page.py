@@ -1,12 +1,14 @@
 """The page on performance, from the measured figures: `python -m bench.page`.
 
-It writes the tables of `docs/explanation/performance.md` and the picture on it from
-`bench/results.json`, which `python -m bench --json bench/results.json` writes.
+It writes the tables of `docs/explanation/performance.md`, the picture on it, and the
+ratios in the README. The figures are those of `bench/results.json`, which the
+benchmarks write by `--json bench/results.json`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from docs.pictures.diagrams import PICTURES, WIDTH, Drawing, Words
 
 RESULTS = ROOT / "bench" / "results.json"
 PAGE = ROOT / "docs" / "explanation" / "performance.md"
+README = ROOT / "README.md"
 PICTURE = PICTURES / "performance.svg"
 NOTHING = "-"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -142,13 +145,18 @@ def parts(results: Results) -> Iterator[str]:
     yield f"| all | {all_starts:,} | {all_objects:,.0f} |"
 
 
+def is_preliminary(results: Results, case: str) -> bool:
+    """Whether a case was measured with fewer objects than it has."""
+    return bool(results[case]["objects"] < CASES[case].objects)
+
+
 def setting(results: Results) -> Iterator[str]:
     """Sentences about the machine and the versions of each case."""
     cases: dict[str, list[str]] = {}
     for case in [*SHOWN, SECTION]:
         if case in results:
             cases.setdefault(_setting_of(results[case]), []).append(f"`{case}`")
-    if any(results[case]["objects"] < CASES[case].objects for case in _in(results)):
+    if any(is_preliminary(results, case) for case in _in(results)):
         yield "**These figures are preliminary**: the cases had too few objects."
         yield ""
     for words, names in cases.items():
@@ -198,7 +206,7 @@ def expected(results: Results) -> Iterator[str]:
 
 # ------------------------------------------------------------------------ the picture
 
-_LEFT, _RIGHT, _BAR, _ROW, _GAP = 154, 52, 14, 22, 34
+_LEFT, _RIGHT, _BAR, _PITCH, _GAP = 154, 52, 14, 22, 34
 
 
 def picture(results: Results) -> Drawing:
@@ -211,7 +219,7 @@ def picture(results: Results) -> Drawing:
         values = {each: c.median for each, c in cells.items() if c is not None}
         found.text(4, y, Words(measure, "b"), anchor="start")
         for name, value in values.items():
-            y += _ROW
+            y += _PITCH
             width = (WIDTH - _LEFT - _RIGHT) * value / max(values.values())
             found.text(_LEFT - 8, y + 4, Words(NAMES[name]), anchor="end")
             found.block(_LEFT, y - _BAR / 2, round(width, 1), _BAR)
@@ -246,9 +254,24 @@ def page(text: str, results: Results) -> str:
     return text
 
 
+_ROW = re.compile(r"(\| CPU time of an operator, .*? \| \[)[\d.]+(.*? \| )[\d.]+( .*)")
+
+
+def readme(text: str, results: Results) -> str:
+    """The README with the ratios of CPU time in the backlog, unless preliminary."""
+    case = "backlog"
+    found = [cell(results, case, each, _CPU) for each in (FNOP, "kopf")]
+    ratios = [f"{each.median / each.base:.1f}" for each in found if each and each.base]
+    if len(ratios) < len(found) or is_preliminary(results, case):
+        return text
+    ours, others = ratios
+    return _ROW.sub(rf"\g<1>{ours}\g<2>{others}\g<3>", text)
+
+
 def main(file: Path = RESULTS) -> int:
     results = json.loads(file.read_text())
     PAGE.write_text(page(PAGE.read_text(), results))
+    README.write_text(readme(README.read_text(), results))
     PICTURE.write_text(picture(results).svg())
     return 0
 

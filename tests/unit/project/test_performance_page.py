@@ -14,6 +14,7 @@ from bench.instructions import SECTION
 from bench.page import (
     PAGE,
     PICTURE,
+    README,
     RESULTS,
     SHOWN,
     TIMES,
@@ -21,6 +22,7 @@ from bench.page import (
     page,
     parts,
     picture,
+    readme,
     setting,
     table,
 )
@@ -51,6 +53,7 @@ def test_the_page_shows_the_committed_figures() -> None:
     text = PAGE.read_text()
     assert page(text, committed) == text
     assert picture(committed).svg() == PICTURE.read_text()
+    assert readme(README.read_text(), committed) == README.read_text()
 
 
 def test_all_cases_are_shown() -> None:
@@ -93,6 +96,16 @@ def test_figures_of_few_objects_are_preliminary() -> None:
     assert "preliminary" not in " ".join(setting(found))
     found["backlog"]["objects"] = 30
     assert "preliminary" in " ".join(setting(found))
+
+
+def test_the_readme_has_the_ratios_of_a_full_measurement() -> None:
+    found = results(backlog={"floor": [1.0], "fnop": [1.5], "kopf": [7.0]})
+    row = next(each for each in README.read_text().splitlines() if "CPU time" in each)
+    shown = readme(row, found)
+    assert [*re.findall(r"([\d.]+) \S", shown)] == ["1.5", "7.0"]
+    assert "](docs/explanation/performance.md)" in shown
+    found["backlog"]["objects"] = 30
+    assert readme(row, found) == row
 
 
 def test_calls_are_shares_of_all() -> None:
