@@ -130,9 +130,19 @@ bench-diffs: .venv/ready ## does fnop diff name the faults that fnop check finds
 
 ##@ bench
 
-bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server
+bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API server (CASE=all ROUNDS=3 JSON=bench/results.json)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(if $(CASE),--case $(CASE)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+
+bench-instructions: .venv/ready ## the same contenders' instructions, at the start and per object (needs valgrind; JSON=bench/results.json)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench.instructions $(if $(JSON),--json $(JSON))
+
+bench-calls: .venv/ready ## the calls of Python functions in fnop, by part (JSON=bench/results.json)
+	$(BIN)/python -m bench.calls $(if $(JSON),--json $(JSON))
+
+bench-page: .venv/ready ## the tables and the picture of docs/explanation/performance.md, from bench/results.json
+	$(BIN)/python -m bench.page
 
 bench-levels: .venv/ready ## 4,000 children kept by levels on a real API server: requests, repairs, CPU time
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

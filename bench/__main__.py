@@ -8,88 +8,176 @@ import argparse
 import asyncio
 import json
 import os
+import platform
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
-from bench import report, workload
-from bench.client import connect, loop_factory
-from bench.report import Round
-from bench.trial import Failed, Trial
+import aiohttp
+
+from bench import cases, report, workload
+from bench.cases import CASES, CONTENDERS, FURTHER, STREAMING, Case
+from bench.client import connect, loop_factory, request
+from bench.report import Figures, Round, Verdict
+from bench.trial import Failed, Run, Trial
 from tests.cluster import envtest
-
-CONTENDERS = ("floor", "fnop", "kopf")
-# The same operator with a recording: not in the usual rounds.
-RECORDED = ("fnop-ring", "fnop-full")
-# An unchanged Kopf operator on fnop; Kopf with lists in chunks.
-OF_KOPF = ("kopf-on-fnop", "kopf-chunked")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    objects: int
+    cases: Sequence[Case]
     rounds: int
     only: Sequence[str]
-    size: int
     delete_handler: bool
     json: Path | None
     kubeconfig: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
-    rounds: Mapping[str, Sequence[Round]]
-    failures: Mapping[str, str]
+class Result:
+    """A case: the figures of each contender in each round, or why it has failed."""
 
-    def medians(self) -> dict[str, report.Figures]:
-        return {
-            name: report.medians(map(report.figures, rounds))
-            for name, rounds in self.rounds.items()
-        }
+    case: Case
+    rounds: dict[str, list[Figures]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def finished(self) -> dict[str, list[Figures]]:
+        return {k: v for k, v in self.rounds.items() if k not in self.failures}
+
+    def verdicts(self, delete_handler: bool) -> list[Verdict]:
+        """fnop has budgets for a backlog of small objects without children."""
+        backlog = CASES["backlog"]
+        if (self.case.work, self.case.operator) != (backlog.work, backlog.operator):
+            return []
+        if self.case.size > backlog.size:
+            return []
+        medians = {k: report.medians(v) for k, v in self.finished().items()}
+        return report.verdicts(medians, self.case.objects, delete_handler)
 
 
 def options(args: Sequence[str]) -> Options:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--objects", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--case",
+        default=cases.USUAL,
+        metavar="NAME,...",
+        help=f"some of {', '.join(CASES)}, or {cases.ALL} (default: %(default)s)",
+    )
+    parser.add_argument("--objects", type=int, help="instead of the number of a case")
+    parser.add_argument("--size", type=int, help="bytes of an object, likewise")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(CONTENDERS), metavar="NAME,...")
-    parser.add_argument("--size", type=int, default=1300, help="bytes of an object")
     parser.add_argument("--delete-handler", action="store_true")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="all runs, to a file")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write all figures to a file, and keep its other cases",
+    )
     parser.add_argument("--kubeconfig", help="a test server that already runs")
     given = parser.parse_args(args)
-    given.only = given.only.split(",")
-    if unknown := set(given.only) - {*CONTENDERS, *RECORDED, *OF_KOPF}:
+    only = given.only.split(",")
+    if unknown := set(only) - {*CONTENDERS, *FURTHER}:
         parser.error(f"no such contender: {', '.join(sorted(unknown))}")
-    if given.objects < 2 or given.rounds < 1:
+    try:
+        chosen = cases.named(given.case)
+    except KeyError as error:
+        parser.error(f"no such case: {error.args[0]}")
+    changes = {k: v for k in ("objects", "size") if (v := getattr(given, k))}
+    chosen = [replace(e, **changes) for e in chosen if {*only} & {*e.contenders}]
+    if not chosen:
+        parser.error("none of these contenders takes part in any of these cases")
+    if any(each.objects < 2 for each in chosen) or given.rounds < 1:
         parser.error("it takes at least 2 objects and 1 round")
-    return Options(**vars(given))
+    return Options(
+        chosen, given.rounds, only, given.delete_handler, given.json, given.kubeconfig
+    )
 
 
-async def measure(given: Options, kubeconfig: str, log: Path) -> Results:
-    rounds: defaultdict[str, list[Round]] = defaultdict(list)
-    failures: dict[str, str] = {}
+class Bench:
+    """One API server, one namespace, and the results so far."""
+
+    def __init__(self, trial: Trial, results: Sequence[Result]) -> None:
+        self.trial, self.results = trial, results
+        self.paddings: dict[int, int] = {}
+        self.starts: dict[tuple[str, str], Run] = {}  # of a round
+
+    async def warm_up(self, only: Sequence[str]) -> None:
+        """Run each contender with a single object, so that its bytecode is kept."""
+        single = replace(CASES["backlog"], objects=1)
+        for name in only:
+            with suppress(Failed):  # then it fails in the rounds, too
+                await self.trial.run(name, single, 0)
+
+    async def round(self, number: int, only: Sequence[str]) -> None:
+        """Run all contenders over all cases."""
+        self.starts.clear()
+        for result in self.results:
+            names = [each for each in only if each in result.case.contenders]
+            for name in in_turn(names, number):
+                if name in result.failures:
+                    continue
+                words = f"round {number}, {result.case.name}, {name}"
+                try:
+                    found = await self.one(result.case, name)
+                except (Failed, TimeoutError) as error:
+                    result.failures[name] = str(error) or "it does not rest"
+                    say(f"{words}: {result.failures[name]}")
+                else:
+                    figures = report.figures(result.case, found)
+                    result.rounds.setdefault(name, []).append(figures)
+                    say(f"{words}: {summary(found.run)}")
+
+    async def one(self, case: Case, name: str) -> Round:
+        """A contender with a single object, once in each round, and in a case."""
+        key = name, case.operator
+        if key not in self.starts:
+            single = replace(case, work="backlog", objects=1)
+            self.starts[key] = await self.trial.run(name, single, 0)
+        padding = await self.padding(case.size)
+        return Round(self.starts[key], await self.trial.run(name, case, padding))
+
+    async def padding(self, size: int) -> int:
+        if size not in self.paddings:
+            session, place = self.trial.session, self.trial.namespace
+            self.paddings[size] = await workload.padding_for(session, place, size)
+        return self.paddings[size]
+
+
+async def measure(
+    given: Options, kubeconfig: str, log: Path
+) -> tuple[Sequence[Result], Mapping[str, Any]]:
+    """The results of all cases, and the setting in which they were measured."""
+    results = [Result(each) for each in given.cases]
     async with connect(kubeconfig) as session, workload.namespace(session) as place:
         await workload.define(session)
-        padding = await workload.padding_for(session, place, given.size)
-        trial = Trial(session, kubeconfig, place, padding, given.delete_handler, log)
+        only = given.only
+        if STREAMING in only and not await workload.streams(session, place):
+            say(f"{STREAMING} is skipped: the server has no streaming lists")
+            only = [each for each in only if each != STREAMING]
+        trial = Trial(session, kubeconfig, place, given.delete_handler, log)
+        bench = Bench(trial, results)
+        await bench.warm_up(only)
         for number in range(1, given.rounds + 1):
-            for name in in_turn(given.only, number):
-                if name in failures:
-                    continue
-                try:
-                    found = await one_round(trial, name, given.objects)
-                except Failed as error:
-                    failures[name] = str(error)
-                    say(f"round {number}, {name}: {error}")
-                else:
-                    rounds[name].append(found)
-                    say(f"round {number}, {name}: {summary(found)}")
-    return Results({k: v for k, v in rounds.items() if k not in failures}, failures)
+            await bench.round(number, only)
+        return results, await setting(session)
+
+
+async def setting(session: aiohttp.ClientSession) -> Mapping[str, Any]:
+    """The versions and the number of cores, on which the figures depend."""
+    _, answer = await request(session, "GET", "/version")
+    found = {"python": platform.python_version(), "server": answer["gitVersion"]}
+    for name in ("kopf", "aiohttp", "orjson", "uvloop"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {**found, "cores": os.cpu_count()}
 
 
 def in_turn(names: Sequence[str], number: int) -> Sequence[str]:
@@ -101,35 +189,56 @@ def in_turn(names: Sequence[str], number: int) -> Sequence[str]:
     return names if number % 2 else names[::-1]
 
 
-async def one_round(trial: Trial, name: str, objects: int) -> Round:
-    return Round(await trial.run(name, 1), await trial.run(name, objects))
-
-
-def summary(found: Round) -> str:
-    run = found.backlog
+def summary(run: Run) -> str:
     return (
         f"{run.wall:.2f} s, CPU {run.cpu:.2f} s, "
         f"{run.peak_mb:.0f} MB, {run.writes} writes"
     )
 
 
-def conclude(given: Options, results: Results) -> int:
+def conclude(
+    given: Options, results: Sequence[Result], setting: Mapping[str, Any]
+) -> int:
     """Print the results; return 0 if every contender ran and no budget was missed."""
-    medians = results.medians()
-    verdicts = report.verdicts(medians, given.objects, given.delete_handler)
-    deleting = ", with a deletion handler" if given.delete_handler else ""
+    deleting = "with a deletion handler; " if given.delete_handler else ""
     loop = "uvloop" if loop_factory() else "asyncio"
     print(
-        f"backlog of {given.objects} objects of {given.size} bytes{deleting}; "
-        f"medians of {given.rounds} rounds; {loop} loop; {os.cpu_count()} cores\n"
+        f"medians of {given.rounds} rounds (least-most), and ratios to the floor; "
+        f"{deleting}{loop} loop; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} "
+        f"at the end; kube-apiserver {setting['server']}"
     )
-    print(report.table(medians, verdicts) if medians else "no contender finished")
-    for name, reason in results.failures.items():
-        print(f"\n{name} failed: {reason}")
+    is_good = True
+    for result in results:
+        case, rounds = result.case, result.finished()
+        judged = result.verdicts(given.delete_handler)
+        print(f"\n{case.name}: {case.words}, {case.objects:,} of {case.size:,} bytes\n")
+        print(report.table(rounds, judged) if rounds else "no contender finished")
+        for name, reason in result.failures.items():
+            print(f"\n{name} failed: {reason}")
+        is_good &= not result.failures and all(each.kept for each in judged)
     if given.json:
-        given.json.write_text(json.dumps(asdict(results), indent=1) + "\n")
-    missed = [verdict for verdict in verdicts if not verdict.kept]
-    return 1 if results.failures or missed else 0
+        store(given.json, results, setting)
+    return 0 if is_good else 1
+
+
+def store(file: Path, results: Sequence[Result], setting: Mapping[str, Any]) -> None:
+    """Write the results of cases to a file."""
+    for each in results:
+        found = {
+            "objects": each.case.objects,
+            "size": each.case.size,
+            "setting": dict(setting),
+            "rounds": each.rounds,
+            "failures": each.failures,
+        }
+        add_to(file, each.case.name, found)
+
+
+def add_to(file: Path, section: str, found: Mapping[str, Any]) -> None:
+    """Write a section of a file; its other sections stay as they are."""
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    kept[section] = found
+    file.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def say(line: str) -> None:
@@ -146,8 +255,8 @@ def main(args: Sequence[str]) -> int:
         kubeconfig = given.kubeconfig or str(
             stack.enter_context(envtest.running(folder / "server")).kubeconfig
         )
-        results = asyncio.run(measure(given, kubeconfig, folder / "stderr"))
-    return conclude(given, results)
+        results, setting = asyncio.run(measure(given, kubeconfig, folder / "stderr"))
+    return conclude(given, results, setting)
 
 
 if __name__ == "__main__":

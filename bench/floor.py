@@ -34,9 +34,10 @@ def decide(body: Json, finalizing: bool) -> Change | None:
         return _finalizers(meta, rest) if rest != finalizers else None
     if finalizing and FINALIZER not in finalizers:
         return _finalizers(meta, [*finalizers, FINALIZER])
-    if "create" in body.get("status", {}):
+    result = {"doubled": body["spec"]["number"] * 2}
+    if body.get("status", {}).get("create") == result:
         return None
-    return "/status", {"status": {"create": {"doubled": body["spec"]["number"] * 2}}}
+    return "/status", {"status": {"create": result}}
 
 
 def _finalizers(meta: Json, names: list[str]) -> Change:

@@ -12,6 +12,10 @@ def create(spec: Mapping[str, Any], **_: Any) -> dict[str, int]:
     return {"doubled": spec["number"] * 2}
 
 
+if "BENCH_UPDATE" in os.environ:
+    fnop.on.update("benchobjects", id="create")(create)
+
+
 if "BENCH_DELETE" in os.environ:
 
     @fnop.on.delete("benchobjects")

@@ -32,8 +32,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
 
-from bench.levels.__main__ import cpu_of, say
-from bench.process import ROOT, Process, environment
+from bench.levels.__main__ import say
+from bench.process import ROOT, Process, cpu_of, environment
 from tests.cluster import envtest
 from tests.cluster.servers import Servers
 from tests.fake_kubelet import FakeKubelet, Pods

@@ -13,29 +13,34 @@ ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 15.0  # seconds from SIGTERM to SIGKILL
 
 
-def command(contender: str, namespace: str, kubeconfig: str, folder: Path) -> list[str]:
+# The operators' files, by the name of their work.
+OPERATORS = {"results": "operator", "parents": "parents"}
+
+
+def command(
+    contender: str,
+    namespace: str,
+    kubeconfig: str,
+    folder: Path,
+    operator: str = "results",
+) -> list[str]:
     """The command line of a contender, as quiet as possible.
 
     A recorded one writes to the folder.
     """
     python = sys.executable
     scope = ["-n", namespace, "--standalone", "--quiet"]
-    match contender:
-        case "fnop" | "fnop-ring" | "fnop-full":
-            script = ["run", "bench/fnop_operator.py", "--kubeconfig", kubeconfig]
-            return [
-                python,
-                "-m",
-                "fnop",
-                *script,
-                *scope,
-                *_recording(contender, folder),
-            ]
-        case "kopf" | "kopf-chunked":
-            return [python, "-m", "kopf", "run", "bench/kopf_operator.py", *scope]
-        case "kopf-on-fnop":
-            kopf = [python, "-m", "fnop", "run", "--kopf", "bench/kopf_operator.py"]
-            return [*kopf, *scope]
+    kind, file = contender.partition("-")[0], OPERATORS[operator]
+    match contender, kind:
+        case "kopf-on-fnop", _:
+            kopf = ["-m", "fnop", "run", "--kopf", f"bench/kopf_{file}.py"]
+            return [python, *kopf, *scope]
+        case _, "kopf":
+            return [python, "-m", "kopf", "run", f"bench/kopf_{file}.py", *scope]
+        case _, "fnop":
+            script = ["run", f"bench/fnop_{file}.py", "--kubeconfig", kubeconfig]
+            recording = _recording(contender, folder)
+            return [python, "-m", "fnop", *script, *scope, *recording]
         case _:
             return [python, "-m", "bench.floor", namespace]
 
@@ -51,16 +56,25 @@ def _recording(contender: str, folder: Path) -> list[str]:
             return []
 
 
+# Variables that an operator reads; an option and a case set the first two.
+_VARIANTS = {"kopf-chunked": "BENCH_CHUNKED", "kopf-streaming": "BENCH_STREAMING"}
+_SWITCHES = ("BENCH_DELETE", "BENCH_UPDATE", *_VARIANTS.values())
+
+
 def environment(
-    kubeconfig: str, delete_handler: bool, contender: str = ""
+    kubeconfig: str, delete_handler: bool, contender: str = "", updates: bool = False
 ) -> dict[str, str]:
+    """The environment of a contender."""
     # Installed packages are compiled, so code that runs from its source must be, too.
-    left_out = ("BENCH_DELETE", "BENCH_CHUNKED", "PYTHONDONTWRITEBYTECODE")
+    left_out = (*_SWITCHES, "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if k not in left_out}
-    extra = {"BENCH_DELETE": "1"} if delete_handler else {}
-    if contender == "kopf-chunked":
-        extra["BENCH_CHUNKED"] = "1"
-    return kept | extra | {"KUBECONFIG": kubeconfig}
+    on = {
+        "BENCH_DELETE": delete_handler,
+        "BENCH_UPDATE": updates,
+        _VARIANTS.get(contender, ""): contender in _VARIANTS,
+    }
+    switches = {name: "1" for name, is_on in on.items() if is_on}
+    return kept | switches | {"KUBECONFIG": kubeconfig}
 
 
 @dataclass
@@ -69,18 +83,25 @@ class Process:
 
     popen: subprocess.Popen[bytes]
     log: Path
+    patience: float = PATIENCE
     exited: asyncio.Task[float] = field(init=False)
 
     def __post_init__(self) -> None:
         self.exited = asyncio.create_task(asyncio.to_thread(self._wait))
 
     @classmethod
-    def start(cls, args: list[str], env: dict[str, str], log: Path) -> "Process":
+    def start(
+        cls,
+        args: list[str],
+        env: dict[str, str],
+        log: Path,
+        patience: float = PATIENCE,
+    ) -> "Process":
         with log.open("wb") as stderr:
             popen = subprocess.Popen(
                 args, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=stderr
             )
-        return cls(popen, log)
+        return cls(popen, log, patience)
 
     def peak_mb(self) -> float:
         """The most memory held so far.
@@ -96,7 +117,7 @@ class Process:
         for ending in (signal.SIGTERM, signal.SIGKILL):
             if not self.exited.done():
                 os.kill(self.popen.pid, ending)
-                await asyncio.wait({self.exited}, timeout=PATIENCE)
+                await asyncio.wait({self.exited}, timeout=self.patience)
         return await self.exited
 
     def last_words(self, lines: int = 5) -> str:
@@ -108,6 +129,35 @@ class Process:
         _, status, usage = os.wait4(self.popen.pid, 0)
         self.popen.returncode = os.waitstatus_to_exitcode(status)
         return usage.ru_utime + usage.ru_stime
+
+
+# The CPU seconds of a process that does nothing, and the time that it does nothing.
+STANDSTILL, IDLE_SECONDS = 0.02, 1.0
+
+
+def cpu_of(process: Process) -> float:
+    """The CPU seconds so far, of user and system: proc(5), fields 14 and 15.
+
+    Ended children count too: fields 16 and 17.
+    """
+    text = Path(f"/proc/{process.popen.pid}/stat").read_text()
+    fields = text.rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+async def idle(process: Process, deadline: float) -> float:
+    """Wait until it computes nothing; return the CPU seconds used by then.
+
+    Raises `TimeoutError` after `deadline` seconds.
+    """
+    before = cpu_of(process)
+    async with asyncio.timeout(deadline):
+        while True:
+            await asyncio.sleep(IDLE_SECONDS)
+            after = cpu_of(process)
+            if after - before < STANDSTILL:
+                return after
+            before = after
 
 
 def peak_of(status: str) -> float:

@@ -1,13 +1,12 @@
-"""Figures from runs: medians, ratios to the hand-written loop, budgets."""
+"""Figures from runs: medians with ranges, ratios to the hand-written loop, budgets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from bench.cases import FLOOR, FNOP, Case
 from bench.trial import Run
 
-FLOOR = "floor"
-HELD_TO_BUDGETS = "fnop"
 CPU_BUDGET = 2.5  # times the hand-written loop
 MEMORY_BUDGETS = ((300, 100.0), (1_000, 120.0), (5_000, 160.0))  # up to objects, MB
 
@@ -16,18 +15,39 @@ Figures = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One contender in one round: a run with a single object, one with the backlog.
+    """One contender in one round: a run with a single object, and one of the case.
 
-    The time of the first is start-up; the rest of the second is the work itself.
+    The time of the first is start-up; the rest of a backlog's is the work itself.
     """
 
     start: Run
-    backlog: Run
+    run: Run
 
 
-def figures(round_: Round) -> Figures:
+def figures(case: Case, round_: Round) -> Figures:
     """The measures of one round, in the order of the report."""
-    start, run = round_.start, round_.backlog
+    found = _work if case.work == "backlog" else _live
+    measures = found(round_)
+    if case.work == "latency":
+        delays = round_.run.delays
+        of_delays = {f"p{each}, ms": 1000 * quantile(delays, each) for each in (50, 99)}
+        measures = {**of_delays, **measures}
+    return measures
+
+
+def _live(round_: Round) -> dict[str, float]:
+    run = round_.run
+    return {
+        "objects/s": run.objects / run.wall,
+        "CPU per object, ms": 1000 * run.cpu / run.objects,
+        "peak memory, MB": run.peak_mb,
+        "writes per object": run.writes / run.objects,
+        "Events per object": run.events / run.objects,
+    }
+
+
+def _work(round_: Round) -> dict[str, float]:
+    start, run = round_.start, round_.run
     more = run.objects - start.objects
     longer = run.wall - start.wall
     per_write = run.write_seconds / run.writes if run.writes else float("nan")
@@ -45,10 +65,21 @@ def figures(round_: Round) -> Figures:
         "CPU per object without start-up, ms": 1000 * (run.cpu - start.cpu) / more,
         "start-up, s": start.wall,
         "start-up CPU, s": start.cpu,
+        "start-up memory, MB": start.peak_mb,
         "peak memory, MB": run.peak_mb,
+        "memory per object, KB": 1024 * (run.peak_mb - start.peak_mb) / more,
         "writes per object": run.writes / run.objects,
         "Events per object": run.events / run.objects,
     }
+
+
+def quantile(ordered: Sequence[float], percent: int) -> float:
+    """The value that this part of the values does not exceed.
+
+    >>> quantile([1.0, 2.0, 3.0, 4.0], 50), quantile([1.0, 2.0, 3.0, 4.0], 99)
+    (2.0, 4.0)
+    """
+    return ordered[-(-len(ordered) * percent // 100) - 1]
 
 
 def medians(rounds: Iterable[Figures]) -> Figures:
@@ -76,8 +107,8 @@ class Verdict:
 def verdicts(
     results: Mapping[str, Figures], objects: int, delete_handler: bool
 ) -> list[Verdict]:
-    """fnop against its budgets, as far as these results allow a verdict."""
-    ours, floor = results.get(HELD_TO_BUDGETS), results.get(FLOOR)
+    """fnop against its budgets for a backlog, as far as these results allow it."""
+    ours, floor = results.get(FNOP), results.get(FLOOR)
     if ours is None:
         return []
     writes = 2 if delete_handler else 1
@@ -96,23 +127,44 @@ def _at_most(measure: str, ours: Figures, limit: float, words: str) -> Verdict:
     return Verdict(measure, words, ours[measure] <= limit)
 
 
-def table(results: Mapping[str, Figures], kept: Iterable[Verdict]) -> str:
-    """A Markdown table: a measure per line, and each contender's ratio to the floor."""
+def table(results: Mapping[str, Sequence[Figures]], kept: Iterable[Verdict]) -> str:
+    """A Markdown table of rounds: a measure per line, a contender per column."""
     budgets = {verdict.measure: str(verdict) for verdict in kept}
-    floor = results.get(FLOOR, {})
-    head = ["", *(f"{name} (x floor)" for name in results), "budget of fnop"]
-    lines = [head, ["---", *("--:" for _ in results), "---"]]
-    for measure in next(iter(results.values())):
-        cells = [_cell(r[measure], floor.get(measure)) for r in results.values()]
-        lines.append([measure, *cells, budgets.get(measure, "")])
+    floor = results.get(FLOOR)
+    lines = [["", *results], ["---", *("--:" for _ in results)]]
+    if budgets:
+        lines = [[*lines[0], "budget of fnop"], [*lines[1], "---"]]
+    for measure in next(iter(results.values()))[0]:
+        cells = [cell(each, floor, measure) for each in results.values()]
+        judged = [budgets.get(measure, "")] if budgets else []
+        lines.append([measure, *cells, *judged])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(value: float, floor: float | None) -> str:
-    """A figure with its ratio.
+def cell(
+    rounds: Sequence[Figures], floor: Sequence[Figures] | None, measure: str
+) -> str:
+    """The median of a measure with its range, and its ratio to the loop's median.
 
-    >>> _cell(3.0, 2.0), _cell(3.0, None), _cell(0.0, 0.0)
-    ('3.00 (1.5)', '3.00', '0.00')
+    >>> cell([{"s": 3.0}, {"s": 2.5}, {"s": 4.0}], [{"s": 2.0}], "s")
+    '3.00 (2.50-4.00), 1.5 x'
+    >>> cell([{"s": 120.0}], None, "s"), cell([{"s": 0.0}], [{"s": 0.0}], "s")
+    ('120', '0.00')
     """
-    figure = f"{value:.0f}" if value >= 100 else f"{value:.2f}"
-    return f"{figure} ({value / floor:.1f})" if floor else figure
+    values = [each[measure] for each in rounds]
+    text = figure(median(values))
+    if len(values) > 1:
+        text += f" ({figure(min(values))}-{figure(max(values))})"
+    base = median(each[measure] for each in floor) if floor else 0.0
+    return f"{text}, {median(values) / base:.1f} x" if base else text
+
+
+def figure(value: float) -> str:
+    """A figure with at least three digits.
+
+    >>> figure(1234.5), figure(12.34), figure(1.234)
+    ('1,234', '12.3', '1.23')
+    """
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from time import perf_counter as now
-from typing import Any, NamedTuple
+from typing import Any
 
 import aiohttp
 import orjson
@@ -17,6 +17,7 @@ PLURAL = "benchobjects"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 AT_ONCE = 16
 QUIET = 1.0  # seconds without a change: then the operator has done all its work
+EDITED = 1_000_000  # numbers from here are those of edited objects
 
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 CRD: Json = {
@@ -70,6 +71,15 @@ def handled(body: Json) -> bool:
     return bool(result.get("doubled") == 2 * body["spec"]["number"])
 
 
+def edited(body: Json) -> bool:
+    """Whether the right result of an edit is in the status.
+
+    >>> edited({"spec": {"number": 2}, "status": {"create": {"doubled": 4}}})
+    False
+    """
+    return handled(body) and body["spec"]["number"] >= EDITED
+
+
 async def define(session: aiohttp.ClientSession) -> None:
     """Create the kind, and wait until the server serves it."""
     status, answer = await request(session, "POST", CRDS, CRD)
@@ -119,18 +129,60 @@ async def filled(
 async def fill(
     session: aiohttp.ClientSession, name: str, objects: int, padding: int
 ) -> None:
-    async def create(number: int) -> None:
-        status, answer = await request(
-            session, "POST", path(name), item(number, padding)
-        )
-        if status != 201:
-            raise RuntimeError(f"cannot create an object: {answer['message']}")
+    await _in_parallel(create(session, name, n, padding) for n in range(objects))
 
-    await _in_parallel(create(number) for number in range(objects))
+
+async def create(
+    session: aiohttp.ClientSession, name: str, number: int, padding: int
+) -> None:
+    status, answer = await request(session, "POST", path(name), item(number, padding))
+    if status != 201:
+        raise RuntimeError(f"cannot create an object: {answer['message']}")
+
+
+async def create_at(
+    session: aiohttp.ClientSession,
+    name: str,
+    objects: int,
+    padding: int,
+    per_second: float,
+) -> dict[str, float]:
+    """Create objects at an even pace; return the times of the requests by name.
+
+    Their numbers begin with 1: the object with number 0 is there already.
+    """
+    sent: dict[str, float] = {}
+    began = now()
+    async with asyncio.TaskGroup() as group:
+        for number in range(1, objects + 1):
+            await asyncio.sleep(began + number / per_second - now())
+            sent[item(number, 0)["metadata"]["name"]] = now()
+            group.create_task(create(session, name, number, padding))
+    return sent
+
+
+async def edit(
+    session: aiohttp.ClientSession, name: str, objects: int
+) -> dict[str, float]:
+    """Give each object another number; return the times of the requests by name."""
+    sent: dict[str, float] = {}
+
+    async def change(number: int) -> None:
+        edited_name = item(number, 0)["metadata"]["name"]
+        body: Json = {"spec": {"number": EDITED + number}}
+        sent[edited_name] = now()
+        url = f"{path(name)}/{edited_name}"
+        status, answer = await request(session, "PATCH", url, body, MERGE_PATCH)
+        if status != 200:
+            raise RuntimeError(f"cannot edit an object: {answer['message']}")
+
+    await _in_parallel(change(number) for number in range(objects))
+    return sent
 
 
 async def clear(session: aiohttp.ClientSession, name: str) -> None:
     """Delete the objects, with any finalizers that the operator has left on them."""
+    await request(session, "DELETE", f"/api/v1/namespaces/{name}/configmaps")
     await request(session, "DELETE", path(name))
 
     async def release(body: Json) -> None:
@@ -139,6 +191,20 @@ async def clear(session: aiohttp.ClientSession, name: str) -> None:
         await request(session, "PATCH", url, change, MERGE_PATCH)
 
     await _in_parallel(release(body) for body in await bodies(session, name))
+
+
+async def streams(session: aiohttp.ClientSession, name: str) -> bool:
+    """Whether the server streams a list as the beginning of a watch."""
+    query = {
+        "watch": "1",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": "1",
+    }
+    async with session.get(path(name), params=query) as response:
+        text = await response.read()
+        return response.status == 200 and b"k8s.io/initial-events-end" in text
 
 
 async def bodies(session: aiohttp.ClientSession, name: str) -> list[Json]:
@@ -155,7 +221,7 @@ async def version(session: aiohttp.ClientSession, name: str) -> str:
 
 async def changes(
     session: aiohttp.ClientSession, name: str, since: str
-) -> AsyncIterator[Json]:
+) -> AsyncGenerator[Json, None]:
     """Each changed object since a version, as one more client of the server.
 
     A server under load ends watches that fall behind. Then this resumes from there or,
@@ -175,26 +241,28 @@ async def changes(
                 yield event["object"]
 
 
-class Results(NamedTuple):
-    """The times of the first and the last result, by `time.perf_counter`."""
+async def all_done(
+    stream: AsyncIterator[Json], objects: int, is_done: Callable[[Json], bool]
+) -> dict[str, float]:
+    """Wait until this number of objects is done; return the times by name.
 
-    first: float
-    last: float
-
-
-async def all_handled(stream: AsyncIterator[Json], objects: int) -> Results:
-    """Wait for the results of all objects, until all is quiet; return their times."""
-    done: dict[str, float] = {}  # names, and times
+    The times are those of `time.perf_counter`.
+    """
+    done: dict[str, float] = {}
     async for body in stream:
         name = body["metadata"]["name"]
-        if name not in done and handled(body):
+        if name not in done and is_done(body):
             done[name] = now()
         if len(done) == objects:
             break
+    return done
+
+
+async def quiet(stream: AsyncIterator[Json], seconds: float = QUIET) -> None:
+    """Wait until no object has changed for some seconds."""
     with suppress(TimeoutError):
         while True:
-            await asyncio.wait_for(anext(stream), QUIET)
-    return Results(min(done.values()), max(done.values()))
+            await asyncio.wait_for(anext(stream), seconds)
 
 
 async def _in_parallel(jobs: Iterable[Coroutine[Any, Any, None]]) -> None:

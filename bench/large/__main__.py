@@ -64,9 +64,9 @@ class Results:
     rounds: dict[str, list[Round]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
-    def medians(self) -> Mapping[str, Figures]:
+    def finished(self) -> Mapping[str, Sequence[Figures]]:
         return {
-            name: medians(map(figures, found))
+            name: [*map(figures, found)]
             for name, found in self.rounds.items()
             if name not in self.failures
         }
@@ -151,8 +151,8 @@ def summary(run: Run) -> str:
 
 def conclude(given: Options, results: Results) -> int:
     """Print the results; return 0 if every contender ran and no goal was missed."""
-    found = results.medians()
-    judged = verdicts(found)
+    found = results.finished()
+    judged = verdicts({name: medians(each) for name, each in found.items()})
     loop = "uvloop" if loop_factory() else "asyncio"
     print(
         f"{given.objects:,} objects of {given.size:,} bytes when new; server "

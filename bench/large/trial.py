@@ -21,14 +21,11 @@ from bench.client import Json, request
 from bench.large.front import RECEIVED
 from bench.large.objects import item, name_of
 from bench.large.report import Handled, Run
-from bench.levels.__main__ import cpu_of
-from bench.process import Process, environment
+from bench.process import STANDSTILL, Process, cpu_of, environment
 from bench.trial import Failed
 
 # An operator is at rest when it uses next to no CPU time for this long.
 REST_SECONDS = 3.0
-# The CPU seconds that an operator at rest may use in that time.
-STANDSTILL = 0.02
 # The longest wait for that; then the operator is measured anyway.
 RESTLESS_SECONDS = 120.0
 PROGRESS_SECONDS = 10.0

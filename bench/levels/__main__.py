@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import re
 import sys
 import tempfile
@@ -28,7 +27,7 @@ import orjson
 
 from bench import workload
 from bench.client import MERGE_PATCH, Json, connect, request
-from bench.process import Process, environment
+from bench.process import IDLE_SECONDS, Process, environment, idle
 from tests.cluster import envtest
 
 HERE = Path(__file__).parent
@@ -36,7 +35,6 @@ PADDING = 200
 REPAIRS = 50
 DRIFTED = 3
 DEADLINE_SECONDS = 300.0
-IDLE_SECONDS = 1.0
 _SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _WRITES = {"APPLY", "PATCH", "POST", "PUT", "DELETE", "DELETECOLLECTION"}
@@ -148,38 +146,13 @@ def _is_synced(body: Json) -> bool:
     return {"Synced", "Ready"} <= {e["type"] for e in told if e["status"] == "True"}
 
 
-# ------------------------------------------------------------------------ CPU time
-
-
-def cpu_of(process: Process) -> float:
-    """The CPU seconds so far, of user and system: proc(5), fields 14 and 15.
-
-    Ended children count too: fields 16 and 17.
-    """
-    text = Path(f"/proc/{process.popen.pid}/stat").read_text()
-    fields = text.rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-async def idle(process: Process) -> float:
-    """Wait until it computes nothing; return the CPU seconds used by then."""
-    before = cpu_of(process)
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while True:
-            await asyncio.sleep(IDLE_SECONDS)
-            after = cpu_of(process)
-            if after - before < 0.02:
-                return after
-            before = after
-
-
 # ------------------------------------------------------------------- what is measured
 
 
 async def at_rest(bench: Bench, process: Process | None, seconds: float) -> Requests:
     """The requests in a period without any change."""
     if process is not None:
-        await idle(process)
+        await idle(process, DEADLINE_SECONDS)
     before = await bench.quiet()
     await asyncio.sleep(seconds)
     return (await bench.requests()).less(before)
@@ -223,7 +196,7 @@ async def _version(bench: Bench) -> str:
 
 async def per_event(bench: Bench, process: Process, value: str) -> float:
     """CPU seconds for each change of a field that no handler wants."""
-    before = await idle(process)
+    before = await idle(process, DEADLINE_SECONDS)
     waiting = iter(range(bench.objects))
 
     async def worker() -> None:
@@ -233,7 +206,7 @@ async def per_event(bench: Bench, process: Process, value: str) -> float:
     async with asyncio.TaskGroup() as group:
         for _ in range(workload.AT_ONCE):
             group.create_task(worker())
-    return (await idle(process) - before) / bench.objects
+    return (await idle(process, DEADLINE_SECONDS) - before) / bench.objects
 
 
 # ----------------------------------------------------------------------- the command
@@ -253,7 +226,7 @@ async def measure(kubeconfig: str, folder: Path, given: argparse.Namespace) -> N
         before = await bench.requests()
         async with bench.running("level") as process:
             await asyncio.sleep(IDLE_SECONDS)
-            cpu = await idle(process)
+            cpu = await idle(process, DEADLINE_SECONDS)
             asked = (await bench.requests()).less(before)
             say(f"started again with {cpu:.1f} s of CPU: {asked}")
             asked = (await at_rest(bench, process, window)).less(nobody)
@@ -266,7 +239,7 @@ async def first_run(
 ) -> None:
     before, began = await bench.requests(), time.perf_counter()
     await bench.synced()
-    took, cpu = time.perf_counter() - began, await idle(process)
+    took, cpu = time.perf_counter() - began, await idle(process, DEADLINE_SECONDS)
     asked = (await bench.requests()).less(before)
     say(f"made in {took:.1f} s with {cpu:.1f} s of CPU: {asked}")
     asked = (await at_rest(bench, process, window)).less(nobody)

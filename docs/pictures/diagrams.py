@@ -135,9 +135,13 @@ class Drawing:
 
     def bar(self, x: float, top: float, bottom: float) -> None:
         """A bar on a lane, under the texts: a handler is under way."""
+        self.block(x - 3, top, 6, bottom - top)
+
+    def block(self, left: float, top: float, width: float, height: float) -> None:
+        """A filled rectangle under the texts."""
         self._under.append(
-            f'<rect class="bar" x="{x - 3:g}" y="{top:g}" width="6" '
-            f'height="{bottom - top:g}"/>'
+            f'<rect class="bar" x="{left:g}" y="{top:g}" width="{width:g}" '
+            f'height="{height:g}"/>'
         )
 
     def lane(self, x: float, bottom: float) -> None:

@@ -1,16 +1,30 @@
 """The benchmark's pure parts: what it counts, computes and judges."""
 
 import asyncio
+import dataclasses
 import doctest
+import json
 from collections.abc import AsyncIterator
-from types import ModuleType
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from bench import __main__ as command, floor, metrics, process, report, workload
+from bench import (
+    __main__ as command,
+    calls,
+    cases,
+    floor,
+    instructions,
+    metrics,
+    process,
+    report,
+    workload,
+)
+from bench.cases import CASES
 from bench.client import Json
-from bench.report import Round, figures, medians, table, verdicts
-from bench.trial import Run
+from bench.report import Round, medians, table, verdicts
+from bench.trial import Failed, Run, Trial
 
 COUNTERS = """\
 # TYPE apiserver_request_total counter
@@ -42,11 +56,17 @@ def run(name: str, objects: int, wall: float, cpu: float, mb: float = 50.0) -> R
     )
 
 
+def figures(round_: Round, case: str = "backlog") -> report.Figures:
+    return report.figures(CASES[case], round_)
+
+
 def result(name: str, cpu: float, mb: float = 50.0) -> report.Figures:
     return figures(Round(run(name, 1, 0.5, 0.4, mb), run(name, 1000, 4.0, cpu, mb)))
 
 
-@pytest.mark.parametrize("module", [command, process, report, workload])
+@pytest.mark.parametrize(
+    "module", [calls, cases, command, instructions, process, report, workload]
+)
 def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
@@ -73,12 +93,11 @@ def test_who_keeps_the_server_as_busy_waits_for_the_server() -> None:
     assert found["writes under way"] == pytest.approx(100.1 / 10.0)
 
 
-async def test_the_span_is_from_the_first_result_to_the_last(
+async def test_an_object_is_done_at_its_first_right_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = iter((3.0, 4.0, 7.0))
     monkeypatch.setattr(workload, "now", lambda: next(clock))
-    monkeypatch.setattr(workload, "QUIET", 0.0)
 
     async def stream() -> AsyncIterator[Json]:
         for name, body in (
@@ -89,9 +108,106 @@ async def test_the_span_is_from_the_first_result_to_the_last(
             ("c", DONE),
         ):
             yield {**body, "metadata": {"name": name}}
-        await asyncio.Event().wait()
 
-    assert await workload.all_handled(stream(), 3) == workload.Results(3.0, 7.0)
+    found = await workload.all_done(stream(), 3, workload.handled)
+    assert found == {"a": 3.0, "b": 4.0, "c": 7.0}
+
+
+def test_the_result_of_an_edit_is_not_that_of_the_creation() -> None:
+    assert workload.handled(DONE)
+    assert not workload.edited(DONE)
+    number = workload.EDITED + 4
+    status = {"create": {"doubled": 2 * number}}
+    assert workload.edited({**NEW, "spec": {"number": number}, "status": status})
+    assert not workload.edited({**DONE, "spec": {"number": number}})
+    assert floor.decide({**DONE, "spec": {"number": number}}, finalizing=False) == (
+        "/status",
+        {"status": status},
+    )
+
+
+def test_delays_are_shown_as_quantiles() -> None:
+    delays = [each / 1000 for each in range(1, 201)]
+    each = dataclasses.replace(run("fnop", 200, 10.0, 0.5), delays=delays)
+    found = figures(Round(run("fnop", 1, 0.5, 0.4), each), "latency")
+    assert (found["p50, ms"], found["p99, ms"]) == pytest.approx((100.0, 198.0))
+    assert found["CPU per object, ms"] == pytest.approx(2.5)
+
+
+def test_the_usual_cases_are_those_that_do_not_take_long() -> None:
+    usual = command.options([])
+    assert "backlog-5000" not in {each.name for each in usual.cases}
+    given = command.options(["--case", "all", "--objects", "7"])
+    assert [each.name for each in given.cases] == [*CASES]
+    assert {each.objects for each in given.cases} == {7}
+
+
+def test_a_case_without_contenders_is_left_out() -> None:
+    given = command.options(["--case", "edits,children", "--only", "floor"])
+    assert [each.name for each in given.cases] == ["edits"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["--case=slow", "--only=rust", "--objects=1", "--case=children --only=floor"],
+)
+def test_what_the_bench_does_not_know_is_refused(
+    wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command.options(wrong.split())
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_file_of_results_keeps_its_other_cases(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    for name in ("edits", "latency", "edits"):
+        command.store(file, [command.Result(CASES[name])], {"cores": 2})
+    assert [*json.loads(file.read_text())] == ["edits", "latency"]
+
+
+class Exited:
+    """An operator that has ended already, with status 3."""
+
+    def __init__(self) -> None:
+        self.exited = asyncio.ensure_future(asyncio.sleep(0.0, 0.0))
+        self.popen = SimpleNamespace(returncode=3)
+
+    def last_words(self) -> str:
+        return ""
+
+
+async def test_an_operator_that_ends_early_has_failed() -> None:
+    """The work of the harness ends, too, before its objects are deleted."""
+    ended = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("work")
+
+    trial = Trial(None, "", "", False, Path())  # type: ignore[arg-type]
+    with pytest.raises(Failed, match="exited early, with status 3"):
+        await trial._finished(Exited(), work())  # type: ignore[arg-type]
+    assert ended == ["work"]
+
+
+def test_without_valgrind_instructions_are_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert instructions.main([]) == 0
+    assert "skipped: valgrind is not installed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("contender", "switch"),
+    [("kopf-chunked", "BENCH_CHUNKED"), ("kopf-streaming", "BENCH_STREAMING")],
+)
+def test_a_variant_is_chosen_by_the_environment(contender: str, switch: str) -> None:
+    assert process.environment("k", False, contender)[switch] == "1"
+    assert switch not in process.environment("k", False, "kopf")
 
 
 def test_medians_are_taken_measure_by_measure() -> None:
@@ -137,12 +253,16 @@ def test_without_fnop_or_floor_there_is_less_to_judge() -> None:
     assert "CPU per object, ms" not in {v.measure for v in alone}
 
 
-def test_the_table_shows_ratios_and_verdicts() -> None:
-    results = {"floor": result("floor", 1.0), "fnop": result("fnop", 3.0)}
-    text = table(results, verdicts(results, 1000, False))
+def test_the_table_shows_ranges_ratios_and_verdicts() -> None:
+    rounds = {
+        "floor": [result("floor", 1.0)],
+        "fnop": [result("fnop", cpu) for cpu in (3.0, 2.9, 3.5)],
+    }
+    judged = verdicts({k: medians(v) for k, v in rounds.items()}, 1000, False)
     assert (
-        "| CPU per object, ms | 1.00 (1.0) | 3.00 (3.0) | ≤ 2.5 x floor: MISSED |"
-    ) in text.splitlines()
+        "| CPU per object, ms | 1.00, 1.0 x | 3.00 (2.90-3.50), 3.0 x "
+        "| ≤ 2.5 x floor: MISSED |"
+    ) in table(rounds, judged).splitlines()
 
 
 NEW: Json = {"metadata": {"resourceVersion": "7"}, "spec": {"number": 4}}
