@@ -5,7 +5,8 @@
 
 A round is one of `bench.suffix`, such as the creation of an object. The count covers
 the core alone, from the input of a step to its commands. It depends on the minor
-version of Python, so the figures in `costs.json` are kept by version.
+version of Python, so the figures in `costs.json` are kept by version. Use 3.11: later
+versions do not report all instructions to a tracer.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Guard:
         self._is_on = is_on
         self._tells = tells
         self._told: set[CodeType] = set()
-        # The first action of each handler or function, until it is told.
+        # The first action of each handler or function, until it is returned.
         self.acts: list[Act] = []
         _install()
 
@@ -109,7 +109,7 @@ class Guard:
         del GUARDED[get_ident()]
 
     def news(self) -> list[Act]:
-        """Tell the noticed actions, each once."""
+        """Return the noticed actions, each once."""
         acts, self.acts = self.acts, []
         return acts
 

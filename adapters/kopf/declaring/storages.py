@@ -63,7 +63,7 @@ class ProgressRecord(TypedDict, total=False):
 
 
 def _plain(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object itself, as a view looks at it anew at each access."""
+    """The object itself: a view looks at it again at each access."""
     return body.plain() if isinstance(body, MappingView) else body
 
 

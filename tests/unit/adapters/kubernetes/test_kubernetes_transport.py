@@ -256,11 +256,15 @@ async def test_cancelled_requests_leave_nothing_behind(tmp_path: Path) -> None:
 
 async def test_requests_at_work_are_bounded(tmp_path: Path) -> None:
     together = most = 0
+    two = asyncio.Event()
 
     async def script(seen: Seen, writer: asyncio.StreamWriter) -> None:
         nonlocal together, most
         together += 1
         most = max(most, together)
+        if together == 2:
+            two.set()
+        await two.wait()  # the second connection may take longer than an answer
         for _ in range(10):
             await asyncio.sleep(0)
         together -= 1
