@@ -16,7 +16,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from functools import cache
 from inspect import isfunction
 from typing import Any
@@ -26,6 +25,7 @@ import orjson
 import pytest
 from hypothesis import given, settings, strategies as st
 from immutables import Map
+from msgspec import Struct
 
 import fnop
 from fnop.core.handlers.declare.handler import Handler
@@ -474,14 +474,12 @@ class Frozen:
             return [self.of(item) for item in value]
         if isinstance(value, frozenset):
             return sorted((self.of(item) for item in value), key=canonical)
-        assert is_dataclass(value), f"a state reaches a {type(value).__name__}"
+        assert isinstance(value, Struct), f"a state reaches a {type(value).__name__}"
         kind: Any = type(value)
-        assert kind.__setattr__ is not object.__setattr__, (
-            f"{kind.__name__} is not frozen"
-        )
+        assert kind.__struct_config__.frozen, f"{kind.__name__} is not frozen"
         return {
-            each.name: self.of_field(getattr(value, each.name), str(each.type))
-            for each in fields(value)
+            name: self.of_field(getattr(value, name), _annotation(kind, name))
+            for name in kind.__struct_fields__
         }
 
     def of_field(self, value: Any, declared: str) -> Any:
@@ -493,6 +491,11 @@ class Frozen:
 
     def of_item(self, value: Any) -> Any:
         return value if type(value) in (dict, list) else self.of(value)
+
+
+def _annotation(kind: Any, name: str) -> str:
+    found = next(each for each in kind.__mro__ if name in each.__annotations__)
+    return str(found.__annotations__[name])
 
 
 def _declared(annotation: Any) -> str:

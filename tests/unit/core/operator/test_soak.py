@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from immutables import Map
+from msgspec import Struct
 
 import fnop
 from fnop.core.handlers.declare.handler import Handler
@@ -83,8 +83,9 @@ def weight(value: Any) -> int:
         return 1 + sum(weight(each) for each in value.values())
     if isinstance(value, (tuple, list, frozenset)):
         return 1 + sum(map(weight, value))
-    if is_dataclass(value):
-        return 1 + sum(weight(getattr(value, each.name)) for each in fields(value))
+    if isinstance(value, Struct):
+        names = value.__struct_fields__
+        return 1 + sum(weight(getattr(value, name)) for name in names)
     return 1
 
 
