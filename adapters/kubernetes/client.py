@@ -377,7 +377,7 @@ class KubernetesApi:
         old = self._transport
         if _connection_of(info) != _connection_of(old.info) or old.is_outdated:
             self._transport = _Transport(info)
-            await old.close()
+            old.pool.retire()
         else:
             old.info = info  # tokens travel with requests: connections may stay
 

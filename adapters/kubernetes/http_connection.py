@@ -75,6 +75,11 @@ class Connection(asyncio.Protocol):
         return self._is_open
 
     @property
+    def is_streaming(self) -> bool:
+        """Whether the response is taken as it comes, such as a watch."""
+        return self._buffer_bytes is not None and not self._is_complete
+
+    @property
     def is_reusable(self) -> bool:
         """Whether the exchange is over, and another request may follow."""
         return (

@@ -55,6 +55,7 @@ class Pool:
         self._idle: list[Connection] = []
         self._used: set[Connection] = set()
         self._cleaning: asyncio.TimerHandle | None = None
+        self._is_retired = False
 
     async def send(
         self, method: str, request: bytes, *, seconds: float, connect_seconds: float
@@ -99,7 +100,7 @@ class Pool:
     def give_back(self, connection: Connection) -> None:
         """Keep a connection whose response is complete, and close any other one."""
         self._used.discard(connection)
-        if not connection.is_reusable:
+        if self._is_retired or not connection.is_reusable:
             connection.abort()
             return
         loop = asyncio.get_running_loop()
@@ -108,19 +109,36 @@ class Pool:
         if self._cleaning is None:
             self._cleaning = loop.call_later(IDLE_SECONDS, self._clean)
 
+    def retire(self) -> None:
+        """Keep no connection any more: another pool replaces this one.
+
+        Requests at work still get their responses. Streams would go on with the old
+        credentials, so they end.
+        """
+        self._is_retired = True
+        self._close_idle()
+        for each in self._used:
+            if each.is_streaming:
+                each.abort()
+
     async def close(self) -> None:
         """Close all connections at once, also those at work."""
-        if self._cleaning is not None:
-            self._cleaning.cancel()
-            self._cleaning = None
-        for each in (*self._idle, *self._used):
+        self._close_idle()
+        for each in self._used:
             each.abort()
-        self._idle.clear()
         # Connections that were aborted end in the next turns of the loop.
         for _ in range(2):
             await asyncio.sleep(0)
 
     # --------------------------------------------------------------------- keeping
+
+    def _close_idle(self) -> None:
+        if self._cleaning is not None:
+            self._cleaning.cancel()
+            self._cleaning = None
+        for each in self._idle:
+            each.abort()
+        self._idle.clear()
 
     def _take(self) -> Connection | None:
         """A kept connection, the one that was used last; None if there is none."""

@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec import Struct, field, to_builtins
 
 from fnop.core.handlers.program.program import Program
 from fnop.core.state.lifecycle import Phase
@@ -124,7 +123,7 @@ class Health(Struct, frozen=True):
 
     def summary(self) -> dict[str, Any]:
         """The health as JSON."""
-        return {"alive": self.is_alive, "ready": self.is_ready, **asdict(self)}
+        return {"alive": self.is_alive, "ready": self.is_ready, **to_builtins(self)}
 
 
 # The reasons why an operator does not serve, by phase. An operator that waits for

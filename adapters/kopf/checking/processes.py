@@ -45,7 +45,7 @@ from fnop.adapters.kopf.running.startup import ActivityError, program_of, start
 from fnop.adapters.kopf.running.translation import Unsupported
 from fnop.adapters.testing.cases import CheckProblem
 from fnop.core.handlers.declare.registry import default_registry
-from fnop.core.handlers.declare.roles import ADMISSION, Role
+from fnop.core.handlers.declare.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.program.program import Program
 from fnop.core.operator.step import State
 from fnop.core.seam.inputs import EventPosted
@@ -137,7 +137,7 @@ class Processes:
         would see objects that they never see.
         """
         registry = self.load()
-        mutating = [e.id for e in registry.entries if e.role is Role.MUTATE]
+        mutating = [e.id for e in registry.entries if ROLES[e.role].mutates]
         if mutating:
             raise CheckProblem(
                 f"the admission handler {mutating[0]} changes objects, and a check "

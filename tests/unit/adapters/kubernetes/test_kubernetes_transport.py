@@ -345,10 +345,13 @@ async def test_requests_can_have_a_rate(tmp_path: Path) -> None:
 
 async def test_an_urgent_request_waits_for_no_slot_and_no_turn(tmp_path: Path) -> None:
     """A server that is slow, or asked little, must not cost an operator its lease."""
+    ordinary = asyncio.Event()
 
     async def script(seen: Seen, writer: asyncio.StreamWriter) -> None:
         if "urgent" in seen.line:
             writer.write(http(b"{}"))
+        else:
+            ordinary.set()
 
     urgent = ApiRequest("GET", "/urgent", urgent=True)
     async with (
@@ -358,6 +361,7 @@ async def test_an_urgent_request_waits_for_no_slot_and_no_turn(tmp_path: Path) -
         waiting = [asyncio.ensure_future(api.send(GET)) for _ in range(4)]
         for _ in range(10):
             assert (await api.send(urgent)).status == 200
+        await asyncio.wait_for(ordinary.wait(), patience(5))
         for each in waiting:
             each.cancel()
     assert len(seen) == 11, "the first ordinary one took the only turn"
