@@ -152,27 +152,38 @@ def is_preliminary(results: Results, case: str) -> bool:
 
 def setting(results: Results) -> Iterator[str]:
     """Sentences about the machine and the versions of each case."""
-    cases: dict[str, list[str]] = {}
+    machines: dict[str, list[str]] = {}
+    rounds: dict[str, list[str]] = {}
     for case in [*SHOWN, SECTION]:
         if case in results:
-            cases.setdefault(_setting_of(results[case]), []).append(f"`{case}`")
+            machines.setdefault(_machine_of(results[case]), []).append(f"`{case}`")
+    for case in _in(results):
+        rounds.setdefault(_rounds_of(results[case]), []).append(f"`{case}`")
     if any(is_preliminary(results, case) for case in _in(results)):
         yield "**These figures are preliminary**: the cases had too few objects."
         yield ""
-    for words, names in cases.items():
-        of_these = f" ({', '.join(names)})" if len(cases) > 1 else ""
-        yield f"Measured in {words}{of_these}."
+    yield f"Measured in {_by_case(rounds)}, on {_by_case(machines)}."
 
 
-def _setting_of(result: Mapping[str, Any]) -> str:
+def _by_case(found: Mapping[str, list[str]]) -> str:
+    """The words that hold for all cases, or each with the cases that it holds for."""
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"{words} ({', '.join(names)})" for words, names in found.items())
+
+
+def _rounds_of(result: Mapping[str, Any]) -> str:
     rounds = max(map(len, result.get("rounds", {}).values()), default=1)
-    many = f"{rounds} rounds" if rounds > 1 else "one round"
+    return f"{rounds} rounds" if rounds > 1 else "one round"
+
+
+def _machine_of(result: Mapping[str, Any]) -> str:
     versions = {k: str(v) for k, v in result["setting"].items()}
     cores, server = versions.pop("cores"), versions.pop("server")
     loop = "uvloop" if "uvloop" in versions else "asyncio"
     known = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (
-        f"{many}, on {cores} cores that the API server shares: the loop of {loop}, "
+        f"{cores} cores that the API server shares: the loop of {loop}, "
         f"kube-apiserver {server}, {known}"
     )
 

@@ -88,7 +88,8 @@ def test_cases_of_other_settings_are_named() -> None:
     (one,) = setting(both)
     assert "`edits`" not in one
     both["edits"]["setting"] = {**SETTING, "cores": 64}
-    assert len([each for each in setting(both) if "(`" in each]) == 2
+    (one,) = setting(both)
+    assert one.count("(`") == 2
 
 
 def test_figures_of_few_objects_are_preliminary() -> None:
