@@ -21,24 +21,24 @@ from fnop.interpreters.runtime.calls import StopFlag, called
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.simulation.externals import set_now
 
-__all__ = ["SimulatedThreads"]
+__all__ = ["CANCELLED", "DEAF_MAX", "LEAST_SECONDS", "Over", "SimulatedThreads"]
 
 # The longest time until a daemon has to wait or to end, in real seconds.
 PATIENCE_SECONDS = 10.0
 # The longest time for its end when the simulation is over, in real seconds.
 _END_SECONDS = 1.0
 # The shortest wait in virtual seconds: time would not pass with shorter ones.
-_LEAST_SECONDS = 0.001
+LEAST_SECONDS = 0.001
 # The number of waits that a daemon may start after a stop request, before it is kept
 # waiting.
-_DEAF_MAX = 1_000
+DEAF_MAX = 1_000
 # The number of waits that a daemon may start after its simulation is over.
 _CHANCES = 100
-_CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
+CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
 
 
-class _Over(BaseException):
-    """The simulation is over: raised in a daemon that waits, to end its thread."""
+class Over(BaseException):
+    """The simulation is over: raised in a function that waits, to end its thread."""
 
 
 class SimulatedThreads:
@@ -104,7 +104,7 @@ class SimulatedThreads:
                     return outcome
                 if outcome is None:
                     self._threads.pop(id).end()
-                return _CANCELLED
+                return CANCELLED
         return None
 
     def close(self) -> None:
@@ -210,12 +210,12 @@ class _Waiting(StopFlag):
         if not self.is_set():
             return True
         self._asked += 1
-        return self._asked > _DEAF_MAX
+        return self._asked > DEAF_MAX
 
     def _deadline_for(self, timeout: float | None) -> float | None:
         if timeout is None or self.reason:
             return None
-        return self._clock.elapsed + max(timeout, _LEAST_SECONDS)
+        return self._clock.elapsed + max(timeout, LEAST_SECONDS)
 
 
 class _Parked(_Waiting):
@@ -223,7 +223,7 @@ class _Parked(_Waiting):
 
     def wait(self, timeout: float | None = None) -> bool:
         if self._should_wait() and not self._strand.park(self._deadline_for(timeout)):
-            raise _Over
+            raise Over
         return self.is_set()
 
 

@@ -17,24 +17,20 @@ from fnop.adapters.kopf.arguments.stopping import DaemonStopped
 from fnop.adapters.kopf.checking.door import PATIENCE_SECONDS, Door
 from fnop.adapters.testing.cases import CheckProblem
 from fnop.core.seam.commands import Interrupt, Refresh
-from fnop.effects import Call, Log, Outcome, Raised
+from fnop.effects import Call, Log, Outcome
 from fnop.interpreters.runtime.calls import LiveStopped, called_on_loop
 from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.simulation.threads import (
+    CANCELLED,
+    DEAF_MAX,
+    LEAST_SECONDS,
+    Over,
+)
 
 __all__ = ["STRAND", "Strand", "Strands", "VirtualStopped"]
 
-# The shortest wait in virtual seconds: time would not pass with shorter ones.
-_LEAST_SECONDS = 0.001
-# The number of waits that a daemon may start after a stop request, before it is kept
-# waiting.
-_DEAF_MAX = 1_000
 # A daemon that does nothing for so long waits, in real seconds.
 QUIET_SECONDS = 0.3
-_CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
-
-
-class _Over(BaseException):
-    """The process is gone: raised in a function that waits, to end its thread."""
 
 
 class _Waiter:
@@ -109,7 +105,7 @@ class Strand:
     ) -> _Waiter:
         until = None
         if seconds is not None:
-            until = self._clock.elapsed + max(seconds, _LEAST_SECONDS)
+            until = self._clock.elapsed + max(seconds, LEAST_SECONDS)
         return _Waiter(until, wake, heeds_stop=heeds_stop)
 
     def sleep(self, seconds: float | None, *, heeds_stop: bool = False) -> None:
@@ -120,7 +116,7 @@ class Strand:
             self._door.ask(partial(self._note_wait, waiter))
             event.wait()
         if self.is_over:
-            raise _Over
+            raise Over
 
     async def asleep(self, seconds: float | None, *, heeds_stop: bool = False) -> None:
         """Let virtual time pass, on a loop, whose other tasks run on."""
@@ -159,7 +155,7 @@ class VirtualStopped(DaemonStopped):
         if not self.is_set():
             return True
         self._deaf += 1
-        return self._deaf > _DEAF_MAX
+        return self._deaf > DEAF_MAX
 
     def wait(self, timeout: float | None = None) -> Any:
         if self._loop is not None:
@@ -217,7 +213,7 @@ class Strands:
         async def work() -> None:
             STRAND.set(strand)
             strand.task = asyncio.current_task()
-            stopped, outcome = LiveStopped(), cast(Outcome, _CANCELLED)
+            stopped, outcome = LiveStopped(), cast(Outcome, CANCELLED)
             stopped.on_loop()
             try:
                 outcome = await called_on_loop(function, call, say_line, stopped)
@@ -264,7 +260,7 @@ class Strands:
             self._loop.call_soon_threadsafe(strand.task.cancel)
         strand.close()
         self._door.serve(lambda: strand.outcome is not None, QUIET_SECONDS)
-        return _CANCELLED
+        return CANCELLED
 
     def close(self) -> None:
         """End all calls: the process is gone."""
