@@ -102,8 +102,8 @@ class StopFlag:
         self._looking = threading.Lock()
 
     def set(self, reason: str) -> None:
-        """Signal the daemon to stop."""
-        self.reason = reason
+        """Signal the daemon to stop; the first reason counts."""
+        self.reason = self.reason or reason
 
     def refresh(self, data: dict[str, Any], wall: float) -> None:
         """Pass on its object as seen at this wall time."""

@@ -11,10 +11,7 @@ __all__ = ["DaemonStopped", "DaemonStoppingReason"]
 
 
 class DaemonStoppingReason(enum.Flag):
-    """The reasons why a daemon is to stop, as in `stopped.reason`.
-
-    fnop gives one of those that say why. Kopf adds the stages of the end.
-    """
+    """Why a daemon is to stop, and the stages of its end, as in `stopped.reason`."""
 
     DONE = enum.auto()
     FILTERS_MISMATCH = enum.auto()
@@ -46,10 +43,20 @@ class DaemonStopped:
         Any other word counts as a cancellation: the core cancels calls with its own.
         """
         reasons = DaemonStoppingReason.__members__
-        self.reason = reasons.get(reason.upper(), DaemonStoppingReason.DAEMON_CANCELLED)
+        self.add(reasons.get(reason.upper(), DaemonStoppingReason.DAEMON_CANCELLED))
         self._flag.set()
         if self._loop is not None and self._event is not None:
             self._loop.call_soon_threadsafe(self._event.set)
+
+    def add(self, reason: DaemonStoppingReason) -> None:
+        """Note a reason, or a stage of its end, in addition to those before."""
+        self.reason = reason if self.reason is None else self.reason | reason
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it was cancelled, and did not end in time."""
+        reason = self.reason
+        return reason is not None and DaemonStoppingReason.DAEMON_ABANDONED in reason
 
     def is_set(self) -> bool:
         """Whether the daemon is to stop."""

@@ -268,8 +268,6 @@ def _webhook_name(id: str) -> str:
     return _NOT_IN_WEBHOOKS.sub(lambda found: found[0].encode().hex(), name)
 
 
-# Kopf gives a daemon that looks at `stopped` a few turns of its loop to end by itself.
-INSTANT_SECONDS = 0.5
 # Kopf waits for ever for daemons that it must not cancel.
 _FOR_EVER_SECONDS = 10 * 365 * 86_400.0
 
@@ -278,16 +276,16 @@ def _cancellation(given: Json) -> Json:
     """The options for the end of a daemon or a timer, as Kopf means them.
 
     Without `cancellation_timeout=` it is never cancelled. With it alone, it is
-    cancelled if it does not end at once.
+    cancelled if it does not end at once, see `Operator.on_loop`.
 
     >>> _cancellation({"cancellation_timeout": 5})
-    {'cancellation_backoff': 0.5, 'cancellation_timeout': 5}
+    {'cancellation_backoff': 0.0, 'cancellation_timeout': 5}
     """
     timeout = given.get("cancellation_timeout")
     if timeout is None:
         return {"cancellation_backoff": _FOR_EVER_SECONDS}
     return {
-        "cancellation_backoff": given.get("cancellation_backoff") or INSTANT_SECONDS,
+        "cancellation_backoff": given.get("cancellation_backoff") or 0.0,
         "cancellation_timeout": timeout,
     }
 
@@ -417,6 +415,10 @@ class _Outside:
                     return await self._about(*given)
             finally:
                 watching.cancel()
+                if flag.is_abandoned:
+                    name = self._attempt(retry, 0.0).name
+                    line = f"{name} did not exit in time. Leaving it orphaned."
+                    operator.logger(cell.data, posts=True).warning(line)
 
         return background
 
@@ -506,7 +508,8 @@ class _Outside:
         work = functools.partial(logged, attempt, kwargs["logger"], clock, work)
         if entry.role in CHANGES:
             work = functools.partial(_announced, operator, owner, found, work)
-        work = functools.partial(self._at_its_place, work)
+        flag: DaemonStopped | None = found.get("stopped")
+        work = functools.partial(self._at_its_place, work, flag)
         try:
             if entry.role in CHANGES | EVENTS:
                 uid = (owner.get("metadata") or {}).get("uid") or ""
@@ -524,13 +527,16 @@ class _Outside:
         result = plain_result(value)
         return None if result is None else Return(result)
 
-    async def _at_its_place(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    async def _at_its_place(
+        self, work: Callable[[], Coroutine[Any, Any, Any]], flag: DaemonStopped | None
+    ) -> Any:
         """Do work on the author's loop, if the function is a coroutine function.
 
         A function in a thread needs no loop of the author: two switches less.
         """
         if self._is_async:
-            return await self._operator.on_loop(work())
+            seconds = self._entry.options.get("cancellation_timeout")
+            return await self._operator.on_loop(work(), flag, seconds)
         return await work()
 
     @property

@@ -17,7 +17,10 @@ from typing import Any, Protocol
 from fnop.adapters.kopf.arguments.bodies import Cell
 from fnop.adapters.kopf.arguments.indices import Index
 from fnop.adapters.kopf.arguments.memos import Memo, Memos
-from fnop.adapters.kopf.arguments.stopping import DaemonStopped
+from fnop.adapters.kopf.arguments.stopping import (
+    DaemonStopped,
+    DaemonStoppingReason,
+)
 from fnop.adapters.kopf.declaring.registry import Entry, OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.logs import (
@@ -60,6 +63,14 @@ def activity_of(role: Role) -> str:
     ('authentication', 'probe')
     """
     return "authentication" if role is Role.LOGIN else role.value
+
+
+async def _noted(work: Coroutine[Any, Any, Any], begun: list[asyncio.Task[Any]]) -> Any:
+    """Await a coroutine, and note the task that does."""
+    task = asyncio.current_task()
+    assert task is not None, "only tasks run coroutines"
+    begun.append(task)
+    return await work
 
 
 class Loop(Protocol):
@@ -119,12 +130,52 @@ class Operator:
 
     # ------------------------------------------------------------ for handlers
 
-    async def on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Await a coroutine that runs on the author's loop."""
+    async def on_loop(
+        self,
+        work: Coroutine[Any, Any, Any],
+        flag: DaemonStopped | None = None,
+        seconds: float | None = None,
+    ) -> Any:
+        """Await a coroutine that runs on the author's loop.
+
+        If it is cancelled, this waits for its end, at most for `seconds`, and notes the
+        stages of the end in the `flag`.
+        """
         if asyncio.get_running_loop() is self.loop:
             return await work
-        running = asyncio.run_coroutine_threadsafe(work, self.loop)
-        return await asyncio.wrap_future(running)
+        begun: list[asyncio.Task[Any]] = []
+        running = asyncio.run_coroutine_threadsafe(_noted(work, begun), self.loop)
+        ended = asyncio.wrap_future(running)
+        try:
+            return await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            if not ended.done():
+                ending = self._end(begun, flag)
+                asyncio.run_coroutine_threadsafe(ending, self.loop)
+                # A second cancellation gives it up.
+                await asyncio.wait((ended,), timeout=seconds)
+                if flag is not None and not ended.done():
+                    flag.add(DaemonStoppingReason.DAEMON_ABANDONED)
+            raise
+
+    async def _end(
+        self, begun: list[asyncio.Task[Any]], flag: DaemonStopped | None
+    ) -> None:
+        """Cancel a task of the author's loop, unless it ends by itself at once.
+
+        Kopf asks a daemon to stop, and lets it end, before it cancels the daemon.
+        """
+        background = self.settings.background
+        await asyncio.sleep(0)  # it has begun now
+        (task,) = begun
+        if background.instant_exit_timeout is not None:
+            await asyncio.wait((task,), timeout=background.instant_exit_timeout)
+        else:
+            for _ in range(background.instant_exit_zero_time_cycles or 0):
+                await asyncio.sleep(0)
+        if flag is not None and not task.done():
+            flag.add(DaemonStoppingReason.DAEMON_CANCELLED)
+        task.cancel()
 
     async def in_turn(self, uid: str, work: Callable[[], Awaitable[Any]]) -> Any:
         """Await a call about an object after those before; only on fnop's loop."""

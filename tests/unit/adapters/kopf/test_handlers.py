@@ -6,6 +6,7 @@ import asyncio
 import doctest
 import math
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -388,11 +389,106 @@ def test_handlers_of_one_object_are_called_one_after_the_other(
     assert diary == ["first", "second"]
 
 
+def ended(
+    registry: OperatorRegistry,
+    daemon: Callable[..., Any],
+    began: threading.Event,
+    go_on: Callable[[Stopped, asyncio.Task[Any]], None],
+    **options: Any,
+) -> asyncio.Task[Any]:
+    """Stop a daemon of another loop by `go_on` after it `began`; its ended call."""
+    kopf.daemon(KIND, id="a", registry=registry, **options)(daemon)
+
+    async def play(operator: Operator) -> asyncio.Task[Any]:
+        (handler,), stopped = module.handlers_of(operator), Stopped()
+        found = {
+            "body": CoreBody(BODY).data,
+            "resource": "resource",
+            "retry": 0,
+            "started": datetime.fromtimestamp(0, UTC),
+            "patch": PatchWriter(),
+            "stopped": stopped,
+        }
+        running = asyncio.create_task(handler.fn(**found))
+        await soon(began.is_set)
+        go_on(stopped, running)
+        await asyncio.wait({running}, timeout=patience(20))
+        return running
+
+    with author_loop() as authors:
+        operator = Operator(registry, kopf.OperatorSettings(), None, authors)
+        running = asyncio.run(play(operator))
+        operator.settings.execution.executor.shutdown()
+    return running
+
+
+def stop_and_cancel(stopped: Stopped, running: asyncio.Task[Any]) -> None:
+    stopped.event.set()
+    running.cancel()
+
+
+def test_a_cancelled_daemon_is_waited_for(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    began = threading.Event()
+
+    async def tidies(stopped: Any, **_: Any) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            diary.append(stopped.reason)
+            raise
+
+    running = ended(registry, tidies, began, stop_and_cancel, cancellation_timeout=20)
+    assert running.cancelled()
+    reasons = kopf.DaemonStoppingReason
+    assert diary == [reasons.RESOURCE_DELETED | reasons.DAEMON_CANCELLED]
+
+
+def test_a_daemon_that_looks_at_the_flag_ends_before_it_is_cancelled(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    began = threading.Event()
+
+    async def follows(stopped: Any, **_: Any) -> None:
+        began.set()
+        await stopped
+        diary.append(stopped.reason)
+
+    ended(registry, follows, began, stop_and_cancel, cancellation_timeout=20)
+    assert diary == [kopf.DaemonStoppingReason.RESOURCE_DELETED]
+
+
+def test_a_daemon_that_goes_on_after_its_cancellation_is_left_alone(
+    registry: OperatorRegistry, diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    began, end = threading.Event(), threading.Event()
+
+    async def stays(stopped: Any, **_: Any) -> None:
+        began.set()
+        while not end.is_set():
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                diary.append("cancelled")
+
+    def leaves(stopped: Stopped, running: asyncio.Task[Any]) -> None:
+        stop_and_cancel(stopped, running)
+        running.add_done_callback(lambda _: end.set())
+
+    running = ended(registry, stays, began, leaves, cancellation_timeout=0.1)
+    assert running.cancelled()
+    assert diary == ["cancelled"]
+    assert "Daemon 'a' did not exit in time. Leaving it orphaned." in caplog.messages
+
+
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
         ({}, (math.inf, None)),
-        ({"cancellation_timeout": 5}, (module.INSTANT_SECONDS, 5)),
+        ({"cancellation_timeout": 5}, (0, 5)),
         ({"cancellation_timeout": 5, "cancellation_backoff": 3}, (3, 5)),
         ({"cancellation_polling": 5}, (math.inf, None)),
     ],

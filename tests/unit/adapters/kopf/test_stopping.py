@@ -39,6 +39,17 @@ def test_its_reason_is_a_flag_as_in_kopf(reason: CoreReason) -> None:
     assert kopf.DaemonStoppingReason is DaemonStoppingReason
 
 
+def test_a_stage_of_the_end_adds_to_the_reason() -> None:
+    reasons = DaemonStoppingReason
+    stopped = DaemonStopped(None)
+    stopped.set("filters_mismatch")
+    stopped.add(reasons.DAEMON_CANCELLED)
+    assert stopped.reason == reasons.FILTERS_MISMATCH | reasons.DAEMON_CANCELLED
+    assert not stopped.is_abandoned
+    stopped.add(reasons.DAEMON_ABANDONED)
+    assert stopped.is_abandoned
+
+
 def test_a_call_that_is_cancelled_is_to_stop_too() -> None:
     stopped = DaemonStopped(None)
     stopped.set("cancelled")
