@@ -258,7 +258,8 @@ def judge_again(
     if timeout is not None and left <= 0:
         return time_out(progress, timeout, because or "still waiting")
     reason = f": {because}" if because else ""
-    waiting = _delay_attempt(progress, now, min(after, left), because)
+    delayed = max(min(after, left), DELAY_SECONDS_MIN)
+    waiting = _delay_attempt(progress, now, delayed, because)
     waiting = replace(waiting, waits=bool(because))
     ended = AttemptEnded("requeue", retried=True)
     if after >= left:
@@ -281,6 +282,7 @@ def judge_failure(
     backoff: float | Backoff,
     jitter: float = 0.0,
     halts: bool = False,
+    shortest: float = DELAY_SECONDS_MIN,
 ) -> Judgement:
     """Judge a failed attempt by the author's exception, then by the `errors` mode.
 
@@ -288,7 +290,7 @@ def judge_failure(
     deadline: a timeout is a promise to wait that long. `jitter`, from 0 to 1, is for a
     `Backoff`; a constant wait, in seconds, has none. A misuse of fnop is permanent. But
     if the handler `halts`, it is not done with the change: only a process that may have
-    other code retries it.
+    other code retries it. The delay has `shortest` seconds at least.
     """
     counted = replace(
         progress, retries=progress.retries + 1, waits=False, delegated=False
@@ -312,7 +314,8 @@ def judge_failure(
         return _judge_final(
             counted, "error", f"failed for good {after}: {failure}", ended
         )
-    later = _delay_attempt(counted, now, min(delay, left), str(failure))
+    delayed = max(min(delay, left), shortest)
+    later = _delay_attempt(counted, now, delayed, str(failure))
     level = "error" if arbitrary else "warning"
     line = f"failed, {_words_for_next_attempt(delay, left)}: {failure}"
     ended = replace(ended, retried=not later.is_halted)
@@ -397,7 +400,6 @@ def _judge_final(
 def _delay_attempt(
     progress: Progress, now: Now, delay: float, message: str
 ) -> Progress:
-    delay = max(delay, DELAY_SECONDS_MIN)
     return replace(
         progress,
         until=None if math.isinf(delay) else now.wall + delay,

@@ -7,6 +7,7 @@ Other functions run in the executor of the settings.
 from __future__ import annotations
 
 import asyncio
+import enum
 import functools
 import inspect
 import json
@@ -23,6 +24,7 @@ from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
 from fnop.interpreters.runtime.clock import Clock
 
 __all__ = [
+    "ABSENT_VALUE",
     "Attempt",
     "answer_of",
     "is_async",
@@ -53,6 +55,19 @@ def is_async(fn: Callable[..., Any]) -> bool:
             fn = fn.__wrapped__
         else:
             return False
+
+
+class _Absent(enum.Enum):
+    """What functions in `value=`, `old=` and `new=` get in place of an absent field.
+
+    Kopf gives them a mark of its own, too: it is true, and equal to no value. Functions
+    of labels and annotations get None.
+    """
+
+    ABSENT = "absent"
+
+
+ABSENT_VALUE = _Absent.ABSENT
 
 
 def answer_of(fn: Callable[..., Any], *values: Any, **kwargs: Any) -> bool:

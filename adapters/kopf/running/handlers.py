@@ -24,6 +24,7 @@ from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.adapters.kopf.declaring.registry import Entry
 from fnop.adapters.kopf.running.calls import (
+    ABSENT_VALUE,
     Attempt,
     answer_of,
     is_async,
@@ -150,7 +151,7 @@ class _Maker:
                 }
         for name in ("value", "old", "new"):
             if name in given:
-                given[name] = self._filter(entry, given[name])
+                given[name] = self._filter(entry, given[name], absent=ABSENT_VALUE)
         if "when" in given:
             given["when"] = self._filter(entry, given["when"])
         for name in ("initial_delay", "interval"):
@@ -158,13 +159,19 @@ class _Maker:
                 given[name] = self._callback(entry, given[name])
         return given
 
-    def _filter(self, entry: Entry, given: Any) -> Any:
-        """A filter of a declaration: a function gets Kopf's arguments."""
+    def _filter(self, entry: Entry, given: Any, *, absent: Any = None) -> Any:
+        """A filter of a declaration: a function gets Kopf's arguments.
+
+        Its value is `absent` if there is none.
+        """
         if not callable(given) or isinstance(given, Presence):
             return given
-        return self._callback(entry, functools.partial(answer_of, given))
+        fn = functools.partial(answer_of, given)
+        return self._callback(entry, fn, absent=absent)
 
-    def _callback(self, entry: Entry, fn: Callable[..., Any]) -> Any:
+    def _callback(
+        self, entry: Entry, fn: Callable[..., Any], *, absent: Any = None
+    ) -> Any:
         """A function of an option. Filters of a value get it by position."""
         operator, role = self._operator, entry.role
         field = parse_field(entry.options.get("field"))
@@ -175,7 +182,8 @@ class _Maker:
             if role in CHANGES and field:
                 # The handler itself gets the change of its field alone.
                 kwargs |= operator.states.change_of(cell.data, field, found["old"])
-            return fn(*map(thaw_json, values), **kwargs)
+            there = [absent if each is None else thaw_json(each) for each in values]
+            return fn(*there, **kwargs)
 
         def of_change(
             *values: Any,

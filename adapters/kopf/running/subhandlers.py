@@ -19,6 +19,7 @@ from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry, id_of
 from fnop.adapters.kopf.running.calls import (
+    ABSENT_VALUE,
     Attempt,
     answer_of,
     logged,
@@ -194,6 +195,7 @@ class SubHandlers:
                 timeout=timeout,
                 retries=retries,
                 backoff=backoff,
+                shortest=0.0,
             ).progress
         else:
             after = succeeded(progress)
@@ -252,7 +254,8 @@ def _fits(value: Any, wanted: Any, kwargs: Json) -> bool:
         case Presence.ABSENT:
             return value is None
         case _ if callable(wanted):
-            return answer_of(wanted, value, **kwargs)
+            there = ABSENT_VALUE if value is None else value
+            return answer_of(wanted, there, **kwargs)
         case _:
             return bool(value == wanted)
 

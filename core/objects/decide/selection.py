@@ -205,8 +205,10 @@ def _is_ahead(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool
     return progress.acted != digest_at(record.body, handler.scope, at.kind.observation)
 
 
-def _value_before(at: Circumstances, record: ObjectRecord, handler: Handler) -> Any:
-    """The previous value of a field for a handler.
+def _value_before(
+    at: Circumstances, record: ObjectRecord, handler: Handler, before: Seen | None
+) -> Any:
+    """The previous value of a field for a handler, by the state `before`.
 
     It is the value that the handler has acted upon, if the object no longer has that
     value. A handler that is called for entries of an index is not called for a change
@@ -215,7 +217,6 @@ def _value_before(at: Circumstances, record: ObjectRecord, handler: Handler) -> 
     if handler.entries:
         return _now(record.body, handler.field, at.settings)
     if not _is_ahead(at, record, handler):
-        before = record.before(handler, at.kind.observation)
         return _previous_value(before, handler.field)
     progress = record.progress_of(handler.id)
     return None if progress is not None and progress.acted == ABSENT else UNKNOWN
@@ -225,7 +226,9 @@ def _sight_of(
     at: Circumstances, record: ObjectRecord, handler: Handler, reason: str | None
 ) -> Sight:
     body, field = record.body, handler.field
-    before = record.before(handler, at.kind.observation)
+    # For Kopf each value was absent before the creation.
+    is_new = at.settings.as_kopf and record.stored.creating
+    before = None if is_new else record.before(handler, at.kind.observation)
     situation = Situation(
         handler,
         at.settings,
@@ -241,9 +244,11 @@ def _sight_of(
         body.mapping("labels"),
         body.mapping("annotations"),
         _now(body, field, at.settings) if field else None,
-        _value_before(at, record, handler) if field else None,
+        _value_before(at, record, handler, before) if field else None,
         # An object that was not seen before had no previous value, not even None.
-        before is not None or (bool(field) and _is_ahead(at, record, handler)),
+        before is not None
+        or (bool(field) and _is_ahead(at, record, handler))
+        or (at.settings.as_kopf and bool(handler.rule.reasons)),
         lambda wants, rest: filter_arguments(situation, wants, rest),
         lambda path: _stored_value(body, path),
     )

@@ -707,6 +707,30 @@ def test_old_and_new_values_are_filters(
         assert diary == ["from 2", "to none"]
 
 
+def test_an_absent_field_is_a_mark_for_functions_as_in_kopf(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def declare(on: Any, id: str, **filters: Any) -> None:
+        on(KIND, id=id, registry=registry, field="spec.size", **filters)(
+            lambda **_: diary.append(id)
+        )
+
+    declare(kopf.on.create, "absent-before", value=kopf.ABSENT)
+    declare(kopf.on.create, "not-None", value=lambda value, **_: value is not None)
+    declare(kopf.on.create, "another", value=lambda value, **_: value != 1)
+    declare(kopf.on.create, "equal", value=lambda value, **_: value == 1)
+    declare(kopf.on.update, "from-any", old=lambda value, **_: value is not None)
+    declare(kopf.on.update, "to-any", new=lambda value, **_: bool(value))
+    declare(kopf.on.event, "seen", value=lambda value, **_: value is not None)
+    thing = example(size=1)
+    with simulated(registry, thing) as run:
+        assert {*diary} == {"seen", "absent-before", "not-None", "another", "equal"}
+        diary.clear()
+        run.edit(spec={"size": None})
+        assert {*diary} == {"seen", "from-any", "to-any"}
+        assert run.errors() == []
+
+
 def test_combinations_within_combinations_answer_with_any_value(
     registry: OperatorRegistry, diary: Diary
 ) -> None:
