@@ -282,7 +282,7 @@ def judge_failure(
     backoff: float | Backoff,
     jitter: float = 0.0,
     halts: bool = False,
-    shortest: float = DELAY_SECONDS_MIN,
+    as_kopf: bool = False,
 ) -> Judgement:
     """Judge a failed attempt by the author's exception, then by the `errors` mode.
 
@@ -290,7 +290,8 @@ def judge_failure(
     deadline: a timeout is a promise to wait that long. `jitter`, from 0 to 1, is for a
     `Backoff`; a constant wait, in seconds, has none. A misuse of fnop is permanent. But
     if the handler `halts`, it is not done with the change: only a process that may have
-    other code retries it. The delay has `shortest` seconds at least.
+    other code retries it. For Kopf, an attempt may follow at once, and one that would
+    come after the deadline never comes.
     """
     counted = replace(
         progress, retries=progress.retries + 1, waits=False, delegated=False
@@ -314,7 +315,9 @@ def judge_failure(
         return _judge_final(
             counted, "error", f"failed for good {after}: {failure}", ended
         )
-    delayed = max(min(delay, left), shortest)
+    if as_kopf and timeout is not None and delay >= left:
+        return _judge_final(counted, "error", f"failed for good: {failure}", ended)
+    delayed = max(min(delay, left), 0.0 if as_kopf else DELAY_SECONDS_MIN)
     later = _delay_attempt(counted, now, delayed, str(failure))
     level = "error" if arbitrary else "warning"
     line = f"failed, {_words_for_next_attempt(delay, left)}: {failure}"

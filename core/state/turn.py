@@ -18,7 +18,6 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Kind, Program
 from fnop.core.handlers.run.invocation import LiveCache
 from fnop.core.memory.progress import (
-    DELAY_SECONDS_MIN,
     Failure,
     Judgement,
     Progress,
@@ -291,8 +290,7 @@ class Turn:
             backoff=backoff,
             jitter=self.jitter() if isinstance(backoff, Backoff) else 0.0,
             halts=handler.rule.family is Family.CHANGE,
-            # Kopf stores each attempt, and so needs no pause.
-            shortest=0.0 if self.settings.as_kopf else DELAY_SECONDS_MIN,
+            as_kopf=self.settings.as_kopf,
         )
 
     def say(

@@ -371,7 +371,7 @@ async def _served(
 
     def say(line: Say) -> None:
         if not _is_told(line):
-            write(line)
+            write(line, mine.settings)
 
     async with serving(program, place, observers=observers, say=say) as running:
         mine.serves(running, asyncio.get_running_loop())

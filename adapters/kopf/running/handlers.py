@@ -35,6 +35,7 @@ from fnop.adapters.kopf.running.calls import (
     times as times_of,
 )
 from fnop.adapters.kopf.running.logins import connection_of
+from fnop.adapters.kopf.running.logs import TITLES
 from fnop.adapters.kopf.running.operator import Operator, activity_of
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry, SubHandlers
 from fnop.core.handlers.declare.declaring import handler_outside
@@ -567,21 +568,13 @@ class _Outside:
         )
 
 
-_TITLES = {
-    "create": "Creation",
-    "update": "Updating",
-    "delete": "Deletion",
-    "resume": "Resuming",
-}
-
-
 async def _announced(
     operator: Operator, body: Json, found: Json, work: Callable[[], Awaitable[Any]]
 ) -> Any:
     """Log the change that a handler is called for, as Kopf does; tests look for it."""
     logger = operator.logger(body, posts=False)
     if logger.isEnabledFor(logging.DEBUG):
-        title = _TITLES[str(found["reason"])]
+        title = TITLES[str(found["reason"])]
         logger.debug(f"{title} is in progress: {body!r}")
         if found["diff"] and found["old"] is not None and found["new"] is not None:
             logger.debug(f"{title} diff: {found['diff']!r}")

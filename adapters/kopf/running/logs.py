@@ -18,6 +18,7 @@ from fnop.core.api.hierarchies import build_object_reference
 from fnop.core.seam.commands import Say
 
 __all__ = [
+    "TITLES",
     "LocalObjectLogger",
     "LogFormat",
     "ObjectLogger",
@@ -172,10 +173,14 @@ def configure(
     root.addHandler(handler)
     level = logging.DEBUG if debug or verbose else logging.INFO
     root.setLevel(logging.WARNING if quiet and level > logging.DEBUG else level)
-    logging.getLogger("asyncio").setLevel(root.level if debug else logging.WARNING)
+    # Kopf shows lines of asyncio with `--debug` alone.
+    asyncio_log = logging.getLogger("asyncio")
+    asyncio_log.propagate = bool(debug)
+    if not debug:
+        asyncio_log.handlers[:] = [logging.NullHandler()]
 
 
-def write(say: Say) -> None:
+def write(say: Say, settings: Any) -> None:
     """Write a line of the operator to Kopf's loggers."""
     level = _LEVELS[say.level]
     if level == logging.INFO:
@@ -184,8 +189,24 @@ def write(say: Say) -> None:
     if say.subject is None:
         logging.getLogger("kopf.fnop").log(level, say.message, exc_info=error)
         return
-    extra = {"k8s_ref": say.subject.reference}
+    extra: dict[str, Any] = {"k8s_ref": say.subject.reference}
+    fields = dict(say.fields)
+    if fields.keys() == {"handled", "succeeded", "failed"}:
+        ends = f"{fields['succeeded']} succeeded; {fields['failed']} failed."
+        extra |= {"settings": settings, "k8s_skip": False}  # it may be an Event, too
+        line = f"{TITLES[fields['handled']]} is processed: {ends}"
+        _OBJECTS.info(line, extra=extra)
+        return
     _OBJECTS.log(level, say.message, exc_info=error, extra=extra)
+
+
+# What Kopf calls the causes of changes.
+TITLES = {
+    "create": "Creation",
+    "update": "Updating",
+    "delete": "Deletion",
+    "resume": "Resuming",
+}
 
 
 _LEVELS = {

@@ -79,6 +79,7 @@ async def _attempted(mine: Operator, entry: Entry, progress: Progress) -> Progre
             timeout=options.get("timeout"),
             retries=options.get("retries"),
             backoff=options.get("backoff", mine.settings.execution.default_backoff),
+            as_kopf=True,
         )
         if judgement.was_last and not judgement.progress.has_succeeded:
             raise ActivityError(

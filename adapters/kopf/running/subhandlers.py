@@ -195,7 +195,7 @@ class SubHandlers:
                 timeout=timeout,
                 retries=retries,
                 backoff=backoff,
-                shortest=0.0,
+                as_kopf=True,
             ).progress
         else:
             after = succeeded(progress)

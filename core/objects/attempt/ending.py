@@ -10,6 +10,7 @@ from fnop.core.objects.attempt.background_ending import run_ended
 from fnop.core.objects.attempt.change_ending import change_ended
 from fnop.core.objects.attempt.event_ending import event_ended, lines_ended
 from fnop.core.objects.attempt.reconciler_ending import reconciler_ended
+from fnop.core.objects.report.explaining import tell_handled
 from fnop.core.objects.write.consequences import log_successes
 from fnop.core.seam.commands import Say
 from fnop.core.state.context import Context
@@ -60,6 +61,7 @@ def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
     if ends:
         work = (record.work or IDLE).without_change()
         work = log_successes(context, work, ends=True)
+        tell_handled(context, record)
         record = replace(record, work=work, initial=False)
     if record.work is not None and record.work.is_over:
         record = replace(record, work=None)

@@ -31,6 +31,7 @@ __all__ = [
     "tell_answered",
     "tell_asked",
     "tell_begun",
+    "tell_handled",
     "tell_seen",
     "tell_writing",
     "tell_written",
@@ -294,6 +295,30 @@ def tell_written(context: Context, outcome: Outcome) -> None:
     """Log the answer to a write, or to the read before it."""
     if context.settings.explain:
         context.say("debug", f"the write is answered: {told(outcome)}")
+
+
+def tell_handled(context: Context, record: ObjectRecord) -> None:
+    """Log the end of a change: how many of its handlers have succeeded, and failed."""
+    settings, work = context.settings, record.work
+    if not (settings.explain or settings.as_kopf) or context.is_activity:
+        return
+    if work is None or work.change is None or not work.change.selected:
+        return
+    reason = work.change.reason.value
+    names = {each.id for each in work.change.selected if not each.parent}
+    ends = [record.progress_of(name) for name in names]
+    if settings.as_kopf:
+        # Kopf counts those that have ended before, and that are selected no more.
+        others = {each.id for each in context.kind.changes} - names
+        found = [record.progress_of(name) for name in others]
+        ends += [each for each in found if each and each.aim == f"{reason}:"]
+    succeeded = sum(each is not None and each.has_succeeded for each in ends)
+    failed = len(ends) - succeeded
+    context.say(
+        "debug",
+        f"the {reason} is handled: {succeeded} succeeded, {failed} failed",
+        fields=(("handled", reason), ("succeeded", succeeded), ("failed", failed)),
+    )
 
 
 def _written_fields(patch: Patch, own: Sequence[Path]) -> list[str]:

@@ -15,7 +15,11 @@ from fnop.core.memory.observation import Seen
 from fnop.core.memory.storage import StorageFailed
 from fnop.core.memory.stored_state import Stored, shared
 from fnop.core.objects.report.events import report_event
-from fnop.core.objects.report.explaining import tell_writing, tell_written
+from fnop.core.objects.report.explaining import (
+    tell_handled,
+    tell_writing,
+    tell_written,
+)
 from fnop.core.objects.report.tracing import trace_write
 from fnop.core.objects.write.consequences import (
     after_own_write,
@@ -91,8 +95,10 @@ def begin_write(context: Context, record: ObjectRecord, contents: Contents) -> N
         _warn_collisions(context, contents)
     if contents.finalizer is None:
         record = _without(record, contents)
-    elif contents.finalizer is Duty.REMOVE and not contents.ends:
-        _tell_of_former(context, record)
+    elif contents.finalizer is Duty.REMOVE:
+        # The object may be gone before the write is answered.
+        tell = tell_handled if contents.ends else _tell_of_former
+        tell(context, record)
     contents = housed(context, record, contents)
     continue_write(context, record, Writing(contents))
 
@@ -292,6 +298,8 @@ def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> No
     if ends:
         work = work.without_change()
     work = log_successes(context, work, ends=ends)
+    if ends and contents.finalizer is not Duty.REMOVE:
+        tell_handled(context, record)
     if contents.finalizer is Duty.ADD and expected is not None:
         expected = replace(expected, passes=True)
     stored, memory = record.stored, contents.memory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import logging
 import math
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from fnop import kopf
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.running import handlers as module
 from fnop.adapters.kopf.running.handlers import label_of
+from fnop.adapters.kopf.running.logs import write
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.declare.writers import PatchWriter
@@ -656,6 +658,53 @@ def test_the_settings_have_the_default_backoff(
     settings.execution.default_backoff = 7
     with simulated(registry, example(), settings=settings):
         assert diary == [0, 7]
+
+
+def test_an_attempt_after_the_deadline_never_comes(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.create(KIND, id="a", registry=registry, timeout=5, backoff=7)
+    def late(**_: Any) -> None:
+        diary.append("late")
+        raise ValueError("no")
+
+    @kopf.on.create(KIND, id="b", registry=registry, timeout=5, backoff=3)
+    def again(retry: int, **_: Any) -> None:
+        diary.append(retry)
+        raise ValueError("no")
+
+    with simulated(registry, example()) as run:
+        began = run.sim.clock.elapsed
+        assert {*diary} == {"late", 0, 1}
+        assert diary.count("late") == 1
+        # It ends with the last attempt, and does not wait for the deadline.
+        assert began < 5
+        notes = run.get()["metadata"]["annotations"]
+        assert [*notes] == ["kopf.zalando.org/last-handled-configuration"]
+
+
+def test_the_end_of_a_change_is_told_in_kopfs_words(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(**_: Any) -> None:
+        raise kopf.PermanentError("no")
+
+    kopf.on.create(KIND, id="one", registry=registry)(lambda **_: None)
+    kopf.on.create(KIND, id="two", registry=registry)(fails)
+    kopf.on.resume(KIND, id="three", registry=registry)(lambda **_: None)
+    kopf.on.delete(KIND, id="four", registry=registry, optional=True)(lambda **_: None)
+    caplog.set_level(logging.INFO)
+    with simulated(registry, example()) as run:
+        run.edit(spec={"size": 2}).delete()
+        for each in run.said:
+            write(each, run.operator.settings)
+    found = [line for line in caplog.messages if "processed" in line]
+    # No handler is for the update, and so nothing is said about it.
+    assert found == ["Creation is processed: 1 succeeded; 1 failed."]
+    record = next(each for each in caplog.records if "processed" in each.message)
+    assert record.name == "kopf.objects"
+    assert vars(record)["k8s_ref"]["name"] == "example-1"
+    assert vars(record)["settings"] is run.operator.settings
 
 
 # --------------------------------------------------------------------------- filters

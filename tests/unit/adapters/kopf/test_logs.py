@@ -160,12 +160,13 @@ def test_a_second_configuration_replaces_the_first(
     assert capsys.readouterr().err.splitlines() == ["once"]
 
 
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.ERROR])
 def test_the_log_of_asyncio_is_shown_on_request(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], level: int
 ) -> None:
     for debug in (False, True):
         configure(debug=debug, verbose=True, log_format=LogFormat.PLAIN)
-        logging.getLogger("asyncio").debug("a loop")
+        logging.getLogger("asyncio").log(level, "a loop")
         assert ("a loop" in capsys.readouterr().err) is debug
 
 
@@ -206,8 +207,8 @@ def test_lines_of_fnop_go_to_kopfs_loggers(
     caplog: pytest.LogCaptureFixture, level: Any, wanted: int
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    write(Say(level, "about a pod", SUBJECT))
-    write(Say(level, "about none"))
+    write(Say(level, "about a pod", SUBJECT), None)
+    write(Say(level, "about none"), None)
     first, second = caplog.records
     assert (first.name, second.name) == ("kopf.objects", "kopf.fnop")
     assert first.levelno == second.levelno == wanted
@@ -220,9 +221,16 @@ def test_lines_of_fnop_go_to_kopfs_loggers(
     }
 
 
+def test_fields_of_an_author_make_no_line_of_kopf(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    write(Say("error", "stuck", SUBJECT, fields=(("handled", "create"),)), None)
+    assert caplog.messages == ["stuck"]
+
+
 def test_a_line_of_fnop_has_its_exception(caplog: pytest.LogCaptureFixture) -> None:
     problem = ValueError("x")
-    write(Say("error", "failed", exception=problem))
+    write(Say("error", "failed", exception=problem), None)
     (record,) = caplog.records
     assert record.exc_info is not None
     assert record.exc_info[1] is problem

@@ -82,6 +82,31 @@ def test_without_the_last_state_an_update_is_told_all_the_same(
     )
 
 
+@pytest.mark.parametrize("patches", [False, True], ids=["plain", "patching"])
+def test_the_end_of_a_change_is_told_with_the_ends_of_its_handlers(
+    registry: Registry, patches: bool
+) -> None:
+    def works(**_: Any) -> fnop.Effect | None:
+        return fnop.patch(status={"known": True}) if patches else None
+
+    def fails(**_: Any) -> None:
+        raise fnop.PermanentError("no")
+
+    for id, fn in (("one", works), ("two", fails), ("three", works)):
+        fnop.on.create(KIND, id=id, registry=registry)(fn)
+    fnop.on.delete(KIND, id="gone", registry=registry)(lambda **_: None)
+    run = explained(registry, example(size=1))
+    run.settle()
+    run.delete(KIND, "example-1").settle()
+    ends = [each for each in run.said if "is handled" in each.message]
+    assert [each.message for each in ends] == [
+        "the create is handled: 2 succeeded, 1 failed",
+        "the delete is handled: 1 succeeded, 0 failed",
+    ]
+    fields = ("handled", "create"), ("succeeded", 2), ("failed", 1)
+    assert ends[0].fields == fields
+
+
 def ask(attempt: int) -> int:
     raise NotImplementedError
 
