@@ -632,7 +632,6 @@ def _serve_beside(running: _Running, live: Live) -> int:
 def _serve(running: _Running) -> int:
     from fnop.adapters.kubernetes.client import ConfigurationProblem
 
-    gc.collect()
     gc.freeze()  # all present objects stay anyway
     try:
         runner = _loop_runner()

@@ -11,6 +11,7 @@ import asyncio
 import socket
 import ssl
 from base64 import b64encode
+from typing import Any
 
 import aiohappyeyeballs
 
@@ -208,14 +209,22 @@ def _default(proxy: Address) -> ssl.SSLContext | None:
 async def _reached(address: Address, context: ssl.SSLContext | None) -> Connection:
     """A connection to one of a name's addresses."""
     loop = asyncio.get_running_loop()
-    infos = await loop.getaddrinfo(
-        address.host, address.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-    )
+    infos = await _resolved(address)
     # As uvloop has no such option of `create_connection`.
     connected = await aiohappyeyeballs.start_connection(
         infos, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, interleave=1, loop=loop
     )
     return await _wrapped(connected, address, context)
+
+
+async def _resolved(address: Address) -> list[Any]:
+    """The addresses of a name; an IP address needs no resolver, and so no thread."""
+    of: dict[str, Any] = {"type": socket.SOCK_STREAM, "proto": socket.IPPROTO_TCP}
+    host, port = address.host, address.port
+    try:
+        return socket.getaddrinfo(host, port, **of, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        return await asyncio.get_running_loop().getaddrinfo(host, port, **of)
 
 
 async def _wrapped(

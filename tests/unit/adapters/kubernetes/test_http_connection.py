@@ -258,7 +258,9 @@ Serve = Callable[[int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[No
 
 
 @asynccontextmanager
-async def pool(serve: Serve) -> AsyncIterator[tuple[Pool, list[int]]]:
+async def pool(
+    serve: Serve, host: str = "127.0.0.1"
+) -> AsyncIterator[tuple[Pool, list[int]]]:
     """A pool, and the numbers of the connections that its server has had."""
     numbers: list[int] = []
     writers: list[asyncio.StreamWriter] = []
@@ -270,7 +272,7 @@ async def pool(serve: Serve) -> AsyncIterator[tuple[Pool, list[int]]]:
 
     listening = await asyncio.start_server(begin, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    found = Pool(parsed(f"http://127.0.0.1:{port}"), None)
+    found = Pool(parsed(f"http://{host}:{port}"), None)
     try:
         yield found, numbers
     finally:
@@ -361,6 +363,23 @@ async def test_streams_and_requests_share_connections() -> None:
             found.give_back(connection)
             await sent(found, "PATCH")
         assert numbers == [0]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_name_is_resolved_in_a_thread_and_an_address_is_not(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    loop, resolved = asyncio.get_running_loop(), []
+    resolve = loop.getaddrinfo
+
+    async def getaddrinfo(host: Any, *given: Any, **options: Any) -> Any:
+        resolved.append(host)
+        return await resolve(host, *given, **options)
+
+    async with pool(kept, host) as (found, _):
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+        assert await sent(found, "GET") == HELLO
+    assert resolved == ["localhost"] * (host == "localhost")
 
 
 async def test_a_server_that_is_not_there_was_sent_nothing() -> None:
