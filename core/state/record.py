@@ -194,6 +194,11 @@ class Work(Struct, frozen=True):
     def is_over(self) -> bool:
         return self == IDLE
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether nothing is under way but daemons and timers."""
+        return self.is_over or replace(self, background_runs=()).is_over
+
 
 IDLE = Work()
 
@@ -319,6 +324,12 @@ class ObjectRecord(Struct, frozen=True):
     overlooked: Seen | None = None
     # Work was left over from the last step, which may call the author's code only once.
     left: bool = False
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is under way about the object but daemons and timers."""
+        work = self.work
+        return self.expected is None and (work is None or work.is_lasting)
 
     def backing_off(self, **changes: Any) -> ObjectRecord:
         """The record with some fields of its `backoff` changed."""

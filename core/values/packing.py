@@ -13,8 +13,8 @@ __all__ = ["PACKED_MAX", "Packing"]
 
 # A longer text takes milliseconds, which block all other work: it stays as it is.
 PACKED_MAX = 128 * 1024
-# Raw deflate (RFC 1951) with its largest window, which also holds the dictionary.
-_WINDOW = -15
+# Raw deflate (RFC 1951) has windows of 2 ** 9 to 2 ** 15 bytes.
+_WINDOW_BITS = range(9, 16)
 _FAST = 3
 
 
@@ -30,9 +30,14 @@ class Packing:
     __slots__ = ("_deflate", "_inflate")
 
     def __init__(self, like: bytes = b"") -> None:
-        # Copies of these begin after reading the dictionary.
-        self._deflate = zlib.compressobj(_FAST, zlib.DEFLATED, _WINDOW, zdict=like)
-        self._inflate = zlib.decompressobj(_WINDOW, like)
+        # Copies of these begin after reading the dictionary. The window holds all of
+        # it, if possible: each copy takes some eight times the memory of the window.
+        bits = min(max(len(like).bit_length(), _WINDOW_BITS[0]), _WINDOW_BITS[-1])
+        buffers = bits - _WINDOW_BITS[0] + 2  # in proportion, from 2 to 8
+        self._deflate = zlib.compressobj(
+            _FAST, zlib.DEFLATED, -bits, buffers, zdict=like
+        )
+        self._inflate = zlib.decompressobj(-bits, like)
 
     def packed(self, text: bytes) -> bytes:
         """The compressed text."""

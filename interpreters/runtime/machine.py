@@ -138,20 +138,20 @@ class Machine:
             self.state, commands = step(self.program, self.state, now, input, self.live)
         for observer in self._observers:
             observer.observe(now, input, commands)
+        objects = self.state.objects
         if isinstance(input, (ListItem, WatchEvent)):
-            self._pack_object(input)
+            self._forget_parsed(input)
+        if len(objects.records) > PLAIN_MAX:
+            self._packings.pack_rested(objects, now.mono)
         return commands
 
-    def _pack_object(self, input: ListItem | WatchEvent) -> None:
+    def _forget_parsed(self, input: ListItem | WatchEvent) -> None:
         """Keep only the text of an object, once all immediate readers are done."""
-        records, body = self.state.objects.records, input.body
-        stream = self.state.streams.numbers.get(input.stream)
-        if stream is None or len(records) <= PLAIN_MAX or not body.has_text:
-            body.forget()
-            return
-        kind = stream[0]
-        record = records.get(Key(kind, body.namespace or "", body.name))
-        self._packings.pack(kind, body, record)
+        body, stream = input.body, self.state.streams.numbers.get(input.stream)
+        if len(self.state.objects.records) > PLAIN_MAX and stream and body.has_text:
+            key = Key(stream[0], body.namespace or "", body.name)
+            self._packings.enqueue(key)
+        body.forget()
 
     def reviews(self, request: Request) -> bool:
         """Whether an admission handler covers the kind of a request."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
+from fnop.core.state.objects import Objects
 from fnop.core.state.record import ObjectRecord
-from fnop.core.values.body import Body
+from fnop.core.values.body import Body, Key
 from fnop.core.values.packing import Packing
 
 __all__ = ["PLAIN_MAX", "Packings"]
@@ -11,19 +14,42 @@ __all__ = ["PLAIN_MAX", "Packings"]
 # Up to this number, objects are kept as they came: packing a text takes as long as
 # parsing it ten times.
 PLAIN_MAX = 1000
+# The most objects that are looked at after a step. An object makes three steps at the
+# least, so the line gets no longer.
+_LOOKS = 2
 
 
 class Packings:
     """The packing of each kind, made with the texts of its first objects.
 
-    It is a cache, not a part of the state: bodies are equal, packed or not.
+    It is a cache, not a part of the state: bodies are equal, packed or not. An object
+    is packed when it is at rest, and not while it waits for its handlers.
     """
 
-    __slots__ = ("_first", "_known")
+    __slots__ = ("_first", "_known", "_line")
 
     def __init__(self) -> None:
         self._first: dict[str, bytes] = {}
         self._known: dict[str, Packing] = {}
+        self._line: OrderedDict[Key, None] = OrderedDict()
+
+    def enqueue(self, key: Key) -> None:
+        """Pack an object when it is at rest."""
+        self._line[key] = None
+
+    def pack_rested(self, objects: Objects, now: float) -> None:
+        """Pack the next objects of the line that are at rest at a monotonic time."""
+        line = self._line
+        for _ in range(min(_LOOKS, len(line))):
+            key, _nothing = line.popitem(last=False)
+            record = objects.records.get(key)
+            if record is None:
+                continue
+            due = objects.queue.due.get(key)
+            if record.is_at_rest and (due is None or due[0] > now):
+                self.pack(key.resource, record.body, record)
+            else:
+                line[key] = None
 
     def pack(self, kind: str, body: Body, record: ObjectRecord | None) -> None:
         """Pack the text of an object, and the former values in its record."""

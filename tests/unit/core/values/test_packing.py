@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import Any, cast
+
 import orjson
 import pytest
 from hypothesis import given, strategies as st
+from immutables import Map
 
 from fnop.core.memory.observation import FormerValues, Seen, digest_of
 from fnop.core.memory.stored_state import Stored, shared
-from fnop.core.values.body import Body, compact
+from fnop.core.state.invocation import Invocation
+from fnop.core.state.objects import Objects
+from fnop.core.state.record import Expectation, ObjectRecord, Work
+from fnop.core.state.writing import Contents, Writing
+from fnop.core.values.body import Body, Key, compact
 from fnop.core.values.packing import PACKED_MAX, Packing
+from fnop.effects.structs import replace
 from fnop.interpreters.runtime.packings import Packings
 from tests.property.strategies import json_objects
 
@@ -58,6 +67,63 @@ def test_a_kind_is_packed_once_two_of_its_objects_are_known() -> None:
     assert bodies[0]._raw == bodies[0].raw
     assert [each.name for each in bodies] == ["0", "1", "2", "3"]
     assert all(len(each._raw or b"") < len(like) / 4 for each in bodies[1:])
+
+
+@pytest.mark.parametrize("size", [20, 300, 3_000, 30_000])
+def test_the_window_holds_the_text_that_others_are_like(size: int) -> None:
+    notes = "".join(map(chr, Random(size).choices(range(48, 122), k=size)))
+    packing = Packing(text("a", notes=notes) + text("b", notes=notes))
+    other = text("c", notes=notes)
+    packed = packing.packed(other)
+    assert packing.text_of(packed) == other
+    # A match has at most 258 bytes.
+    assert len(packed) < 60 + size / 30
+
+
+def in_line(*records: tuple[str, ObjectRecord]) -> tuple[Objects, list[Key]]:
+    keys = [Key(KIND, "", name) for name, _ in records]
+    found = zip(keys, (each for _, each in records), strict=True)
+    return Objects(Map(found)), keys
+
+
+def record_of(name: str, **facts: Any) -> ObjectRecord:
+    return ObjectRecord(Body(None, text(name, notes="n" * 300)), Stored(), **facts)
+
+
+def is_packed(record: ObjectRecord) -> bool:
+    return len(record.body._raw or b"") < 200
+
+
+def test_an_object_is_packed_when_it_is_at_rest() -> None:
+    busy = Work(writing=Writing(Contents()))
+    # The texts of the first two of a kind stay as they are, or begin its packing.
+    objects, keys = in_line(
+        *((name, record_of(name)) for name in ("a", "b", "rests")),
+        ("busy", record_of("busy", work=busy)),
+        ("due", record_of("due")),
+    )
+    objects = replace(objects, queue=objects.queue.add(keys[-1], 5.0))
+    packings = Packings()
+    for each in keys:
+        packings.enqueue(each)
+    for _ in keys:
+        packings.pack_rested(objects, 5.0)
+    records = {key.name: record for key, record in objects.records.items()}
+    packed = {name for name, each in records.items() if is_packed(each)}
+    assert packed - {"b"} == {"rests"}
+    # They stay in the line until they are.
+    later = objects.records.set(keys[-2], record_of("busy")).delete(keys[-1])
+    objects = replace(objects, records=later)
+    for _ in keys:
+        packings.pack_rested(objects, 5.0)
+    assert is_packed(objects.records[keys[-2]])
+
+
+def test_daemons_do_not_keep_an_object_from_its_rest() -> None:
+    run = Invocation(1, cast(Any, None))
+    assert record_of("a", work=Work(background_runs=(run,))).is_at_rest
+    assert not record_of("a", work=Work(running=(run,))).is_at_rest
+    assert not record_of("a", expected=Expectation("7", 1, 0.0)).is_at_rest
 
 
 def test_a_packed_body_keeps_its_text_alone() -> None:
