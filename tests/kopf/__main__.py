@@ -34,6 +34,8 @@ from tests.kopf.servers import SERVERS
 from tests.kopf.trace import Judge, differences
 
 HERE = Path(__file__).parent
+# The traces of --keep have the whole texts.
+WIDTH = 600
 PAGE = HERE.parents[1] / "docs/how-to/run-a-kopf-operator.md"
 
 
@@ -112,12 +114,14 @@ class Comparison:
         listed = len(judged) - len(new)
         print(f"{name}, {player}: {len(new)} new, {listed} listed", flush=True)
         for each, row in judged:
-            print(f"    {each}\n" + (f"        listed: {row}\n" if row else ""), end="")
+            print(f"    {each[:WIDTH]}")
+            if row:
+                print(f"        listed: {row}")
 
     def fail(self, name: str, player: str, problem: Exception) -> None:
         """Note that a story has not come to its end."""
         self.has_new = True
-        print(f"{name}, {player}: failed\n{problem}", flush=True)
+        print(f"{name}, {player}: failed\n{str(problem)[:WIDTH]}", flush=True)
 
 
 def _parsed() -> argparse.Namespace:

@@ -13,10 +13,11 @@ A story has these keys:
 - `namespace`: an existing one; by default the story has one of its own
 - `watches`: the plurals whose watch-streams an operator that is ready has
 - `records`: the plurals whose objects are a part of the trace
-- `loose`, `loose_lines`: see `Trace`
+- `loose`, `loose_lines`, `apart`: see `Trace`
 - `restless`: the log never stops, so nothing waits until it is quiet
 - `refusals`: requests may be refused
 - `seconds`: how long a step may take on a calm machine
+- `before`: steps before the operator begins
 - `steps`: one verb each:
 
   - `create: FILE`, or the object itself, and `delete: PLURAL/NAME`
@@ -24,7 +25,7 @@ A story has these keys:
   - `wait: {of:, field:, is:}` (any value without `is`), `wait: {log:, times: 1}` (until
     so many lines of the log match), and `gone: PLURAL/NAME`
   - `look: NAME`: wait until all is quiet, and record the objects
-  - `probe: {}`
+  - `probe: {}`, or with values that the answer will have
   - `restart: STEPS`: steps while no operator runs, or `{}`
   - `rival: {options:, steps:}`: steps while a second `kopf run` runs, too
   - `command: ARGUMENTS`: another command of Kopf, such as `freeze`
@@ -155,9 +156,20 @@ class Player:
         """End the operator, and leave nothing that another story would see."""
         self.end(signal.SIGKILL)
         for each in self._definitions:
+            self._release(each["spec"]["group"], each["spec"]["names"]["plural"])
             path = f"{DEFINITIONS}/{each['metadata']['name']}"
             self._server.raw("DELETE", path)
             eventually(partial(self._is_gone, path))
+
+    def _release(self, group: str, plural: str) -> None:
+        """Remove the finalizers of all objects: no operator is there any more."""
+        status, found = self._server.raw("GET", f"/apis/{group}/v1/{plural}")
+        for each in found["items"] if status == 200 else ():
+            meta = each["metadata"]
+            place = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
+            path = f"/apis/{group}/v1{place}/{plural}/{meta['name']}"
+            patch = {"metadata": {"finalizers": None}}
+            self._server.raw("PATCH", path, patch, MERGE_PATCH)
 
     def _request(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
         status, answer = self._server.raw(method, path, body, **more)
@@ -186,10 +198,16 @@ class Player:
                     yield f"{plural}/{name}", {**head, **each}
 
     def objects(self) -> dict[str, Any]:
-        return {
-            key: normal_object(body, ours=self._is_ours(body["apiVersion"]))
-            for key, body in self._objects()
-        }
+        found: dict[str, Any] = {}
+        for key, body in self._objects():
+            meta = body["metadata"]
+            if prefix := meta.get("generateName"):
+                stem = f"{key.partition('/')[0]}/{prefix}"
+                alike = sum(each.startswith(stem) for each in found)
+                meta["name"] = f"{prefix}<random {alike + 1}>"
+                key = f"{stem}<random {alike + 1}>"
+            found[key] = normal_object(body, ours=self._is_ours(body["apiVersion"]))
+        return found
 
     def _is_ours(self, version: str) -> bool:
         return version.partition("/")[0] in self._groups
@@ -317,6 +335,7 @@ class Player:
 
     def play(self) -> None:
         """Perform all steps. The operator runs from the beginning to the end."""
+        self._perform(self.story.get("before", ()))
         self.begin()
         self._perform(self.story["steps"])
         self._look("end")
@@ -367,7 +386,8 @@ class Player:
 
     def _pytest(self, file: str) -> None:
         runner = ["fnop.kopf", "-m"] if self._by_fnop else []
-        options = ["--quiet", "-p", "no:cacheprovider", "--rootdir", ".", file]
+        # Kopf's own configuration of pytest is further up, and not for users.
+        options = ["-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider", file]
         command = [str(self._python), "-P", "-m", *runner, "pytest", *options]
         child = self._started("pytest ", command)
         self._exits.append(child.wait(patience(60)))
@@ -455,13 +475,21 @@ class Player:
         self.settle()
         self.looks[name] = self.objects()
 
-    def _probe(self, _: Any) -> None:
+    def _probe(self, expected: Mapping[str, Any]) -> None:
+        """Ask the probe, until its answer has the expected values."""
         url = f"http://127.0.0.1:{self._port}/healthz"
-        try:
-            with urllib.request.urlopen(url) as answer:
-                status, body = answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            status, body = error.code, None
+        status, body = 0, None
+
+        def is_expected() -> bool:
+            nonlocal status, body
+            try:
+                with urllib.request.urlopen(url) as answer:
+                    status, body = answer.status, json.load(answer)
+            except urllib.error.HTTPError as error:
+                status, body = error.code, None
+            return expected.items() <= (body or {}).items()
+
+        self._await(is_expected, lambda: f"probe: {status} {body}")
         self.answers.append({"step": "probe", "status": status, "body": body})
 
     # -------------------------------------------------------------- the trace
@@ -471,6 +499,7 @@ class Player:
         trace = Trace(
             self.story.get("loose", ()),
             self.story.get("loose_lines", ()),
+            self.story.get("apart", ()),
             self.namespace,
         )
         for role, log in self._logs:

@@ -27,6 +27,7 @@ _VOLATILE = (
     (re.compile(r"\b127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
     (re.compile(r"0x[0-9a-f]{6,}"), "<address>"),
     (re.compile(r"(?<=-token-)[a-z0-9]{5}\b"), "<random>"),
+    (re.compile(r"^\S+\.py:\d+: (?=\w+Warning: )"), ""),
     (re.compile(r"(?<='resourceVersion': ')\d+"), "<version>"),
     (re.compile(r"[\w.-]+@[\w.-]+/\d{14}/\w{3}\b"), "<peer>"),
 )
@@ -127,11 +128,13 @@ class Trace:
     Handlers of watch events are `loose`: how often they are called depends on the
     number of writes, and on events that Kopf takes together. A timer is `loose` if its
     end is not ordered with handlers of the change that it makes. Lines that match one
-    of `loose_lines` come in any order and number.
+    of `loose_lines` come in any order and number. Lines about a handler in `apart` are
+    not ordered with other ones.
     """
 
     loose: Collection[str] = ()
     loose_lines: Collection[str] = ()
+    apart: Collection[str] = ()
     namespace: str = ""
     calls: dict[str, list[str]] = field(default_factory=dict)
     background: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -166,14 +169,16 @@ class Trace:
     def _add_line(self, about: str, line: str) -> None:
         if any(re.search(each, line) for each in self.loose_lines):
             self._count(about, f"line {line}")
-        elif (lines := self.log.setdefault(about, []))[-1:] != [line]:
+            return
+        about += "".join(f" {each}" for each in self.apart if f"'{each}'" in line)
+        if (lines := self.log.setdefault(about, []))[-1:] != [line]:
             lines.append(line)
 
     def _is_loose(self, message: str) -> bool:
         """Does this line come as often as there are watch events or requests?"""
         done = {
             f"{form} {handler!r} succeeded."
-            for form in ("Handler", "Timer", "Daemon")
+            for form in ("Handler", "Timer", "Daemon", "Activity")
             for handler in self.loose
         }
         return message in done or _REQUEST_DONE.search(message) is not None
