@@ -11,8 +11,8 @@ plays each first, next to the first server, and then fnop does. PYTHON needs Kop
 `pytest` for the tests that some examples have.
 
 `--on simulated` plays on `fnop cluster`, `--on real` on a real API server, which is
-the default; both may be given. The exit status is 1 if there is a difference that
-docs/how-to/run-a-kopf-operator.md does not list. `--keep FOLDER` keeps logs and traces.
+the default; both may be given. The exit status is 1 if there is a difference that no
+page lists, see `listed.yaml`. `--keep FOLDER` keeps logs and traces.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,7 +38,7 @@ from tests.kopf.trace import Judge, differences
 HERE = Path(__file__).parent
 # The traces of --keep have the whole texts.
 WIDTH = 600
-PAGE = HERE.parents[1] / "docs/how-to/run-a-kopf-operator.md"
+ROOT = HERE.parents[1]
 
 
 @dataclass(frozen=True)
@@ -108,13 +110,19 @@ class Comparison:
             self.known[name] = trace
             print(f"{name}, {player}: played", flush=True)
             return
-        judged = self._judge.judged(differences(self.known[name], trace))
-        new = [each for each, row in judged if row is None]
-        self.has_new |= bool(new)
-        listed = len(judged) - len(new)
-        print(f"{name}, {player}: {len(new)} new, {listed} listed", flush=True)
-        for each, row in judged:
-            print(f"    {each[:WIDTH]}")
+        looks = "|".join(map(re.escape, trace["objects"]))
+        # An object that differs does so in each look from then on.
+        found = Counter(
+            re.sub(f"^objects ({looks}) ", "objects ", each)
+            for each in differences(self.known[name], trace)
+        )
+        rows = {each: self._judge.row_of(each) for each in found}
+        new = sum(row is None for row in rows.values())
+        self.has_new |= new > 0
+        print(f"{name}, {player}: {new} new, {len(rows) - new} listed", flush=True)
+        for each, row in rows.items():
+            often = f" ({found[each]} times)" if found[each] > 1 else ""
+            print(f"    {each[:WIDTH]}{often}")
             if row:
                 print(f"        listed: {row}")
 
@@ -153,7 +161,7 @@ def main() -> int:
             each.name: json.loads((each / "expected.json").read_text())
             for each in (() if has_examples or options.write else folders)
         }
-        comparison = Comparison(Judge(HERE / "listed.yaml", PAGE), known)
+        comparison = Comparison(Judge(HERE / "listed.yaml", ROOT), known)
         for where, player in itertools.product(options.on or ["real"], by):
             label = f"{player} on {where}"
             with _server(where) as api:

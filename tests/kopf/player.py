@@ -107,7 +107,8 @@ class Player:
         self.answers: list[Any] = []
         self._server, self._python, self._scratch = server, python, scratch
         self._child: subprocess.Popen[bytes] | None = None
-        self._logs: list[tuple[str, Path]] = []
+        # By what each operator is in the story; None for other commands.
+        self._logs: list[tuple[str | None, Path]] = []
         self._exits: list[int] = []
         self._port, webhook_port = free_ports(2)
         self._environment = {
@@ -245,7 +246,7 @@ class Player:
             self._wait_for_watches(self._child)
             self.settle()
 
-    def _started(self, role: str, command: list[str]) -> subprocess.Popen[bytes]:
+    def _started(self, role: str | None, command: list[str]) -> subprocess.Popen[bytes]:
         side = "fnop" if self._by_fnop else "kopf"
         log = self._scratch / f"{self.folder.name}-{side}-{len(self._logs)}.log"
         self._logs.append((role, log))
@@ -382,14 +383,14 @@ class Player:
         verb, *others = arguments.split()
         module = "fnop" if self._by_fnop else "kopf"
         command = [str(self._python), "-P", "-m", module, verb, *self._place(), *others]
-        self._exits.append(self._started(f"{verb} ", command).wait(patience(20)))
+        self._exits.append(self._started(None, command).wait(patience(20)))
 
     def _pytest(self, file: str) -> None:
         runner = ["fnop.kopf", "-m"] if self._by_fnop else []
         # Kopf's own configuration of pytest is further up, and not for users.
         options = ["-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider", file]
         command = [str(self._python), "-P", "-m", *runner, "pytest", *options]
-        child = self._started("pytest ", command)
+        child = self._started(None, command)
         self._exits.append(child.wait(patience(60)))
 
     def _create(self, given: str | Mapping[str, Any]) -> None:
@@ -503,7 +504,7 @@ class Player:
             self.namespace,
         )
         for role, log in self._logs:
-            if role != "pytest ":
+            if role is not None:
                 for line in log.read_text().splitlines():
                     trace.add(line, self.plurals, role)
         often = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ _VOLATILE = (
     (re.compile(r"(?<=-token-)[a-z0-9]{5}\b"), "<random>"),
     (re.compile(r"^\S+\.py:\d+: (?=\w+Warning: )"), ""),
     (re.compile(r"(?<='resourceVersion': ')\d+"), "<version>"),
-    (re.compile(r"[\w.-]+@[\w.-]+/\d{14}/\w{3}\b"), "<peer>"),
+    (re.compile(r"[\w.-]+@[\w.-]+/\d{14}/\w{3,4}\b"), "<peer>"),
 )
 _FLEETING = frozenset(
     {
@@ -202,6 +202,9 @@ def differences(one: Any, two: Any, where: str = "") -> Iterator[str]:
     """What only `one` (-) or `two` (+) has, each with its place."""
     if one == two:
         return
+    one, two = _parsed(one), _parsed(two)
+    if _are_named(one) and _are_named(two):
+        one, two = ({each["name"]: each for each in every} for every in (one, two))
     match one, two:
         case dict(), dict():
             for key in sorted({*one, *two}):
@@ -221,6 +224,24 @@ def differences(one: Any, two: Any, where: str = "") -> Iterator[str]:
             yield f"{where}: + {json.dumps(two)}"
 
 
+def _parsed(value: Any) -> Any:
+    """An annotation may be an object in JSON."""
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _are_named(value: Any) -> bool:
+    """Whether it is a list of objects with different names."""
+    if not isinstance(value, list):
+        return False
+    names = [each.get("name") for each in value if isinstance(each, dict)]
+    return len(value) == len({*names} - {None})
+
+
 def _texts(value: Any) -> list[str]:
     """The elements of a list as texts, or the value as one."""
     elements = value if isinstance(value, list) else [value]
@@ -231,27 +252,24 @@ def _texts(value: Any) -> list[str]:
 
 
 class Judge:
-    """Which differences the users' page lists.
+    """Which differences the users' pages list.
 
-    A file names a row of the page's table by its first cell, and has patterns of the
-    differences that follow from it.
+    A file has the rows of the pages' tables by their first cells, and patterns of the
+    differences that follow from each row.
     """
 
-    def __init__(self, file: Path, page: Path) -> None:
+    def __init__(self, file: Path, root: Path) -> None:
         self._rows: dict[str, list[re.Pattern[str]]] = {}
-        text = page.read_text()
-        for row, patterns in yaml.safe_load(file.read_text()).items():
-            if f"| {row} |" not in text:
-                raise ValueError(f"{page} has no row {row!r}, which {file.name} names")
-            self._rows[row] = [re.compile(each) for each in patterns]
+        for page, rows in yaml.safe_load(file.read_text()).items():
+            text = (root / page).read_text()
+            for row, patterns in rows.items():
+                if f"| {row} |" not in text:
+                    raise ValueError(f"{page} has no row {row!r}: see {file}")
+                self._rows[row] = [re.compile(each) for each in patterns]
 
     def row_of(self, difference: str) -> str | None:
-        """The row of the table, or None if the page does not list the difference."""
+        """The row of the table, or None if no page lists the difference."""
         for row, patterns in self._rows.items():
             if any(each.search(difference) for each in patterns):
                 return row
         return None
-
-    def judged(self, found: Iterable[str]) -> list[tuple[str, str | None]]:
-        """Each difference with its row."""
-        return [(each, self.row_of(each)) for each in found]
