@@ -163,15 +163,16 @@ class Trace:
             cause = f" <- {normal_text(raised.splitlines()[-1])}" if raised else ""
             # The rest names the whole object, with the writes of other controllers.
             message = _UNWANTED.sub(r"\1", message)
-            prefix = f"{severity}: " if severity else ""
-            self._add_line(about, f"{prefix}{message}{cause}")
+            self._add_line(about, f"{message}{cause}", severity)
 
-    def _add_line(self, about: str, line: str) -> None:
+    def _add_line(self, about: str, text: str, severity: str) -> None:
+        line = f"{severity}: {text}" if severity else text
         if any(re.search(each, line) for each in self.loose_lines):
             self._count(about, f"line {line}")
             return
         about += "".join(f" {each}" for each in self.apart if f"'{each}'" in line)
-        if (lines := self.log.setdefault(about, []))[-1:] != [line]:
+        lines = self.log.setdefault(about, [])
+        if lines[-1:] != [line] or not severity:
             lines.append(line)
 
     def _is_loose(self, message: str) -> bool:
