@@ -10,6 +10,7 @@ A story has these keys:
 - `peering`: `kopf run` gets this `--peering` in place of `--standalone`
 - `probed`: start the endpoint of probes, which the step `probe` asks
 - `ends`: the program ends by itself, before the steps
+- `buffered`: what the program prints is written at its end
 - `namespace`: an existing one; by default the story has one of its own
 - `watches`: the plurals whose watch-streams an operator that is ready has
 - `records`: the plurals whose objects are a part of the trace
@@ -117,7 +118,7 @@ class Player:
             "REPLICA_NAMESPACE": self.namespace,
             "REPLICA_PORT": str(webhook_port),
             "REPLICA_CERTIFICATES": str(server.pki),
-            "PYTHONUNBUFFERED": "1",
+            "PYTHONUNBUFFERED": "" if self.story.get("buffered") else "1",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         if "module" in self.story:
@@ -228,7 +229,7 @@ class Player:
                 "object": named(ref, self.plurals, self.namespace),
                 "type": each["type"],
                 "reason": each["reason"],
-                "message": normal_text(each["message"]),
+                "message": normal_text(each.get("message", "")),
             }
             key = json.dumps(entry)
             found[key] = {**entry, "count": "many" if key in found else "one"}
