@@ -110,7 +110,9 @@ class Comparison:
             self.known[name] = trace
             print(f"{name}, {player}: played", flush=True)
             return
-        looks = "|".join(map(re.escape, trace["objects"]))
+        looks = "|".join(
+            map(re.escape, sorted(trace["objects"], key=len, reverse=True))
+        )
         # An object that differs does so in each look from then on.
         found = Counter(
             re.sub(f"^objects ({looks}) ", "objects ", each)
@@ -122,7 +124,8 @@ class Comparison:
         print(f"{name}, {player}: {new} new, {len(rows) - new} listed", flush=True)
         for each, row in rows.items():
             often = f" ({found[each]} times)" if found[each] > 1 else ""
-            print(f"    {each[:WIDTH]}{often}")
+            shown = each.replace("\n", " ")[:WIDTH]
+            print(f"    {shown}{often}")
             if row:
                 print(f"        listed: {row}")
 
