@@ -123,6 +123,8 @@ class Player:
         }
         if "module" in self.story:
             self._environment["PYTHONPATH"] = str(self._source)
+        # The objects with generated names, by what they are in every run.
+        self._generated: dict[str, str] = {}
         self._paths: dict[str, tuple[str, bool]] = {}
         self.plurals: dict[str, str] = {"Namespace": "namespaces"}
 
@@ -207,7 +209,7 @@ class Player:
                 stem = f"{key.partition('/')[0]}/{prefix}"
                 alike = sum(each.startswith(stem) for each in found)
                 meta["name"] = f"{prefix}<random {alike + 1}>"
-                key = f"{stem}<random {alike + 1}>"
+                self._generated[key] = key = f"{stem}<random {alike + 1}>"
             found[key] = normal_object(body, ours=self._is_ours(body["apiVersion"]))
         return found
 
@@ -521,7 +523,10 @@ class Player:
             "answers": self.answers,
             "objects": self.looks,
             "events": self.events(),
-            "calls": trace.calls,
-            "background": often,
-            "log": trace.log,
+            "calls": self._named_again(trace.calls),
+            "background": self._named_again(often),
+            "log": self._named_again(trace.log),
         }
+
+    def _named_again(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        return {self._generated.get(about, about): each for about, each in own.items()}
