@@ -415,7 +415,7 @@ class Player:
 
     def _answered(self, verb: str, of: str, status: int, answer: Any) -> None:
         """Refusals and warnings of webhooks are a part of the trace."""
-        warnings = list(self._server.warnings)
+        warnings = sorted(self._server.warnings)  # of webhooks in any order
         if status >= 400 or warnings:
             entry = {"step": f"{verb} {of}", "status": status, "warnings": warnings}
             if status >= 400:
