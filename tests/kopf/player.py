@@ -14,7 +14,7 @@ A story has these keys:
 - `namespace`: an existing one; by default the story has one of its own
 - `watches`: the plurals whose watch-streams an operator that is ready has
 - `records`: the plurals whose objects are a part of the trace
-- `loose`, `loose_lines`, `apart`: see `Trace`
+- `loose`, `loose_lines`, `apart`, `lucky_lines`: see `Trace`
 - `restless`: the log never stops, so nothing waits until it is quiet
 - `refusals`: requests may be refused
 - `seconds`: how long a step may take on a calm machine
@@ -504,6 +504,7 @@ class Player:
             self.story.get("loose", ()),
             self.story.get("loose_lines", ()),
             self.story.get("apart", ()),
+            self.story.get("lucky_lines", ()),
             self.namespace,
         )
         for role, log in self._logs:
