@@ -94,11 +94,11 @@ faults: .venv/ready ## all faults between operator and API server (needs KUBEBUI
 	FNOP_FAULTS=all $(BIN)/python -m pytest -q -s tests/cluster/test_faults.py tests/cluster/test_outages.py tests/cluster/test_kill.py
 
 # Where stories of Kopf operators are played: ON="real simulated".
-STORIES = $(BIN)/python -m tests.kopf $(addprefix --on ,$(ON)) --python $${PYTHON:-$(BIN)/python}
-kopf-replicas: .venv/ready ## sixteen Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng; ON=simulated)
+STORIES = $(BIN)/python -m tests.kopf $(addprefix --on ,$(ON)) --python $${PYTHON:-$(BIN)/python} $(NAMES)
+kopf-replicas: .venv/ready ## sixteen Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng; ON=simulated NAMES="01 04")
 	$(STORIES)
 
-kopf-examples: .venv/ready ## Kopf's own examples under Kopf and under fnop (EXAMPLES=the folder in Kopf's sdist; PYTHON has kopf, too; ON="real simulated")
+kopf-examples: .venv/ready ## Kopf's own examples under Kopf and under fnop (EXAMPLES=the folder in Kopf's sdist; PYTHON has kopf, too; ON="real simulated" NAMES="01 04")
 	$(STORIES) --examples $(EXAMPLES)
 
 kopf-switch: .venv/ready ## 100 objects go from Kopf to fnop and back, with each storage (OBJECTS=34 a phase)
