@@ -93,8 +93,13 @@ definitions: .venv/ready ## definitions of well-known projects: simulated agains
 faults: .venv/ready ## all faults between operator and API server (needs KUBEBUILDER_ASSETS)
 	FNOP_FAULTS=all $(BIN)/python -m pytest -q -s tests/cluster/test_faults.py tests/cluster/test_outages.py tests/cluster/test_kill.py
 
-kopf-replicas: .venv/ready ## sixteen Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng)
-	$(BIN)/python -m tests.kopf.record_expected --fnop --python $${PYTHON:-$(BIN)/python}
+# Where stories of Kopf operators are played: ON="real simulated".
+STORIES = $(BIN)/python -m tests.kopf $(addprefix --on ,$(ON)) --python $${PYTHON:-$(BIN)/python} $(NAMES)
+kopf-replicas: .venv/ready ## sixteen Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng; ON=simulated NAMES="01 04")
+	$(STORIES)
+
+kopf-examples: .venv/ready ## Kopf's own examples under Kopf and under fnop (EXAMPLES=the folder in Kopf's sdist; PYTHON has kopf, too; ON="real simulated" NAMES="01 04")
+	$(STORIES) --examples $(EXAMPLES)
 
 kopf-switch: .venv/ready ## 100 objects go from Kopf to fnop and back, with each storage (OBJECTS=34 a phase)
 	FNOP_KOPF_STORAGES=all FNOP_KOPF_OBJECTS=$${OBJECTS:-34} $(BIN)/python -m pytest -q tests/cluster/test_kopf_switch.py

@@ -124,6 +124,8 @@ def encoded(
 
     >>> encoded(ApiResponse(200, {}))[1]
     b'{}\n'
+    >>> encoded(ApiResponse(200, {"b": {"d": 1, "c": 2}, "a": 3}))[1]
+    b'{"a":3,"b":{"c":2,"d":1}}\n'
     """
     body = response.body
     if isinstance(body, bytes):
@@ -133,7 +135,11 @@ def encoded(
     elif content_type.startswith("application/yaml"):
         content = _yaml(body)
     else:
-        content = orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
+        content = orjson.dumps(
+            # A real API server sorts the keys of maps and of custom objects, too.
+            body,
+            option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SORT_KEYS,
+        )
     head = b"%s%d\r\n" % (_response_head(response.status, content_type), len(content))
     if response.warnings:
         for text in response.warnings:

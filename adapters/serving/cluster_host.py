@@ -104,7 +104,8 @@ def frame(type: str, obj: dict[str, Any]) -> bytes:
     >>> frame("ADDED", {})
     b'1d\\r\\n{"type":"ADDED","object":{}}\\n\\r\\n'
     """
-    return _chunk(b'{"type":"%s","object":%s}\n' % (type.encode(), orjson.dumps(obj)))
+    text = orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
+    return _chunk(b'{"type":"%s","object":%s}\n' % (type.encode(), text))
 
 
 def _chunk(content: bytes) -> bytes:

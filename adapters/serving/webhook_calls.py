@@ -56,7 +56,9 @@ class WebhookCaller:
                 ) as session,
                 session.post(
                     target.url,
-                    data=orjson.dumps(question.review, default=dict),
+                    data=orjson.dumps(
+                        question.review, default=dict, option=orjson.OPT_SORT_KEYS
+                    ),
                     headers={"Content-Type": "application/json"},
                     ssl=_trust(question),
                     server_hostname=target.name,

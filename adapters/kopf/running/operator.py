@@ -304,7 +304,10 @@ class Operator:
         if self._leaving:
             self._forget_deleted()
         peering = self.running and self.running.state.coordination.peering
-        self._pauses.see(peering.verdict if peering else None)
+        self._pauses.see(
+            peering.verdict if peering else None,
+            mandatory=self.settings.peering.mandatory,
+        )
 
     def _see(self, input: ListItem | WatchEvent) -> None:
         body, uid = input.body, input.body.uid

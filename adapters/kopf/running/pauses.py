@@ -24,29 +24,31 @@ class Pauses:
 
     def __init__(self) -> None:
         self._before: PeeringVerdict | None = None
+        self._is_paused: bool | None = None
 
-    def see(self, verdict: PeeringVerdict | None) -> None:
-        """Log a verdict if it is not the one before."""
+    def see(self, verdict: PeeringVerdict | None, *, mandatory: bool = False) -> None:
+        """Log a verdict if it is not the one before.
+
+        In Kopf an operator with a mandatory peering begins paused, and says only that
+        it resumes.
+        """
+        if self._is_paused is None:
+            self._is_paused = mandatory
         before, self._before = self._before, verdict
         if verdict is before:
             return
-        match before, verdict:
-            case Frozen(Why.OUTRANKED, peers), Frozen(Why.OUTRANKED, others) if _names(
-                peers
-            ) == _names(others):
+        match verdict:
+            case None | Frozen(Why.JOINING | Why.LEFT):
                 return
-            case _, Frozen(Why.OUTRANKED, peers):
+            case Frozen(Why.OUTRANKED, peers) if not self._is_paused:
                 shown = ", ".join(map(_shown, peers))
                 _LOG.info(f"Pausing operations in favour of [{shown}].")
-            case Frozen(why), Serving() if why is not Why.JOINING:
+            case Serving() if self._is_paused:
                 _LOG.info(
                     "Resuming operations after the pause. Conflicting operators with "
                     "the same priority are gone."
                 )
-
-
-def _names(peers: tuple[Peer, ...]) -> list[str]:
-    return [each.identity for each in peers]
+        self._is_paused = isinstance(verdict, Frozen)
 
 
 def _shown(peer: Peer) -> str:

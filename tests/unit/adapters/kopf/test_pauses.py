@@ -29,12 +29,13 @@ def test_the_examples_in_the_docstrings_hold() -> None:
         ([None, None], []),
         ([None, Frozen(Why.JOINING), Serving()], []),
         ([Frozen(Why.JOINING), OUTRANKED, OUTRANKED, LATER], [PAUSING]),
-        ([OUTRANKED, OTHER, Serving(), Serving()], [PAUSING, PAUSING, RESUMING]),
+        ([OUTRANKED, OTHER, Serving(), Serving()], [PAUSING, RESUMING]),
+        ([OUTRANKED, Serving(), OTHER], [PAUSING, RESUMING, PAUSING]),
         # fnop itself warns of this pause.
         ([Serving(), Frozen(Why.TIED), Serving()], [RESUMING]),
         ([OUTRANKED, Frozen(Why.LEFT)], [PAUSING]),
     ],
-    ids=["alone", "begins", "outranked", "by another", "tied", "ends"],
+    ids=["alone", "begins", "outranked", "by another", "again", "tied", "ends"],
 )
 def test_pauses_are_logged_once(
     verdicts: list[PeeringVerdict | None],
@@ -46,6 +47,16 @@ def test_pauses_are_logged_once(
     for each in verdicts:
         pauses.see(each)
     assert [each.partition(" ")[0] for each in caplog.messages] == wanted
+
+
+def test_an_operator_with_a_mandatory_peering_begins_paused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    pauses = Pauses()
+    for each in (None, Frozen(Why.JOINING), OUTRANKED, Serving(), OUTRANKED):
+        pauses.see(each, mandatory=True)
+    assert [each.partition(" ")[0] for each in caplog.messages] == [RESUMING, PAUSING]
 
 
 def test_a_pause_names_the_peers(caplog: pytest.LogCaptureFixture) -> None:
