@@ -58,7 +58,7 @@ def is_async(fn: Callable[..., Any]) -> bool:
 
 
 class _Absent(enum.Enum):
-    """What functions in `value=`, `old=` and `new=` get in place of an absent field.
+    """The mark that filter functions get in place of an absent field.
 
     Kopf gives them a mark of its own, too: it is true, and equal to no value. Functions
     of labels and annotations get None.

@@ -200,7 +200,7 @@ def write(say: Say, settings: Any) -> None:
     _OBJECTS.log(level, say.message, exc_info=error, extra=extra)
 
 
-# What Kopf calls the causes of changes.
+# The words of Kopf for the causes of changes.
 TITLES = {
     "create": "Creation",
     "update": "Updating",

@@ -14,9 +14,9 @@ from tests.simulations import ROOT
 
 def test_each_listed_difference_has_its_row_on_a_page() -> None:
     judge = Judge(HERE / "listed.yaml", ROOT)
-    line = "log pages/a: - info: Creation is processed: 1 succeeded; 0 failed."
+    line = "log stderr: - ValueError: nothing to sweep"
     assert judge.row_of(line) is not None
-    assert judge.row_of(line.replace("processed", "lost")) is None
+    assert judge.row_of(line.replace("sweep", "lose")) is None
 
 
 @pytest.mark.parametrize(
