@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import packages_distributions
+from socketserver import BaseServer
 from types import ModuleType
 from typing import Any
 
@@ -34,6 +35,7 @@ from fnop.adapters.kopf.checking.programs import (
 )
 from fnop.adapters.kopf.checking.strands import (
     STRAND,
+    Line,
     Strand,
     Strands,
     VirtualStopped,
@@ -75,6 +77,9 @@ _LOG = logging.getLogger()
 _STARTUP_SECONDS = 3600.0
 # The time that a thread may keep others waiting; with it a check takes two thirds.
 _SWITCH_SECONDS = 0.0003
+# A server of an operator looks so often whether it is to end. Python's own interval of
+# half a second would be the most of a process that has one.
+_SERVER_SECONDS = 0.01
 # The longest time in which the program of a process ends with it, in real seconds; and
 # that of later processes if the first one did not.
 _END_SECONDS, _LEAST_END_SECONDS = 1.0, 0.05
@@ -91,13 +96,18 @@ def checked_operator(
     sys.setswitchinterval(_SWITCH_SECONDS)
     sys.argv = [*paths, *modules][:1]
     hook, threading.excepthook = threading.excepthook, lambda _: None
+    serves: Any = BaseServer.serve_forever
+    defaults, serves.__defaults__ = serves.__defaults__, (_SERVER_SECONDS,)
     try:
         with _silence(), signals_noted(found.signals):
             Serving.present = found.serving
-            yield found
+            try:
+                yield found
+            finally:
+                found.close()
     finally:
         Serving.present = Serving
-        found.close()
+        serves.__defaults__ = defaults
         threading.excepthook = hook
         sys.argv = argv
         sys.setswitchinterval(interval)
@@ -133,6 +143,8 @@ class Processes:
         self._present: Process | None = None
         self.has_webhooks = False
         self.end_seconds = _END_SECONDS
+        # The lines at which daemons wait (`Strands`).
+        self.resting: set[tuple[str, Line]] = set()
         # Some clients read where it is while they are imported.
         self._front = Front()
 
@@ -434,7 +446,7 @@ class Process:
         Raises `CheckProblem` if that fails.
         """
         run, serving = self._run, self.open()
-        self.threads = Strands(run.clock, serving.loop, self._door)
+        self.threads = Strands(run.clock, serving.loop, self._door, self._all.resting)
         self.simulate_values()
         settings = serving.settings
         settings.peering.standalone = True
