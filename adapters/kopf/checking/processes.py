@@ -65,6 +65,7 @@ from fnop.core.values.now import Now
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.runtime.clock import Clock
 from fnop.interpreters.runtime.machine import Observer
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Process", "Processes", "checked_operator"]
@@ -374,6 +375,7 @@ class Process:
         self.program = run.machine.program
         self.functions: Mapping[str, Callable[..., Any]] = {}
         self.observers: tuple[Observer, ...] = ()
+        self._ids: Mapping[str, str] = {}
         self.threads: Strands
         self.is_over = False
         self._mine: Operator | None = None
@@ -404,9 +406,17 @@ class Process:
         self._door.ask(lambda: None)
         return True
 
+    def _answer(self, request: ApiRequest) -> ApiResponse:
+        """The response to a client of the operator's. Raises `Crashed`."""
+        present = self.threads.present if self._mine is not None else None
+        if present is None:  # no handler runs
+            return self._run.request(request)
+        handler = self._ids.get(present, "")
+        return self._run.director.asks(handler, request, self._run.request)
+
     def open(self) -> _Serving:
         """Run the operator's program until it serves. Raises `CheckProblem`."""
-        self._front.serve(self._door, self._run.request)
+        self._front.serve(self._door, self._answer)
         random.seed(self._run.draws.seed)
         self._thread.start()
         is_open = self._door.serve(lambda: bool(self._serving) or self._has_ended)
@@ -464,6 +474,7 @@ class Process:
         self.program = serving.program_of(mine)
         own = [e for e in self.program.handlers if e.function.startswith("kopf:")]
         self.functions = {each.function: each.fn for each in own}
+        self._ids = {each.function: each.id for each in own}
         self.threads.lasting = {each.function for each in own if each.rule.lasts}
         self.observers = (mine,)
         mine.serves(self, self)

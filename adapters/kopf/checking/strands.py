@@ -233,6 +233,8 @@ class Strands:
         resting: set[tuple[str, Line]],
     ) -> None:
         self.lasting: Collection[str] = ()
+        # The function of the call that the simulator waits for.
+        self.present: str | None = None
         self._clock, self._loop, self._door = clock, loop, door
         self._resting = resting
         self._strands: dict[int, Strand] = {}
@@ -325,10 +327,17 @@ class Strands:
 
     def _go_on(self, id: int, strand: Strand) -> Outcome | None:
         """Stand at the door until a call waits, or has ended."""
+        self.present = strand.name
+        try:
+            return self._stand(id, strand)
+        finally:
+            self.present = None
+
+    def _stand(self, id: int, strand: Strand) -> Outcome | None:
         if strand.name in self.lasting:
             if self._rests(strand):
                 return None
-        elif not self._door.serve(lambda: not strand.is_running):
+        elif not self._door.serve(lambda: not strand.is_running, PATIENCE_SECONDS):
             raise CheckProblem(
                 f"{strand.name.partition(':')[2]} has neither ended nor asked the "
                 f"simulated cluster for anything within {PATIENCE_SECONDS:g} s: a "
