@@ -218,6 +218,32 @@ def test_the_records_of_attempts_are_not_compared(tmp_path: Path) -> None:
     assert found["status"] == {"waits": True}
 
 
+@pytest.mark.parametrize(
+    ("change", "status"), [("", 0), ("patch.meta.labels['n'] =", 1)]
+)
+def test_notes_of_several_resuming_handlers_are_no_writes(
+    tmp_path: Path, change: str, status: int
+) -> None:
+    """Kopf notes the end of the first one, calls the second, and removes the note."""
+    done = checked(
+        tmp_path,
+        f"""
+        import random
+        import kopf
+
+        @kopf.on.resume("fnopexamples")
+        def first(patch, **_):
+            {change} str(random.random())
+
+        @kopf.on.resume("fnopexamples")
+        def second(**_):
+            pass
+        """,
+    )
+    assert done.status == status, done
+    assert ("no_more_writes: a restart at the end" in done.out) == bool(status)
+
+
 def test_equal_checks_give_equal_reports(tmp_path: Path) -> None:
     operator = """
         import random
