@@ -34,7 +34,9 @@ from fnop.adapters.kopf.checking.programs import (
     start_of,
 )
 from fnop.adapters.kopf.checking.strands import (
+    HASTE,
     STRAND,
+    Haste,
     Line,
     Strand,
     Strands,
@@ -73,13 +75,13 @@ __all__ = ["Process", "Processes", "checked_operator"]
 Json = dict[str, Any]
 
 _LOG = logging.getLogger()
-# The pauses between attempts of startup handlers that a check waits for, in virtual
-# seconds.
+# The pauses between attempts of startup handlers that a check waits for, and the sleeps
+# in them, in virtual seconds.
 _STARTUP_SECONDS = 3600.0
 # The time that a thread may keep others waiting; with it a check takes two thirds.
 _SWITCH_SECONDS = 0.0003
-# A server of an operator looks so often whether it is to end. Python's own interval of
-# half a second would be the most of a process that has one.
+# The interval at which an operator's server checks for its end. Python's own one is
+# half a second, and would be the most of a process that has a server.
 _SERVER_SECONDS = 0.01
 # The longest time in which the program of a process ends with it, in real seconds; and
 # that of later processes if the first one did not.
@@ -172,7 +174,7 @@ class Processes:
             start.run(sys.modules)
 
     def serving(self, options: Options) -> Serving:
-        """What serves an operator with these options in the present process."""
+        """Make the object that serves an operator with these options."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about namespaces
             return _Serving(self._present, options)
@@ -203,7 +205,7 @@ class Processes:
         run = SimulatedRun(Program(()), empty_cluster())
         process = self._present = Process(self, run, self._front)
         try:
-            serving = process.open()
+            serving = process.launch()
             registry = serving.registry
             refuse_empty(registry, (*self._paths, *self._modules))
             mutating = [e.id for e in registry.entries if ROLES[e.role].mutates]
@@ -414,7 +416,7 @@ class Process:
         handler = self._ids.get(present, "")
         return self._run.director.asks(handler, request, self._run.request)
 
-    def open(self) -> _Serving:
+    def launch(self) -> _Serving:
         """Run the operator's program until it serves. Raises `CheckProblem`."""
         self._front.serve(self._door, self._answer)
         random.seed(self._run.draws.seed)
@@ -455,7 +457,7 @@ class Process:
 
         Raises `CheckProblem` if that fails.
         """
-        run, serving = self._run, self.open()
+        run, serving = self._run, self.launch()
         self.threads = Strands(run.clock, serving.loop, self._door, self._all.resting)
         self.simulate_values()
         settings = serving.settings
@@ -499,9 +501,17 @@ class Process:
         Raises `CheckProblem` if it takes too long.
         """
         assert self._serving is not None, "it has been opened"
-        running = asyncio.run_coroutine_threadsafe(work, self._serving.loop)
+        haste = Haste(_STARTUP_SECONDS)
+
+        async def hasty() -> Any:
+            HASTE.set(haste)
+            return await work
+
+        running = asyncio.run_coroutine_threadsafe(hasty(), self._serving.loop)
         running.add_done_callback(lambda _: self._door.ask(lambda: None))
-        if not self._door.serve(running.done):
+        is_done = self._door.serve(running.done)
+        haste.end()
+        if not is_done:
             raise self._refusal(what)
         return running.result()
 

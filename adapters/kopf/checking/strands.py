@@ -27,7 +27,16 @@ from fnop.interpreters.simulation.threads import (
     Over,
 )
 
-__all__ = ["STRAND", "Line", "Strand", "Strands", "VirtualStopped"]
+__all__ = [
+    "HASTE",
+    "STRAND",
+    "Haste",
+    "Line",
+    "Strand",
+    "Strands",
+    "VirtualStopped",
+    "waits_for_task",
+]
 
 # A daemon that does nothing for so long waits, in real seconds; at a line where it is
 # known to wait, the shorter time is enough.
@@ -181,6 +190,27 @@ def waits_for_task(task: asyncio.Future[Any]) -> bool:
     return isinstance(coroutine, Coroutine) and _line_of(coroutine) is not None
 
 
+class Haste:
+    """An activity, such as a startup handler, whose sleeps take no time at all.
+
+    They are `left` seconds together; further ones, and those after it, are real.
+    """
+
+    def __init__(self, left: float) -> None:
+        self._left = left
+
+    def skips(self, seconds: float) -> bool:
+        """Whether a sleep is left out."""
+        self._left -= seconds
+        return self._left >= 0
+
+    def end(self) -> None:
+        """Let sleeps of the tasks and threads that it has left be real."""
+        self._left = 0.0
+
+
+# The activity that runs in the current thread or task.
+HASTE: ContextVar[Haste] = ContextVar("kopf-haste")
 # The call that runs in the current thread or task.
 STRAND: ContextVar[Strand] = ContextVar("kopf-strand")
 

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from fnop.adapters.kopf.checking.strands import STRAND, waits_for_task
+from fnop.adapters.kopf.checking.strands import HASTE, STRAND, waits_for_task
 from fnop.interpreters.runtime.clock import VirtualClock
 
 __all__ = ["simulate_values"]
@@ -109,19 +109,21 @@ def _simulated(
 
 
 def _sleep(seconds: float) -> None:
-    """Let virtual time pass in a handler, and real time elsewhere."""
-    strand = STRAND.get(None)
+    """Let virtual time pass in a handler, no time in an activity, or else real time."""
+    strand, haste = STRAND.get(None), HASTE.get(None)
     if strand is None or seconds <= 0:
-        time.sleep(seconds)
+        is_skipped = haste is not None and haste.skips(seconds)
+        time.sleep(0 if is_skipped else seconds)
     else:
         strand.sleep(seconds)
 
 
 async def _asleep(delay: float, result: Any = None) -> Any:
-    """Let virtual time pass in a handler, and real time elsewhere."""
-    strand = STRAND.get(None)
+    """Let virtual time pass in a handler, no time in an activity, or else real time."""
+    strand, haste = STRAND.get(None), HASTE.get(None)
     if strand is None or delay <= 0:
-        return await asyncio.sleep(delay, result)
+        is_skipped = haste is not None and haste.skips(delay)
+        return await asyncio.sleep(0 if is_skipped else delay, result)
     await strand.asleep(delay)
     return result
 

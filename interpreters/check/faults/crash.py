@@ -42,7 +42,7 @@ class Crash(Behaviour):
             ),
         ),
         FaultKind(
-            *("F1", "sent", CLIENT, "crash after {site}", 15),
+            *("F1", "client", CLIENT, "crash after {site}", 15),
             Trait.CRASHES_AFTER | Trait.ONLY_CRASHES,
         ),
         FaultKind(

@@ -532,6 +532,28 @@ def test_daemons_and_timers_run_on_virtual_time(tmp_path: Path) -> None:
         assert run.get("fnopexamples", "x") is None, "the daemons have ended"
 
 
+def test_a_daemon_that_lasts_after_failures_lets_a_check_go_on(tmp_path: Path) -> None:
+    """Its last try never ends, and no try follows."""
+    done = checked(
+        tmp_path,
+        """
+        import asyncio
+        import kopf
+
+        @kopf.daemon("fnopexamples", cancellation_timeout=1.0)
+        async def pings(retry, **_):
+            if retry < 3:
+                raise kopf.TemporaryError("not yet", delay=1)
+            while True:
+                await asyncio.sleep(5)
+        """,
+        "--budget",
+        "4",
+    )
+    assert done.status == 0, done
+    assert "4 schedules of 1 script tried: no property is violated" in done.out
+
+
 def test_a_daemon_that_waits_for_its_cancellation_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -623,6 +645,32 @@ def test_startup_and_cleanup_handlers_run_in_each_process(tmp_path: Path) -> Non
         run.crash()
         run.settle()
     assert notes.read_text() == "start start made stop start start stop "
+
+
+def test_sleeps_of_startup_handlers_and_logins_take_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "PATIENCE_SECONDS", 5.0)
+    operator = """
+        import asyncio
+        import time
+        import kopf
+
+        @kopf.on.startup()
+        def waits(**_):
+            time.sleep(600)
+
+        @kopf.on.login()
+        async def logs_in(**_):
+            await asyncio.sleep(600)
+
+        @kopf.on.create("fnopexamples")
+        def made(patch, **_):
+            patch.status["made"] = True
+        """
+    with living(tmp_path, operator) as run:
+        assert status_in(run) == {"made": True}
+        assert run.clock.elapsed < 600
 
 
 def test_a_door_does_what_is_asked_in_order() -> None:
