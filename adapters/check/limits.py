@@ -109,9 +109,8 @@ class Limits:
         self._clock = clock or SystemClock()
         self._quiet = quiet
         self._tries = math.inf if budget is None else budget
-        self._end = math.inf
-        if seconds is not None:
-            self._end = self._clock.now().mono + seconds
+        self._begun = self._clock.now().mono
+        self._end = math.inf if seconds is None else self._begun + seconds
         self._is_interrupted = self._has_failed = False
 
     @property
@@ -122,6 +121,10 @@ class Limits:
     def has_time(self) -> bool:
         """Whether time is left."""
         return self._clock.now().mono < self._end
+
+    def may_prepare(self) -> bool:
+        """Whether another script may be prepared: the schedules need time, too."""
+        return self.now < self._begun + (self._end - self._begun) / 2
 
     def left(self) -> float:
         """The seconds that are left; infinity without a limit."""

@@ -35,7 +35,7 @@ from fnop.adapters.testing.models import models_of
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
-from fnop.core.values.errors import as_unicode
+from fnop.core.values.errors import as_unicode, number_of
 from fnop.interpreters.check.campaign.campaign import Campaign, Options
 from fnop.interpreters.check.campaign.explore import Case
 from fnop.interpreters.check.campaign.reports import Report, Result, Task, unprepared
@@ -223,7 +223,15 @@ class Checking:
 
     def _campaign(self) -> Campaign:
         try:
-            campaign = Campaign(self.cases, self._extent)
+            # Scripts of other operators are prepared soon.
+            limits = self.limits.may_prepare if self._processes else lambda: True
+            campaign = Campaign(self.cases, self._extent, limits)
+            left = [*self.cases[len(campaign.explorers) :]]
+            if left:
+                self.limits.say(
+                    f"left out {number_of(len(left), 'script')}, from {left[0].name!r} "
+                    "on: without any fault the others take half of the time already"
+                )
             kept, notes = sound(campaign.explorers)
         except (CheckProblem, ScriptProblem) as problem:
             fail(str(problem), EXIT_USAGE)

@@ -160,7 +160,7 @@ def _builder(fault: Fault) -> str:
     nth = f", nth={site.nth}" if site.nth != 1 else ""
     detail = f", detail={fault.detail!r}" if fault.detail else ""
     match site.place:
-        case Place.WRITE | Place.OWN | Place.READ | Place.CALL:
+        case Place.WRITE | Place.OWN | Place.READ | Place.CALL | Place.CLIENT:
             where = f"{json.dumps(site.handler)}, {site.verb}={json.dumps(site.target)}"
         case Place.EVENT:
             where = f'event="{site.verb} {site.target}"'

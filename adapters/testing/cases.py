@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -30,6 +31,7 @@ from fnop.interpreters.check.admission.unasked import unasked_by, unjudged_by
 from fnop.interpreters.check.campaign.explore import Case, Explorer, prepared
 from fnop.interpreters.check.state.expectations import expectations_in
 from fnop.interpreters.check.state.grounds import placed
+from fnop.interpreters.check.state.kinds import Place
 from fnop.interpreters.check.state.records import Scene
 from fnop.interpreters.check.state.scripts import Script
 from fnop.interpreters.check.trials.trial import Trial
@@ -64,6 +66,8 @@ BESIDE = ("crd.yaml", "crds.yaml", "crds", "object.yaml", "objects.yaml", "obj.y
 _DEFINITION = "CustomResourceDefinition"
 # The number of drawn objects after which fnop reports that it cannot generate one.
 DRAWN_MAX = 60
+# A handler that is called more often in one script makes each schedule long.
+PATIENT_CALLS = 100
 
 
 class CheckProblem(Exception):
@@ -546,10 +550,33 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
             notes.append(f"left out the script {explorer.case.name!r}: {reason}")
         else:
             kept.append(explorer)
+    notes += _patience_notes(explorers)
     notes += denial_notes(explorers)
     notes += _unasked_notes(kept)
     notes += _unmatched_notes(explorers)
     return kept, notes
+
+
+def _patience_notes(explorers: Sequence[Explorer]) -> Iterator[str]:
+    """A note for each handler that makes every schedule long, by its many calls.
+
+    Only an operator that lives in this process calls them in real time.
+    """
+    known: set[str] = set()
+    for explorer in explorers:
+        counts = explorer.reference.benign.seen.trial.journal.counts
+        calls: Counter[str] = Counter()
+        for (place, handler, *_), number in counts.items():
+            if place == Place.CALL.value and explorer.case.begin is not None:
+                calls[handler] += number
+        for handler, number in calls.items():
+            if number > PATIENT_CALLS and handler not in known:
+                known.add(handler)
+                yield (
+                    f"{handler} is called {number} times in the script "
+                    f"{explorer.case.name!r}, and again in each schedule of it: if it "
+                    "waits for an object, give that one with --object"
+                )
 
 
 def denial_notes(explorers: Sequence[Explorer]) -> Iterator[str]:

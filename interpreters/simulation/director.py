@@ -59,6 +59,15 @@ class Director:
         """The response to the request of a command; `send` asks the cluster."""
         return send(request)
 
+    def asks(
+        self,
+        handler: str,
+        request: ApiRequest,
+        send: Callable[[ApiRequest], ApiResponse],
+    ) -> ApiResponse:
+        """The response to a client of a handler in a life. Raises `Crashed`."""
+        return send(request)
+
     def informs(self, command: Perform, read: Callable[[], Outcome]) -> Outcome:
         """The outcome of a request or call by a review; `read` executes it."""
         return read()

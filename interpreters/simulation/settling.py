@@ -176,11 +176,14 @@ class Despair:
         )
 
     def tries_again(self, state: State) -> bool:
-        """Whether a daemon or timer has failed, and may yet succeed at its next try."""
+        """Whether a daemon or timer has failed, and may yet succeed at its next try.
+
+        A daemon may already go on: its last try then never ends.
+        """
         return any(
             found.times < self._repeats and _is_background(state, key, handler)
             for (key, handler), found in self.errors.items()
-            if is_left(state.record(key), handler)
+            if is_left(state.record(key), handler) and handler not in _begun(state, key)
         )
 
     def is_foreseen(self, state: State) -> bool:
@@ -211,6 +214,13 @@ class Despair:
         others = _words_for_others(len(found) - 1)
         often = "" if times == 1 else f", the same {times} times in a row"
         return f"{handler} fails for {label_of(key)}{often}: {error}{others}"
+
+
+def _begun(state: State, key: Key) -> set[str]:
+    """The handlers of an object whose attempts are under way."""
+    record = state.record(key)
+    work = IDLE if record is None else record.work or IDLE
+    return {each.handler.id for each in work.invocations}
 
 
 def _is_background(state: State, key: Key, handler: str) -> bool:

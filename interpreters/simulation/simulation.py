@@ -344,8 +344,11 @@ class SimulatedRun:
         if at == self._alarm:
             self._alarm = None
             self.inbox.add(AlarmRang())
-        for number, outcome in self.threads.wake():
-            self.inbox.add(Answered(number, outcome))
+        try:
+            for number, outcome in self.threads.wake():
+                self.inbox.add(Answered(number, outcome))
+        except Crashed as crashed:
+            self.crash(crashed.program)
         self.reads.logs.pass_time(self.clock.now())
         return True
 

@@ -26,6 +26,7 @@ from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.cluster.values.status import failure
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
+from fnop.interpreters.simulation.director import Crashed
 
 __all__ = ["Front"]
 
@@ -70,7 +71,7 @@ class _Gate(Host):
             answered.set_result(answer(request) if inside is self.inside else _gone())
         except BaseException as problem:
             answered.set_result(_gone())
-            if not isinstance(problem, Exception):
+            if isinstance(problem, Crashed) or not isinstance(problem, Exception):
                 raise
 
     def follow(self, request: ApiRequest, follower: Any) -> ApiResponse | Following:

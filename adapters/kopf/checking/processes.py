@@ -12,32 +12,45 @@ import logging
 import random
 import sys
 import threading
+import warnings
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import packages_distributions
+from socketserver import BaseServer
 from types import ModuleType
 from typing import Any
 
-from fnop.adapters.common.loading import is_authors_module
+from fnop.adapters.common.loading import authors_place, is_authors_module
 from fnop.adapters.kopf.arguments.stopping import DaemonStopped
 from fnop.adapters.kopf.checking.door import PATIENCE_SECONDS, Door
 from fnop.adapters.kopf.checking.front import Front
+from fnop.adapters.kopf.checking.programs import (
+    Signals,
+    Start,
+    signals_noted,
+    start_of,
+)
 from fnop.adapters.kopf.checking.strands import (
+    HASTE,
     STRAND,
+    Haste,
+    Line,
     Strand,
     Strands,
     VirtualStopped,
 )
 from fnop.adapters.kopf.checking.values import simulate_values
-from fnop.adapters.kopf.commands.loading import loaded
+from fnop.adapters.kopf.commands.loading import load_modules, refuse_empty
+from fnop.adapters.kopf.declaring.lifecycles import set_default_lifecycle
 from fnop.adapters.kopf.declaring.registry import (
     OperatorRegistry,
+    get_default_registry,
     set_default_registry,
 )
-from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.embedding import Options, Serving, operator
 from fnop.adapters.kopf.running.handlers import run_activity
 from fnop.adapters.kopf.running.logins import default_logins
 from fnop.adapters.kopf.running.operator import Operator
@@ -49,9 +62,12 @@ from fnop.core.handlers.declare.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.program.program import Program
 from fnop.core.operator.step import State
 from fnop.core.seam.inputs import EventPosted
+from fnop.core.values.errors import text_of
 from fnop.core.values.now import Now
+from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.runtime.clock import Clock
 from fnop.interpreters.runtime.machine import Observer
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Process", "Processes", "checked_operator"]
@@ -59,13 +75,17 @@ __all__ = ["Process", "Processes", "checked_operator"]
 Json = dict[str, Any]
 
 _LOG = logging.getLogger()
-# The pauses between attempts of startup handlers that a check waits for, in virtual
-# seconds.
+# The pauses between attempts of startup handlers that a check waits for, and the sleeps
+# in them, in virtual seconds.
 _STARTUP_SECONDS = 3600.0
 # The time that a thread may keep others waiting; with it a check takes two thirds.
 _SWITCH_SECONDS = 0.0003
-# The longest time in which the tasks of a process end with it, in real seconds.
-_END_SECONDS = 1.0
+# The interval at which an operator's server checks for its end. Python's own one is
+# half a second, and would be the most of a process that has a server.
+_SERVER_SECONDS = 0.01
+# The longest time in which the program of a process ends with it, in real seconds; and
+# that of later processes if the first one did not.
+_END_SECONDS, _LEAST_END_SECONDS = 1.0, 0.05
 
 
 @contextmanager
@@ -75,18 +95,40 @@ def checked_operator(
     """The files and modules of an operator that is checked within the block."""
     found, chance = Processes(paths, modules), random.getstate()
     # The simulator and the handlers wait for each other all the time.
-    interval = sys.getswitchinterval()
+    interval, argv = sys.getswitchinterval(), sys.argv
     sys.setswitchinterval(_SWITCH_SECONDS)
-    silent = logging.NullHandler()
-    _LOG.addHandler(silent)  # otherwise Python itself prints warnings and errors
+    sys.argv = [*paths, *modules][:1]
+    hook, threading.excepthook = threading.excepthook, lambda _: None
+    serves: Any = BaseServer.serve_forever
+    defaults, serves.__defaults__ = serves.__defaults__, (_SERVER_SECONDS,)
     try:
-        yield found
+        with _silence(), signals_noted(found.signals):
+            Serving.present = found.serving
+            try:
+                yield found
+            finally:
+                found.close()
     finally:
-        found.close()
+        Serving.present = Serving
+        serves.__defaults__ = defaults
+        threading.excepthook = hook
+        sys.argv = argv
         sys.setswitchinterval(interval)
-        gc.collect()  # asyncio logs tasks that have ignored their cancellation
-        _LOG.removeHandler(silent)
         random.setstate(chance)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Log nothing: neither the handlers' lines, nor asyncio's about ended tasks."""
+    former, level, handlers = _LOG.manager.disable, _LOG.level, [*_LOG.handlers]
+    logging.disable()
+    try:
+        yield
+    finally:
+        gc.collect()  # asyncio logs tasks that have ignored their cancellation
+        logging.disable(former)
+        _LOG.setLevel(level)
+        _LOG.handlers[:] = handlers
 
 
 class Processes:
@@ -96,22 +138,46 @@ class Processes:
         self._paths, self._modules = paths, modules
         # All other modules of its author are loaded again.
         self._before = frozenset(sys.modules)
+        # The block that starts the operator, as soon as it has been looked for.
+        self._start: tuple[Start | None] | None = None
         own = {each.partition(".")[0] for each in modules}
         self._installed = packages_distributions().keys() - own
         self._registry = OperatorRegistry.default
         self._present: Process | None = None
         self.has_webhooks = False
+        self.end_seconds = _END_SECONDS
+        # The lines at which daemons wait (`Strands`).
+        self.resting: set[tuple[str, Line]] = set()
         # Some clients read where it is while they are imported.
         self._front = Front()
 
-    def load(self) -> OperatorRegistry:
-        """Load the operator again; return what it declares.
+    def play(self, process: Process) -> None:
+        """Load the operator again, and run its program until the operator ends.
 
-        The command ends if it cannot be loaded, or declares nothing.
+        It runs in the thread of the process. The program is that of the operator, or
+        as `kopf run`. The command ends if the operator cannot be loaded, or declares
+        nothing. Raises `CheckProblem`, and whatever the program raises.
         """
         self._forget()
         set_default_registry(OperatorRegistry())
-        return loaded(self._paths, self._modules)
+        set_default_lifecycle(None)
+        given = load_modules(self._paths, self._modules)
+        process.simulate_values()
+        if self._start is None:
+            self._start = (start_of(given, self.own_modules.values()),)
+        (start,) = self._start
+        if start is None:
+            refuse_empty(get_default_registry(), (*self._paths, *self._modules))
+            asyncio.run(operator(clusterwide=True))
+        else:
+            process.place = start.place
+            start.run(sys.modules)
+
+    def serving(self, options: Options) -> Serving:
+        """Make the object that serves an operator with these options."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about namespaces
+            return _Serving(self._present, options)
 
     @property
     def own_modules(self) -> Mapping[str, ModuleType]:
@@ -136,17 +202,23 @@ class Processes:
         change objects on their way into the cluster: no check calls them, so the others
         would see objects that they never see.
         """
-        registry = self.load()
-        mutating = [e.id for e in registry.entries if ROLES[e.role].mutates]
-        if mutating:
-            raise CheckProblem(
-                f"the admission handler {mutating[0]} changes objects, and a check "
-                "calls no admission handlers: the operator cannot be checked"
-            )
-        self.has_webhooks = registry.has_webhooks
-        mine = Operator(registry, OperatorSettings(), None, asyncio.new_event_loop())
-        mine.loop.close()
-        return _program_of(mine)
+        run = SimulatedRun(Program(()), empty_cluster())
+        process = self._present = Process(self, run, self._front)
+        try:
+            serving = process.launch()
+            registry = serving.registry
+            refuse_empty(registry, (*self._paths, *self._modules))
+            mutating = [e.id for e in registry.entries if ROLES[e.role].mutates]
+            if mutating:
+                raise CheckProblem(
+                    f"the admission handler {mutating[0]} changes objects, and a check "
+                    "calls no admission handlers: the operator cannot be checked"
+                )
+            self.has_webhooks = registry.has_webhooks
+            mine = Operator(registry, serving.settings, None, serving.loop)
+            return serving.program_of(mine)
+        finally:
+            self.end()
 
     def begin(self, run: SimulatedRun) -> Process:
         """Begin the next process of the operator in a simulated world."""
@@ -168,15 +240,57 @@ class Processes:
         self._forget()
         OperatorRegistry.default = self._registry
 
+    def signals(self) -> Signals:
+        """The signals that the present process handles."""
+        return Signals() if self._present is None else self._present.signals
 
-def _program_of(mine: Operator) -> Program:
-    """The program of an operator, without its admission handlers and its peers."""
-    try:
-        program = program_of(mine, ())
-    except Unsupported as problem:
-        raise CheckProblem(str(problem)) from problem
-    handlers = tuple(e for e in program.handlers if e.role not in ADMISSION)
-    return Program(handlers, program.settings.replace(peering=None))
+
+class _Serving(Serving):
+    """Serves an operator in the simulated world of a process, until the process ends.
+
+    It runs on the event loop of the operator's program.
+    """
+
+    def __init__(self, process: Process | None, options: Options) -> None:
+        super().__init__(options)
+        self._process = process
+        self.registry, self.settings = self._registry, self._settings
+        self.memo = options.get("memo")
+
+    async def run(self) -> None:
+        """Let the process use this event loop, until it ends; then clean up."""
+        self.loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        before = asyncio.all_tasks()
+        if self._process is None or not self._process.serves(self):
+            return
+        self.loop.set_default_executor(_Threads())
+        await self._over.wait()
+        tasks = asyncio.all_tasks() - before - {asyncio.current_task()}
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._process.clean_up()
+        self._tell_ready()  # the rest of the program may end, and do nothing before
+
+    def end(self) -> None:
+        """Let `run` end; from any thread."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._over.set)
+
+    def program_of(self, mine: Operator) -> Program:
+        """The program of an operator, without admission handlers and peers."""
+        options = self._options
+        try:
+            program = program_of(
+                mine,
+                self._namespaces,
+                lifecycle=options.get("lifecycle"),
+                identity=str(options.get("identity") or ""),
+            )
+        except Unsupported as problem:
+            raise CheckProblem(str(problem)) from problem
+        handlers = tuple(e for e in program.handlers if e.role not in ADMISSION)
+        return Program(handlers, program.settings.replace(peering=None))
 
 
 class _Checked(Operator):
@@ -253,35 +367,105 @@ class Process:
     def __init__(self, all: Processes, run: SimulatedRun, front: Front) -> None:
         self._all, self._run, self._front = all, run, front
         self._door = Door()
-        self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(_Threads())
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="author", daemon=True
-        )
-        self.threads = Strands(run.clock, self._loop, self._door)
+        self._thread = threading.Thread(target=self._play, name="author", daemon=True)
+        self._serving: _Serving | None = None
+        self._problem: BaseException | None = None
+        self._has_ended = False
+        self.signals = Signals()
+        # The line at which the operator's program begins, or "".
+        self.place = ""
         self.program = run.machine.program
         self.functions: Mapping[str, Callable[..., Any]] = {}
         self.observers: tuple[Observer, ...] = ()
+        self._ids: Mapping[str, str] = {}
+        self.threads: Strands
         self.is_over = False
         self._mine: Operator | None = None
 
+    # ---------------------------------------------------------------- the program
+
+    def _play(self) -> None:
+        """Run the operator's program, in a thread of its own."""
+        try:
+            self._all.play(self)
+        except BaseException as problem:
+            self._problem = problem
+        self._door.ask(self._note_end)
+
+    def _note_end(self) -> None:
+        self._has_ended = True
+
+    def serves(self, serving: _Serving) -> bool:
+        """Use what the program has begun to serve with; False if it is too late.
+
+        Raises `TypeError` for a second operator.
+        """
+        if self._serving is not None:
+            raise TypeError("a check knows one operator in each process")
+        if self.is_over:
+            return False
+        self._serving = serving
+        self._door.ask(lambda: None)
+        return True
+
+    def _answer(self, request: ApiRequest) -> ApiResponse:
+        """The response to a client of the operator's. Raises `Crashed`."""
+        present = self.threads.present if self._mine is not None else None
+        if present is None:  # no handler runs
+            return self._run.request(request)
+        handler = self._ids.get(present, "")
+        return self._run.director.asks(handler, request, self._run.request)
+
+    def launch(self) -> _Serving:
+        """Run the operator's program until it serves. Raises `CheckProblem`."""
+        self._front.serve(self._door, self._answer)
+        random.seed(self._run.draws.seed)
+        self._thread.start()
+        is_open = self._door.serve(lambda: bool(self._serving) or self._has_ended)
+        if self._serving is not None:
+            return self._serving
+        raise self._not_begun() if is_open else self._refusal("its program")
+
+    def _not_begun(self) -> BaseException:
+        """The problem of a program that has ended before it serves."""
+        problem, place = self._problem, self.place
+        if isinstance(problem, CheckProblem) or not place:
+            return problem or CheckProblem("the operator ends at once")
+        what = "it ends without a call of kopf.run or the like"
+        if problem is not None:
+            place = authors_place(problem) or place
+            what = f"{type(problem).__name__}: {text_of(problem)}"
+        return CheckProblem(
+            f"{place}: {what}; a check starts the operator at {self.place}, as Python "
+            "does without arguments: set the variables that it needs, or give a file "
+            "that starts it and does nothing else before"
+        )
+
+    def _refusal(self, what: str) -> CheckProblem:
+        return CheckProblem(
+            f"{what} has not ended within {PATIENCE_SECONDS:g} s: it waits for "
+            "something outside of the simulated cluster, and cannot be checked"
+        )
+
+    def simulate_values(self) -> None:
+        """Let the operator's modules have the clock and the chance of the world."""
+        run = self._run
+        simulate_values(self._all.own_modules.values(), run.clock, run.draws.draw)
+
     def start(self) -> None:
-        """Load the operator, and run its startup handlers and its logins.
+        """Start the operator, and run its startup handlers and its logins.
 
         Raises `CheckProblem` if that fails.
         """
-        self._thread.start()
-        run = self._run
-        self._front.serve(self._door, run.request)
-        random.seed(run.draws.seed)
-        registry = self._all.load()
-        modules = self._all.own_modules.values()
-        simulate_values(modules, run.clock, run.draws.draw)
-        settings = OperatorSettings()
+        run, serving = self._run, self.launch()
+        self.threads = Strands(run.clock, serving.loop, self._door, self._all.resting)
+        self.simulate_values()
+        settings = serving.settings
         settings.peering.standalone = True
         settings.execution.executor = _Threads()
         clock = _Ahead(run.clock)
-        mine = _Checked(self, registry, settings, None, self._loop, clock)
+        given = serving.registry, settings, serving.memo, serving.loop
+        mine = _Checked(self, *given, clock)
         try:
             self.finish(start(mine, clock.sleep), "its startup")
         except ActivityError as problem:
@@ -289,9 +473,10 @@ class Process:
         mine.clock = run.clock
         settings.execution.executor = _Threads()  # whatever its startup has chosen
         self._log_in(mine)
-        self.program = _program_of(mine)
+        self.program = serving.program_of(mine)
         own = [e for e in self.program.handlers if e.function.startswith("kopf:")]
         self.functions = {each.function: each.fn for each in own}
+        self._ids = {each.function: each.id for each in own}
         self.threads.lasting = {each.function for each in own if each.rule.lasts}
         self.observers = (mine,)
         mine.serves(self, self)
@@ -315,13 +500,19 @@ class Process:
 
         Raises `CheckProblem` if it takes too long.
         """
-        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        assert self._serving is not None, "it has been opened"
+        haste = Haste(_STARTUP_SECONDS)
+
+        async def hasty() -> Any:
+            HASTE.set(haste)
+            return await work
+
+        running = asyncio.run_coroutine_threadsafe(hasty(), self._serving.loop)
         running.add_done_callback(lambda _: self._door.ask(lambda: None))
-        if not self._door.serve(running.done):
-            raise CheckProblem(
-                f"{what} has not ended within {PATIENCE_SECONDS:g} s: it waits for "
-                "something outside of the simulated cluster, and cannot be checked"
-            )
+        is_done = self._door.serve(running.done)
+        haste.end()
+        if not is_done:
+            raise self._refusal(what)
         return running.result()
 
     # ------------------------------------------------- as what runs an operator
@@ -351,17 +542,16 @@ class Process:
             return
         self.is_over = True
         self._front.shut()
-        self.threads.close()
-        with suppress(TimeoutError):  # the author's code may keep the loop
-            for ends in (_cancel_all, self._clean_up):
-                ending = asyncio.run_coroutine_threadsafe(ends(), self._loop)
-                ending.result(_END_SECONDS)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_END_SECONDS)
-        if not self._thread.is_alive():
-            self._loop.close()
+        if self._serving is not None:
+            if self._mine is not None:
+                self.threads.close()
+            self._serving.end()
+        self.signals.end()
+        self._thread.join(self._all.end_seconds)
+        if self._thread.is_alive():  # the author's code keeps it
+            self._all.end_seconds = _LEAST_END_SECONDS
 
-    async def _clean_up(self) -> None:
+    async def clean_up(self) -> None:
         """Let cleanup handlers close servers, sessions and threads of the process.
 
         A crash ends these without any handler. Handlers cannot reach the cluster here.
@@ -370,11 +560,3 @@ class Process:
             if self._mine is not None and entry.role is Role.CLEANUP:
                 with suppress(Exception):
                     await run_activity(self._mine, entry, 0, 0.0)
-
-
-async def _cancel_all() -> None:
-    """Cancel all tasks of this loop, and wait for them."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for each in tasks:
-        each.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, wraps
 from typing import Any, cast
 
 from fnop.adapters.kopf.arguments.stopping import DaemonStopped
@@ -27,10 +27,26 @@ from fnop.interpreters.simulation.threads import (
     Over,
 )
 
-__all__ = ["STRAND", "Strand", "Strands", "VirtualStopped"]
+__all__ = [
+    "HASTE",
+    "STRAND",
+    "Haste",
+    "Line",
+    "Strand",
+    "Strands",
+    "VirtualStopped",
+    "waits_for_task",
+]
 
-# A daemon that does nothing for so long waits, in real seconds.
-QUIET_SECONDS = 0.3
+# A daemon that does nothing for so long waits, in real seconds; at a line where it is
+# known to wait, the shorter time is enough.
+QUIET_SECONDS, KNOWN_SECONDS = 0.3, 0.01
+
+
+# The coroutines that wait, each with its code and the place in it.
+Line = tuple[tuple[Any, int], ...]
+# The modules whose coroutines wait for other tasks.
+_SIGNALLING = ("asyncio/locks.py", "asyncio/queues.py")
 
 
 class _Waiter:
@@ -40,6 +56,7 @@ class _Waiter:
         self, until: float | None, wake: Callable[[], object], *, heeds_stop: bool
     ) -> None:
         self.until, self.wake, self.heeds_stop = until, wake, heeds_stop
+        self.is_cancelled = False
 
 
 class Strand:
@@ -53,6 +70,7 @@ class Strand:
         self.waiters: list[_Waiter] = []
         self.stopped: VirtualStopped | None = None
         self.task: asyncio.Task[Any] | None = None
+        self.coroutine: Coroutine[Any, Any, Any] | None = None
         self._clock, self._door = clock, door
 
     # ------------------------------------------------ in the simulator's thread
@@ -62,6 +80,11 @@ class Strand:
         """The virtual second at which it continues; None if it waits for a stop."""
         moments = (each.until for each in self.waiters if each.until is not None)
         return min(moments, default=None)
+
+    @property
+    def place(self) -> Line | None:
+        """The line at which its coroutines wait for others; None if it is unknown."""
+        return None if self.coroutine is None else _line_of(self.coroutine)
 
     def end(self, outcome: Outcome) -> None:
         """Note its outcome."""
@@ -82,8 +105,16 @@ class Strand:
         self.wake(lambda each: True)
 
     def _note_wait(self, waiter: _Waiter) -> None:
-        self.waiters.append(waiter)
-        self.is_running = False
+        if not waiter.is_cancelled:
+            self.waiters.append(waiter)
+            self.is_running = False
+
+    def _note_cancel(self, waiter: _Waiter) -> None:
+        """Note that a wait was cancelled by its call, which goes on."""
+        waiter.is_cancelled = True
+        if waiter in self.waiters:
+            self.waiters.remove(waiter)
+            self.is_running = True
 
     def _note_rest(self) -> None:
         if self.waiters:
@@ -126,7 +157,11 @@ class Strand:
         waiter = self._waiter(seconds, wake, heeds_stop=heeds_stop)
         # Tasks that can run do so before the simulator goes on.
         loop.call_soon(loop.call_soon, self._door.ask, partial(self._note_wait, waiter))
-        await woken.wait()
+        try:
+            await woken.wait()
+        except asyncio.CancelledError:
+            self._door.ask(partial(self._note_cancel, waiter))
+            raise
         # It may end now, while other tasks of the call still sleep.
         loop.call_soon(loop.call_soon, self._door.ask, self._note_rest)
 
@@ -137,6 +172,45 @@ def _call_on(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> Non
         loop.call_soon_threadsafe(work)
 
 
+def _line_of(coroutine: Coroutine[Any, Any, Any]) -> Line | None:
+    """The line at which a coroutine waits for others: for a lock, an event, a queue."""
+    line: list[tuple[Any, int]] = []
+    at: Any = coroutine
+    while (frame := getattr(at, "cr_frame", None)) is not None:
+        line.append((frame.f_code, frame.f_lasti))
+        at = at.cr_await
+    if not line or not line[-1][0].co_filename.endswith(_SIGNALLING):
+        return None
+    return tuple(line)
+
+
+def waits_for_task(task: asyncio.Future[Any]) -> bool:
+    """Whether a task waits for another task of its loop, and not for a socket."""
+    coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None
+    return isinstance(coroutine, Coroutine) and _line_of(coroutine) is not None
+
+
+class Haste:
+    """An activity, such as a startup handler, whose sleeps take no time at all.
+
+    They are `left` seconds together; further ones, and those after it, are real.
+    """
+
+    def __init__(self, left: float) -> None:
+        self._left = left
+
+    def skips(self, seconds: float) -> bool:
+        """Whether a sleep is left out."""
+        self._left -= seconds
+        return self._left >= 0
+
+    def end(self) -> None:
+        """Let sleeps of the tasks and threads that it has left be real."""
+        self._left = 0.0
+
+
+# The activity that runs in the current thread or task.
+HASTE: ContextVar[Haste] = ContextVar("kopf-haste")
 # The call that runs in the current thread or task.
 STRAND: ContextVar[Strand] = ContextVar("kopf-strand")
 
@@ -177,14 +251,22 @@ class Strands:
     """The calls of one process that are under way, by the numbers of their commands.
 
     They run on the author's `loop`, and in the threads that it uses. Those of the
-    functions named in `lasting` may last as long as their objects.
+    functions named in `lasting` may last as long as their objects. `resting` are the
+    lines at which they wait, as far as known; it grows.
     """
 
     def __init__(
-        self, clock: VirtualClock, loop: asyncio.AbstractEventLoop, door: Door
+        self,
+        clock: VirtualClock,
+        loop: asyncio.AbstractEventLoop,
+        door: Door,
+        resting: set[tuple[str, Line]],
     ) -> None:
         self.lasting: Collection[str] = ()
+        # The function of the call that the simulator waits for.
+        self.present: str | None = None
         self._clock, self._loop, self._door = clock, loop, door
+        self._resting = resting
         self._strands: dict[int, Strand] = {}
 
     @property
@@ -210,13 +292,18 @@ class Strands:
         def say_line(line: Log) -> None:
             self._door.ask(partial(say, line))
 
+        @wraps(function)
+        async def noted(*given: Any, **named: Any) -> Any:
+            strand.coroutine = function(*given, **named)
+            return await strand.coroutine
+
         async def work() -> None:
             STRAND.set(strand)
             strand.task = asyncio.current_task()
             stopped, outcome = LiveStopped(), cast(Outcome, CANCELLED)
             stopped.on_loop()
             try:
-                outcome = await called_on_loop(function, call, say_line, stopped)
+                outcome = await called_on_loop(noted, call, say_line, stopped)
             finally:
                 self._door.ask(partial(strand.end, outcome))
 
@@ -270,11 +357,17 @@ class Strands:
 
     def _go_on(self, id: int, strand: Strand) -> Outcome | None:
         """Stand at the door until a call waits, or has ended."""
-        lasts = strand.name in self.lasting
-        patience = QUIET_SECONDS if lasts else PATIENCE_SECONDS
-        if not self._door.serve(lambda: not strand.is_running, patience):
-            if lasts:  # it waits for its cancellation, or for something outside
+        self.present = strand.name
+        try:
+            return self._stand(id, strand)
+        finally:
+            self.present = None
+
+    def _stand(self, id: int, strand: Strand) -> Outcome | None:
+        if strand.name in self.lasting:
+            if self._rests(strand):
                 return None
+        elif not self._door.serve(lambda: not strand.is_running, PATIENCE_SECONDS):
             raise CheckProblem(
                 f"{strand.name.partition(':')[2]} has neither ended nor asked the "
                 f"simulated cluster for anything within {PATIENCE_SECONDS:g} s: a "
@@ -284,3 +377,19 @@ class Strands:
         if strand.outcome is not None:
             del self._strands[id]
         return strand.outcome
+
+    def _rests(self, strand: Strand) -> bool:
+        """Whether a daemon waits for its cancellation, or for something outside.
+
+        A line at which one has waited for long is known from then on.
+        """
+        if self._door.serve(lambda: not strand.is_running, KNOWN_SECONDS):
+            return False
+        if (strand.name, strand.place) in self._resting:
+            return True
+        if self._door.serve(lambda: not strand.is_running, QUIET_SECONDS):
+            return False
+        place = strand.place
+        if place is not None:
+            self._resting.add((strand.name, place))
+        return True

@@ -14,15 +14,17 @@ import random
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from fnop.adapters.kopf.checking.strands import STRAND
+from fnop.adapters.kopf.checking.strands import HASTE, STRAND, waits_for_task
 from fnop.interpreters.runtime.clock import VirtualClock
 
 __all__ = ["simulate_values"]
 
+# After this number of turns of the loop, a task waits for another one if it does so.
+_TURNS = 3
 # Draws random bytes; they are a secret if the second argument says so.
 Draw = Callable[..., bytes]
 
@@ -83,6 +85,8 @@ def _simulated(
             "time_ns": lambda: int(wall() * 1e9),
             "monotonic": mono,
             "monotonic_ns": lambda: int(mono() * 1e9),
+            "perf_counter": mono,
+            "perf_counter_ns": lambda: int(mono() * 1e9),
             "sleep": _sleep,
             "gmtime": lambda at=None: time.gmtime(wall() if at is None else at),
             "localtime": lambda at=None: time.localtime(wall() if at is None else at),
@@ -90,7 +94,7 @@ def _simulated(
                 form, time.localtime(wall()) if at is None else at
             ),
         },
-        asyncio: {"sleep": _asleep},
+        asyncio: {"sleep": _asleep, "wait_for": _wait_for},
         datetime: {"datetime": _datetime_at(wall), "date": _date_at(wall)},
         uuid: {"uuid4": lambda: uuid.UUID(bytes=draw(16), version=4)},
         secrets: {
@@ -105,21 +109,50 @@ def _simulated(
 
 
 def _sleep(seconds: float) -> None:
-    """Let virtual time pass in a handler, and real time elsewhere."""
-    strand = STRAND.get(None)
+    """Let virtual time pass in a handler, no time in an activity, or else real time."""
+    strand, haste = STRAND.get(None), HASTE.get(None)
     if strand is None or seconds <= 0:
-        time.sleep(seconds)
+        is_skipped = haste is not None and haste.skips(seconds)
+        time.sleep(0 if is_skipped else seconds)
     else:
         strand.sleep(seconds)
 
 
 async def _asleep(delay: float, result: Any = None) -> Any:
-    """Let virtual time pass in a handler, and real time elsewhere."""
-    strand = STRAND.get(None)
+    """Let virtual time pass in a handler, no time in an activity, or else real time."""
+    strand, haste = STRAND.get(None), HASTE.get(None)
     if strand is None or delay <= 0:
-        return await asyncio.sleep(delay, result)
+        is_skipped = haste is not None and haste.skips(delay)
+        return await asyncio.sleep(0 if is_skipped else delay, result)
     await strand.asleep(delay)
     return result
+
+
+async def _wait_for(awaited: Awaitable[Any], timeout: float | None) -> Any:
+    """Wait in virtual time, in a handler, if it waits for another task.
+
+    An answer from a socket comes in real time.
+    """
+    strand = STRAND.get(None)
+    if strand is None or timeout is None or timeout <= 0:
+        return await asyncio.wait_for(awaited, timeout)
+    work = asyncio.ensure_future(awaited)
+    try:
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        if not waits_for_task(work):
+            return await asyncio.wait_for(work, timeout)
+        pause = asyncio.ensure_future(strand.asleep(timeout))
+        try:
+            await asyncio.wait((work, pause), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+        if work.done():
+            return work.result()
+    finally:
+        work.cancel()
+    await asyncio.wait((work,))
+    raise TimeoutError
 
 
 def _datetime_at(wall: Callable[[], float]) -> type:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from fnop.adapters.common.endings import EXIT_USAGE, fail
 from fnop.adapters.common.loading import SCRIPT, LoadProblem, load
@@ -12,7 +13,7 @@ from fnop.adapters.kopf.commands.finder import KopfImported, install
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
 from fnop.core.handlers.declare.registry import default_registry
 
-__all__ = ["loaded"]
+__all__ = ["load_modules", "loaded", "refuse_empty"]
 
 
 def loaded(
@@ -24,21 +25,30 @@ def loaded(
 
     The command ends if they cannot be imported, or declare no handlers.
     """
+    load_modules(paths, modules)
+    found = registry or get_default_registry()
+    refuse_empty(found, (*paths, *modules))
+    return found
+
+
+def load_modules(paths: Sequence[str], modules: Sequence[str]) -> list[ModuleType]:
+    """Import the files and modules; the command ends if that is impossible."""
     try:
         install()
         _forget(paths)
-        load(paths, modules)
+        return load(paths, modules)
     except (LoadProblem, KopfImported) as problem:
         fail(str(problem))
-    found = registry or get_default_registry()
-    if found.is_empty:
-        names = ", ".join([*paths, *modules]) or "the operator"
+
+
+def refuse_empty(registry: OperatorRegistry, names: Sequence[str]) -> None:
+    """End the command if the operator of these files declares no handlers."""
+    if registry.is_empty:
         fail(
-            f"{names} declares no handlers with Kopf's decorators; without --kopf it "
-            "runs as an operator of fnop",
+            f"{', '.join(names) or 'the operator'} declares no handlers with Kopf's "
+            "decorators; without --kopf it runs as an operator of fnop",
             EXIT_USAGE,
         )
-    return found
 
 
 def _forget(paths: Sequence[str]) -> None:

@@ -13,10 +13,10 @@ import secrets
 import signal
 import threading
 import warnings
-from collections.abc import Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from fnop.adapters.common.endings import warn
 from fnop.adapters.kopf.declaring.registry import (
@@ -33,7 +33,7 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
 from fnop.interpreters.runtime.machine import Observer
 
-__all__ = ["Options", "operator", "run", "run_tasks", "spawn_tasks"]
+__all__ = ["Options", "Serving", "operator", "run", "run_tasks", "spawn_tasks"]
 
 _LOG = logging.getLogger("kopf.running")
 _LOGIN = logging.getLogger("kopf.activities.authentication")
@@ -102,7 +102,7 @@ async def operator(**options: Unpack[Options]) -> None:
 
 async def spawn_tasks(**options: Unpack[Options]) -> Collection[asyncio.Task[None]]:
     """Start an operator as tasks of this event loop, for `run_tasks`."""
-    serve = _Serving(options)
+    serve = Serving.present(options)
     return [asyncio.create_task(serve.run(), name="operator")]
 
 
@@ -142,8 +142,11 @@ async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
         await asyncio.wait(tasks)
 
 
-class _Serving:
+class Serving:
     """One run of an operator."""
+
+    # Makes the object that serves; `fnop check` serves in a simulated world.
+    present: ClassVar[Callable[[Options], Serving]]
 
     def __init__(self, options: Options) -> None:
         for name in _FOREIGN:
@@ -334,6 +337,9 @@ class _Serving:
                 loop.remove_signal_handler(number)
 
         return undo
+
+
+Serving.present = Serving
 
 
 def _recorder(path: str, program: Program) -> Any:

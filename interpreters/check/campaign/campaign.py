@@ -104,8 +104,13 @@ def heeded_together(explorers: Iterable[Explorer]) -> None:
 class Campaign:
     """The cases of an operator with their explorers."""
 
-    def __init__(self, cases: Sequence[Case], options: Options = Options()) -> None:  # noqa: B008
-        self.explorers = explorers_of(cases)
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        options: Options = Options(),  # noqa: B008
+        has_time: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.explorers = explorers_of(cases, has_time)
         heeded_together(self.explorers)
         self.options = options
         self._former: list[Case] = []

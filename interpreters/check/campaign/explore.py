@@ -735,16 +735,22 @@ def _other_reference(case: Case, heeding: Heeding) -> Reference:
     return Reference(scene, benign, {}, Limits(turns=20 * trial.state.turns + 200))
 
 
-def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
+def explorers_of(
+    cases: Sequence[Case], has_time: Callable[[], bool] = lambda: True
+) -> list[Explorer]:
     """The explorers of several cases, which share everything that is the same in all.
+
+    When there is no time for it any longer, those of the further cases are left out.
 
     Cases of one world differ only in their scripts. Other objects come and go after the
     author's scripts, and after one of the generated ones. The generated scripts make
     the same objects, and each has its end.
     """
     worlds: list[tuple[Case, Scene, Rests]] = []
-    explorers = []
+    explorers: list[Explorer] = []
     for number, case in enumerate(cases):
+        if explorers and not has_time():
+            break
         known = [each for each in worlds if _is_of_one_world(each[0], case)]
         if known:
             _, scene, rests = known[0]

@@ -7,6 +7,7 @@ from fnop.effects import Outcome
 from fnop.interpreters.check.state.behaviour import Behaviour, Performed
 from fnop.interpreters.check.state.kinds import (
     ASKED,
+    CLIENT,
     EVENT,
     REST,
     SENT,
@@ -39,6 +40,10 @@ class Crash(Behaviour):
                 ("F8:touched", Place.OWN),
                 ("F8:touched", Place.WRITE),
             ),
+        ),
+        FaultKind(
+            *("F1", "client", CLIENT, "crash after {site}", 15),
+            Trait.CRASHES_AFTER | Trait.ONLY_CRASHES,
         ),
         FaultKind(
             *("F1", "before", ASKED, "crash before {site}", 20),

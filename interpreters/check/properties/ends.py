@@ -271,8 +271,21 @@ def _differences_from_past(
             continue
         if _has_a_past(benign, each, rolling):
             continue
-        if not _keeps_data(each):
+        if not (_keeps_data(each) or _keeps_address(each)):
             yield each
+
+
+def _keeps_address(each: Difference) -> bool:
+    """Whether a Service keeps its addresses and ports.
+
+    The API server assigns them at the creation, and an update without them changes
+    nothing ("patchAllocatedValues").
+    """
+    kind, path = each.alias.partition("/")[0], each.path.strip(".")
+    return kind == "services" and (
+        path.startswith(("spec.clusterIP", "spec.healthCheckNodePort"))
+        or path.endswith(".nodePort")
+    )
 
 
 def _keeps_data(each: Difference) -> bool:

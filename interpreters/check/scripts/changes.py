@@ -98,7 +98,7 @@ def changes_of(
     >>> [(each.sort.value, each.there["spec"]) for each in made][:3]
     [('change', {'size': 2}), ('change', {'size': 0}), ('odd', {'size': 0})]
     """
-    known = schema.get("properties") or {}
+    known, manifest = schema.get("properties") or {}, _as_stored(manifest)
     for stanza, value in manifest.items():
         if stanza not in _HEAD and isinstance(value, Mapping):
             node = known.get(stanza) or _map_of(stanza)
@@ -115,9 +115,25 @@ def changes_of(
             yield from _Reader(sampled).inside(found, node, ("metadata", stanza))
 
 
+def _as_stored(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A manifest as the API server stores it: the texts of a Secret are data.
+
+    Removing a text later changes nothing.
+
+    >>> _as_stored({"kind": "Secret", "stringData": {"token": "abc"}})
+    {'kind': 'Secret', 'data': {'token': 'YWJj'}}
+    """
+    texts = manifest.get("stringData")
+    if manifest.get("kind") != "Secret" or not isinstance(texts, Mapping):
+        return manifest
+    encoded = {key: b64encode(str(e).encode()).decode() for key, e in texts.items()}
+    rest = {key: each for key, each in manifest.items() if key != "stringData"}
+    return {**rest, "data": {**(manifest.get("data") or {}), **encoded}}
+
+
 def _map_of(stanza: str) -> Schema:
     """The schema of a stanza of built-in kinds: data maps names to texts."""
-    is_map = stanza in ("data", "stringData", "binaryData")
+    is_map = stanza in ("data", "binaryData")
     return {"additionalProperties": {"type": "string"}} if is_map else {}
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 __all__ = [
     "ASKED",
     "CALL",
+    "CLIENT",
     "EVENT",
     "LOG",
     "OTHERS",
@@ -44,6 +45,7 @@ class Place(Enum):
     OWN = "own"  # a write of the handled object: by effects, or by the operator itself
     READ = "read"  # an effect that reads
     CALL = "call"  # a call outside of the API server
+    CLIENT = "client"  # a request that a client of the author's sends during a call
     EVENT = "event"  # a watch event on its way
     LOG = "log"  # lines of a log on their way
     REST = "rest"  # an action of the user, after which everything has settled
@@ -68,6 +70,9 @@ class Site(NamedTuple):
         match self.place:
             case Place.WRITE | Place.OWN | Place.READ | Place.CALL:
                 who = f"handler {self.handler}" if self.handler else "the operator"
+                return f"`{self.verb} {self.target}` ({number}, {who})"
+            case Place.CLIENT:
+                who = f"a client of {self.handler}"
                 return f"`{self.verb} {self.target}` ({number}, {who})"
             case Place.EVENT:
                 return f"the event `{self.verb} {self.target}` ({number})"
@@ -164,6 +169,7 @@ REQUEST = frozenset((Place.WRITE, Place.OWN, Place.READ))
 WRITE = frozenset((Place.WRITE, Place.OWN))
 OTHERS = frozenset((Place.WRITE,))
 CALL = frozenset((Place.CALL,))
+CLIENT = frozenset((Place.CLIENT,))
 EVENT = frozenset((Place.EVENT,))
 LOG = frozenset((Place.LOG,))
 REST = frozenset((Place.REST,))

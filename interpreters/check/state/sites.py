@@ -14,10 +14,12 @@ from fnop.core.seam.commands import Perform
 from fnop.core.seam.effect_rules import rule_of
 from fnop.effects import Call, Create
 from fnop.interpreters.check.state.kinds import Place, Site
+from fnop.interpreters.cluster.requests.request import route_of
+from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.interpreters.simulation.scenario import catalogue_of
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
-__all__ = ["asked_at", "object_path", "target_of"]
+__all__ = ["asked_at", "object_path", "sent_at", "target_of"]
 
 # The end of a name that fnop makes from the owner's uid (`stable_name`).
 _STABLE = re.compile(r"-[0-9a-f]{10}$")
@@ -109,6 +111,29 @@ def asked_at(run: SimulatedRun, command: Perform) -> Site | None:
     ):
         place = Place.OWN if place is Place.WRITE else place
     return Site(place, handler, effect.kind.lower(), target)
+
+
+# The effects of the requests that change objects.
+_CHANGING = {
+    "POST": "create",
+    "PUT": "replace",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+
+
+def sent_at(run: SimulatedRun, handler: str, request: ApiRequest) -> Site | None:
+    """The site of a request by a client of a handler; None if it changes no object."""
+    verb, route = _CHANGING.get(request.method), route_of(request.path)
+    if verb is None or route is None or (route.group, route.plural) in _ASIDE:
+        return None
+    shelf = run.cluster.shelves.get((route.group, route.plural))
+    found = shelf.get((route.namespace or "", route.name or "")) if shelf else None
+    named = {"metadata": {"name": route.name}}
+    body = request.body if isinstance(request.body, dict) else {}
+    present = found or (named if route.name else body)
+    target = target_of(route.plural, present, run.draws.drawn)
+    return Site(Place.CLIENT, handler, verb, target)
 
 
 def object_path(

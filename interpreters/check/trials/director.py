@@ -34,12 +34,12 @@ from fnop.interpreters.check.state.records import (
     Reviewed,
     Write,
 )
-from fnop.interpreters.check.state.sites import asked_at, target_of
+from fnop.interpreters.check.state.sites import asked_at, sent_at, target_of
 from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.check.state.user import is_reached
 from fnop.interpreters.check.trials import catalogue
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.simulation.director import Director
+from fnop.interpreters.simulation.director import Crashed, Director
 from fnop.interpreters.simulation.externals import forked
 from fnop.interpreters.simulation.logs import LOG_OF
 from fnop.interpreters.simulation.watches import Delivery
@@ -223,6 +223,26 @@ class TrialDirector(Director):
     ) -> ApiResponse:
         """The response to the request, as webhooks of others change it."""
         return send(catalogue.admitted(self._state, request))
+
+    def asks(
+        self,
+        handler: str,
+        request: ApiRequest,
+        send: Callable[[ApiRequest], ApiResponse],
+    ) -> ApiResponse:
+        """The response to the client of a handler. Raises `Crashed`, after it."""
+        state = self._state
+        site = sent_at(state.run, handler, request)
+        if site is None:
+            return send(request)
+        site, before = state.counted(site), state.run.cluster.version
+        fault = state.due(site)
+        response = send(request)
+        if state.run.cluster.version != before:
+            state.tell("operator", site)
+        if fault is not None:  # a crash: no other fault strikes here
+            raise Crashed
+        return response
 
     # ------------------------------------------------------------------- reviews
 

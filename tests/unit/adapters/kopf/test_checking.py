@@ -6,6 +6,7 @@ import json
 import os
 import random
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -169,6 +170,30 @@ def test_what_clients_of_the_operator_create_is_compared(
     assert ("crash after `call made`" in done.out) == bool(status), done.out
 
 
+def test_a_crash_strikes_between_two_requests_of_a_client(tmp_path: Path) -> None:
+    """The second object is never made: the handler takes the first one for both."""
+    write(tmp_path, "client.py", CLIENT)
+    child = {"apiVersion": "v1", "kind": "ConfigMap"}
+    one, two = ({**child, "metadata": {"name": name}} for name in ("one", "two"))
+    done = checked(
+        tmp_path,
+        f"""
+        import kopf
+        from client import send
+
+        @kopf.on.create("fnopexamples")
+        def made(**_):
+            found = send("GET", "{MAPS}")["items"]
+            if "one" not in [each["metadata"]["name"] for each in found]:
+                send("POST", "{MAPS}", {one})
+                send("POST", "{MAPS}", {two})
+        """,
+    )
+    assert done.status == 1, done
+    assert "same_end: configmaps/two is missing" in done.out, done.out
+    assert "crash after `create configmaps/one` (1st, a client of made)" in done.out
+
+
 def test_the_records_of_attempts_are_not_compared(tmp_path: Path) -> None:
     """A handler that waits may have tried more often after a fault."""
     operator = """
@@ -191,6 +216,32 @@ def test_the_records_of_attempts_are_not_compared(tmp_path: Path) -> None:
         world = world_of(run.cluster, empty_cluster(), None, (), storage)
     found = json.loads(world["fnopexamples.fnop.dev/x"])
     assert found["status"] == {"waits": True}
+
+
+@pytest.mark.parametrize(
+    ("change", "status"), [("", 0), ("patch.meta.labels['n'] =", 1)]
+)
+def test_notes_of_several_resuming_handlers_are_no_writes(
+    tmp_path: Path, change: str, status: int
+) -> None:
+    """Kopf notes the end of the first one, calls the second, and removes the note."""
+    done = checked(
+        tmp_path,
+        f"""
+        import random
+        import kopf
+
+        @kopf.on.resume("fnopexamples")
+        def first(patch, **_):
+            {change} str(random.random())
+
+        @kopf.on.resume("fnopexamples")
+        def second(**_):
+            pass
+        """,
+    )
+    assert done.status == status, done
+    assert ("no_more_writes: a restart at the end" in done.out) == bool(status)
 
 
 def test_equal_checks_give_equal_reports(tmp_path: Path) -> None:
@@ -277,6 +328,115 @@ def test_an_operator_that_does_not_start_is_refused(
 def test_without_kopf_there_are_no_modules(tmp_path: Path) -> None:
     done = fnop("check", "-m", "operator", folder=tmp_path)
     assert (done.status, "-m needs --kopf" in done.err) == (2, True), done
+
+
+# ---------------------------------------------------------------------- programs
+
+PROGRAM = """
+    import asyncio
+    import signal
+    import threading
+    import kopf
+
+    class Bank:
+        def __init__(self, registry):
+            kopf.on.create("fnopexamples", registry=registry)(self.made)
+
+        def made(self, memo, patch, **_):
+            patch.status["sum"] = memo.sum
+"""
+SERVING = """
+    async def serve():
+        registry, settings = kopf.OperatorRegistry(), kopf.OperatorSettings()
+        settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
+            prefix="bank.example.com"
+        )
+        Bank(registry)
+        memo = kopf.Memo(sum=7)
+        options = dict(registry=registry, settings=settings, memo=memo)
+"""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        """
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        await kopf.operator(clusterwide=True, stop_flag=stop, **options)
+
+    if __name__ == "__main__":
+        asyncio.run(serve())
+        """,
+        """
+        tasks = await kopf.spawn_tasks(clusterwide=True, **options)
+        await kopf.run_tasks(tasks)
+
+    def main():
+        stop = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
+        thread = threading.Thread(target=lambda: asyncio.run(serve()))
+        thread.start()
+        stop.wait()
+        thread.join()
+
+    if __name__ == "__main__":
+        main()
+        """,
+    ],
+)
+def test_a_program_starts_by_itself_in_each_process(tmp_path: Path, start: str) -> None:
+    """Its memo, its settings and its registry are those that it gives to Kopf."""
+    before = threading.active_count()
+    with living(tmp_path, PROGRAM + SERVING + start) as run:
+        assert status_in(run) == {"sum": 7}
+        run.crash()
+        run.apply(example("y"))
+        run.settle()
+        found = run.get("fnopexamples", "y")
+        assert found is not None
+        assert found["status"] == {"sum": 7}
+        stored = found["metadata"]["annotations"]
+        assert "bank.example.com/last-handled-configuration" in stored
+    assert threading.active_count() == before, "the programs have ended"
+
+
+def test_a_program_may_run_kopfs_command_line(tmp_path: Path) -> None:
+    operator = """
+        import kopf.cli
+
+        @kopf.on.create("fnopexamples")
+        def made(patch, **_):
+            patch.status["made"] = True
+
+        if __name__ == "__main__":
+            kopf.cli.main(["run", "--verbose", "--all-namespaces"])
+        """
+    with living(tmp_path, operator) as run:
+        assert status_in(run) == {"made": True}
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ("def main():\n    kopf.run(memo={})", ":5: kopf.run gets memo= here"),
+        (
+            'if __name__ == "__main__":\n    print(os.environ["NO"])\n    kopf.run()',
+            ":5: KeyError: 'NO'; a check starts the operator at",
+        ),
+        (
+            'if __name__ == "__main__":\n    if __doc__:\n        kopf.run()',
+            ":5: it ends without a call of kopf.run or the like; a check starts",
+        ),
+    ],
+)
+def test_a_program_that_a_check_cannot_start_is_refused(
+    tmp_path: Path, start: str, words: str
+) -> None:
+    head = "import os\nimport kopf\nkopf.on.create('fnopexamples')(print)\n"
+    done = checked(tmp_path, head + start)
+    assert done.status == 2, done
+    assert f"{NAME}{words}" in done.complaint
 
 
 # --------------------------------------------------------------------- processes
@@ -372,6 +532,28 @@ def test_daemons_and_timers_run_on_virtual_time(tmp_path: Path) -> None:
         assert run.get("fnopexamples", "x") is None, "the daemons have ended"
 
 
+def test_a_daemon_that_lasts_after_failures_lets_a_check_go_on(tmp_path: Path) -> None:
+    """Its last try never ends, and no try follows."""
+    done = checked(
+        tmp_path,
+        """
+        import asyncio
+        import kopf
+
+        @kopf.daemon("fnopexamples", cancellation_timeout=1.0)
+        async def pings(retry, **_):
+            if retry < 3:
+                raise kopf.TemporaryError("not yet", delay=1)
+            while True:
+                await asyncio.sleep(5)
+        """,
+        "--budget",
+        "4",
+    )
+    assert done.status == 0, done
+    assert "4 schedules of 1 script tried: no property is violated" in done.out
+
+
 def test_a_daemon_that_waits_for_its_cancellation_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -463,6 +645,29 @@ def test_startup_and_cleanup_handlers_run_in_each_process(tmp_path: Path) -> Non
         run.crash()
         run.settle()
     assert notes.read_text() == "start start made stop start start stop "
+
+
+def test_sleeps_of_startup_handlers_and_logins_take_no_time(tmp_path: Path) -> None:
+    operator = """
+        import asyncio
+        import time
+        import kopf
+
+        @kopf.on.startup()
+        def waits(**_):
+            time.sleep(600)
+
+        @kopf.on.login()
+        async def logs_in(**_):
+            await asyncio.sleep(600)
+
+        @kopf.on.create("fnopexamples")
+        def made(patch, **_):
+            patch.status["made"] = True
+        """
+    with living(tmp_path, operator) as run:
+        assert status_in(run) == {"made": True}
+        assert run.clock.elapsed < 600
 
 
 def test_a_door_does_what_is_asked_in_order() -> None:

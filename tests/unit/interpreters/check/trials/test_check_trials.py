@@ -125,7 +125,7 @@ def test_every_fault_comes_about_and_hurts_no_good_operator(name: str) -> None:
 
 
 # These need a script, a call, a Deployment or former code that this operator has not.
-_ELSEWHERE = {"F17:error", "F17:three errors", "F20:upgrade", "F15:former"}
+_ELSEWHERE = {"F1:client", "F17:error", "F17:three errors", "F20:upgrade", "F15:former"}
 _ELSEWHERE |= {"F8:remade"}  # it neither patches nor deletes others
 _ELSEWHERE |= {"F15:failover", "F15:paused"}  # test_check_replicas.py
 _ELSEWHERE |= {"F23:down", "F23:slow", "F23:former"}  # test_check_admission.py
