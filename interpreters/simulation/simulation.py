@@ -285,8 +285,12 @@ class SimulatedRun:
         self.prospects.watch_for_circles(bounded=seconds is not None)
         self.unsettled = ""
         while not self.unsettled:
-            if seconds is None and not self.has_input and calm.lasts(self):
-                return True
+            if seconds is None and not self.has_input:
+                # A round of controllers may have no result, and takes no time.
+                if self.control():
+                    continue
+                if calm.lasts(self):
+                    return True
             if not self.advance(end):
                 self.unsettled = self.prospects.left(bounded=seconds is not None)
                 return not self.unsettled
