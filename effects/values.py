@@ -608,13 +608,13 @@ def same_json(one: Any, other: Any) -> bool:
     (True, False)
     """
     if isinstance(one, dict):
-        return (
+        return one is other or (
             isinstance(other, dict)
             and one.keys() == other.keys()
             and all(same_json(item, other[key]) for key, item in one.items())
         )
     if isinstance(one, list):
-        return (
+        return one is other or (
             isinstance(other, list)
             and len(one) == len(other)
             and all(map(same_json, one, other))

@@ -202,26 +202,26 @@ _NAME = regex(r"\[([^\]]*)\]|([^.\[\]]+)")
 def _trees_below(trees: Iterable[Any], name: str) -> list[Any]:
     """The parts of some field trees below a field."""
     key = f"f:{name}"
-    return [each[key] for each in trees if isinstance(each, Mapping) and key in each]
+    return [each[key] for each in trees if isinstance(each, dict) and key in each]
 
 
 def _lost_paths(
     value: Any, owned: Any, live: Any, path: str, others: Sequence[Any] = ()
 ) -> Iterator[str]:
-    """The fields within a value that a tree of owned fields lacks.
+    """The fields within a JSON value that a tree of owned fields lacks.
 
     `others` are the trees of other managers, for the same value.
     """
-    if not isinstance(owned, Mapping):
+    if not isinstance(owned, dict):
         yield from _leaf_paths(value, live, path, others)
     elif _is_dropped(value, live):
         return
-    elif not owned and isinstance(value, Mapping):
+    elif not owned and isinstance(value, dict):
         yield from _taken(value, live, path, others)
-    elif not owned or not isinstance(value, (Mapping, list)):
+    elif not owned or not isinstance(value, (dict, list)):
         if isinstance(value, int) and isinstance(live, int) and value != live:
             yield path  # by the scale subresource, which older servers do not track
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for name, item in value.items():
             theirs, where = _trees_below(others, name), _join_path(path, name)
             yield from _lost_paths(
@@ -244,16 +244,16 @@ def _taken(
     """
     for name, item in value.items():
         theirs, where = _trees_below(others, name), _join_path(path, name)
-        if isinstance(item, Mapping) and item:
+        if isinstance(item, dict) and item:
             yield from _taken(item, _item_at(live, name), where, theirs)
         elif theirs:
             yield where
-        elif isinstance(live, Mapping) and name not in live:
+        elif isinstance(live, dict) and name not in live:
             yield from () if item in (None, {}, []) else (where,)
 
 
 def _item_at(live: Any, name: str) -> Any:
-    return live.get(name) if isinstance(live, Mapping) else None
+    return live.get(name) if isinstance(live, dict) else None
 
 
 def _leaf_paths(
@@ -266,11 +266,11 @@ def _leaf_paths(
     it. It is then as it was applied. But a manager that owns it as a whole, such as a
     `podSelector`, has replaced it.
     """
-    if isinstance(value, Mapping) and value:
+    if isinstance(value, dict) and value:
         for name, item in value.items():
             theirs, where = _trees_below(others, name), _join_path(path, name)
             yield from _leaf_paths(item, _item_at(live, name), where, theirs)
-    elif value == {} and isinstance(live, Mapping):
+    elif value == {} and isinstance(live, dict):
         yield from (path,) if live and {} in others else ()
     elif not _is_dropped(value, live):
         yield path

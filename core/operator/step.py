@@ -13,6 +13,7 @@ and the object's key goes into the work queue. `serve`
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.program.program import Program
@@ -160,8 +161,9 @@ def background_horizon(
     This is the work of daemons, timers, and reconcilers that have asked to be called
     again. It is the latest of their next moments (R36). The next moments of waiting
     impure daemons are known only `outside`. Moments later than an hour from `now`, such
-    as the new year, are not awaited. None if a change is being handled, a request is
-    pending, or nothing at all is due later.
+    as the new year, are not awaited: without an earlier one all work has run (`-inf`).
+    None if a change is being handled, a request is pending, or nothing at all is due
+    later.
     """
     if state.requests.pending or state.lifecycle.phase is not Phase.SERVING:
         return None
@@ -181,7 +183,7 @@ def background_horizon(
     if not moments:
         return None
     near = [each for each in moments if each <= now.mono + PATIENCE_SECONDS]
-    return max(near, default=now.mono)
+    return max(near, default=-inf)
 
 
 def _only_repeats(record: ObjectRecord, now: Now) -> bool:

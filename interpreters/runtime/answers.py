@@ -7,7 +7,7 @@ exercises. A proxy may have sent an answer, so nothing in it is taken for grante
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import orjson
@@ -49,6 +49,7 @@ from fnop.effects.values import canonical
 from fnop.interpreters.runtime.protocol import INITIAL_EVENTS_END, ApiResponse
 
 __all__ = [
+    "BodyOf",
     "ListedPage",
     "is_denial",
     "is_object",
@@ -128,12 +129,20 @@ def with_kind(
     )
 
 
+BodyOf: TypeAlias = Callable[[Any, "bytes | None"], Body]
+
+
 def page_inputs(
-    command: ListPage, response: ApiResponse, *, as_bytes: bool = False
+    command: ListPage,
+    response: ApiResponse,
+    *,
+    as_bytes: bool = False,
+    body_of: BodyOf = Body,
 ) -> Iterator[ListItem | ListDone | StreamEnded]:
     """The inputs that result from an answer to a page of a listing, one by one.
 
     With `as_bytes` each object is kept as JSON text, a fifth of the parsed size.
+    `body_of` makes a body of an object and its text.
     """
     stream, resource = command.stream, command.resource
     if response.status != 200:
@@ -147,7 +156,8 @@ def page_inputs(
             yield StreamEnded(stream, "undecodable", None, problem)
         case Success(page):
             for item in with_kind(page.items, resource.api_version, resource.kind):
-                yield ListItem(stream, Body(item, _text_of(item) if as_bytes else None))
+                text = _text_of(item) if as_bytes else None
+                yield ListItem(stream, body_of(item, text))
             yield ListDone(stream, page.version, page.continue_token)
 
 
@@ -182,6 +192,7 @@ def watch_input(
     resource: Resource | None = None,
     *,
     initial: bool = False,
+    body_of: BodyOf = Body,
 ) -> StreamInput:
     """The input for a line of a watch: its type, its object, the object's text.
 
@@ -190,7 +201,8 @@ def watch_input(
 
     A line of type ERROR carries the Status that ends the watch. Its code is the code
     that an answer would have had; 410 means that the server no longer keeps the version
-    to resume from. Metadata alone is reported as an object of the `resource`.
+    to resume from. Metadata alone is reported as an object of the `resource`. `body_of`
+    makes a body of an object and its text.
 
     >>> status = {"kind": "Status", "code": 410, "message": "too old"}
     >>> end = watch_input(1, "ERROR", status)
@@ -202,8 +214,8 @@ def watch_input(
         raw = None if raw is None else _text_of(found)
     if type in _CHANGES and is_object(found):
         if initial and type != "DELETED":
-            return ListItem(stream, Body(found, raw))
-        return WatchEvent(stream, type, Body(found, raw))
+            return ListItem(stream, body_of(found, raw))
+        return WatchEvent(stream, type, body_of(found, raw))
     if type == "BOOKMARK" and (version := version_of(found)):
         if initial and _ends_initial_events(found):
             return ListDone(stream, version)

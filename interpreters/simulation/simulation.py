@@ -36,7 +36,6 @@ from fnop.core.seam.traces import Trace
 from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Log, Outcome, Random
 from fnop.effects.structs import replace
-from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.runtime.answers import outcome_of
@@ -48,9 +47,11 @@ from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
 from fnop.interpreters.runtime.requests import request_for
 from fnop.interpreters.runtime.watchdog import SLOW_STEP_SECONDS, Watchdog, slow_step
 from fnop.interpreters.simulation.admission import ACCOUNT, Reviews
+from fnop.interpreters.simulation.bodies import body_of, frozen_of
 from fnop.interpreters.simulation.calls import Model, SimulatedCalls, may_wait
 from fnop.interpreters.simulation.director import Crashed, Director
 from fnop.interpreters.simulation.draws import Draws
+from fnop.interpreters.simulation.known import KnownClusters, with_plain_body
 from fnop.interpreters.simulation.lives import Life, Threads
 from fnop.interpreters.simulation.reads import AWAY, Reads
 from fnop.interpreters.simulation.settling import Calm, Despair, Prospects
@@ -99,6 +100,8 @@ class SimulatedRun:
     ) -> None:
         self.cluster = cluster
         self.director = Director()
+        # The clusters that several runs may come to; forks share them.
+        self.known: KnownClusters | None = None
         # Receives each command, whatever happens to it; forks share it.
         self.listener: Callable[[Command], None] | None = None
         # The seconds that the operator's wall clock is ahead of the cluster's.
@@ -165,6 +168,13 @@ class SimulatedRun:
         fork.admission = Reviews(fork, is_registered=self.admission.is_registered)
         return fork
 
+    def share(self) -> None:
+        """Let this run and its forks share the clusters and bodies that they come to.
+
+        It pays for many forks. Each object is then read-only at every depth.
+        """
+        self.known, self.reads.watches.body_of = KnownClusters(), body_of
+
     def beside(self, program: Program, seed: str) -> SimulatedRun:
         """Another process in the same world: its cluster, clock and external systems.
 
@@ -208,14 +218,14 @@ class SimulatedRun:
 
     def request(self, request: ApiRequest) -> ApiResponse:
         """Send a request to the cluster, as a user or another client would."""
-        # The operator's values are read-only; a server gets plain JSON.
-        if request.body is not None:
-            request = replace(request, body=thaw_json(request.body))
         wall, own = self.clock.now().wall, self.admission.webhooks
-        if own is None:
-            found = simulated.answer(self.cluster, request, wall)
-        else:
+        if own is not None:
+            request = with_plain_body(request)
             found = simulated.answer(self.cluster, request, wall, own.ask, own.beside)
+        elif self.known is not None:
+            found = self.known.answer(self.cluster, request, wall)
+        else:
+            found = simulated.answer(self.cluster, with_plain_body(request), wall)
         self.cluster, response, events = found
         self._deliver(events)
         return response
@@ -285,8 +295,12 @@ class SimulatedRun:
         self.prospects.watch_for_circles(bounded=seconds is not None)
         self.unsettled = ""
         while not self.unsettled:
-            if seconds is None and not self.has_input and calm.lasts(self):
-                return True
+            if seconds is None and not self.has_input:
+                # A round of controllers may have no result, and takes no time.
+                if self.control():
+                    continue
+                if calm.lasts(self):
+                    return True
             if not self.advance(end):
                 self.unsettled = self.prospects.left(bounded=seconds is not None)
                 return not self.unsettled
@@ -430,7 +444,8 @@ class SimulatedRun:
 
     def control(self) -> bool:
         """Let the cluster's own controllers act; return whether anything changed."""
-        self.cluster, events = simulated.tick(self.cluster, self.clock.now().wall)
+        tick = simulated.tick if self.known is None else self.known.tick
+        self.cluster, events = tick(self.cluster, self.clock.now().wall)
         self._deliver(events)
         return bool(events)
 
@@ -518,6 +533,8 @@ class SimulatedRun:
                 response = self.director.sends(
                     command, request, lambda asked: self._sent(command, asked)
                 )
+                if isinstance(response.body, dict) and self.known is not None:
+                    response = replace(response, body=frozen_of(response.body))
                 return outcome_of(effect, response)
 
     def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:

@@ -18,9 +18,15 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
+from fnop.core.values.body import Body
 from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
-from fnop.interpreters.runtime.answers import page_inputs, refused, watch_input
+from fnop.interpreters.runtime.answers import (
+    BodyOf,
+    page_inputs,
+    refused,
+    watch_input,
+)
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
 from fnop.interpreters.runtime.requests import watch_request
@@ -80,17 +86,19 @@ class _Watched(Struct, frozen=True):
 class SimulatedWatches:
     """The listings and watches of one process; the inbox gets their lines."""
 
-    __slots__ = ("_inbox", "_kinds", "_open")
+    __slots__ = ("_inbox", "_kinds", "_open", "body_of")
 
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, inbox: Inbox, body_of: BodyOf = Body) -> None:
         self._inbox = inbox
+        # Makes the body of an object that the cluster has stored.
+        self.body_of = body_of
         self._open: dict[int, _Watched] = {}
         # The kinds of all listings and watches, by their keys.
         self._kinds: dict[int, str] = {}
 
     def fork(self, inbox: Inbox) -> SimulatedWatches:
         """A copy that continues independently of this one."""
-        fork = SimulatedWatches(inbox)
+        fork = SimulatedWatches(inbox, self.body_of)
         fork._open, fork._kinds = {**self._open}, {**self._kinds}
         return fork
 
@@ -107,7 +115,7 @@ class SimulatedWatches:
     def list(self, command: ListPage, response: ApiResponse) -> None:
         """Send the items of a page of a list."""
         source = self._kinds[command.stream] = command.resource.key
-        for each in page_inputs(command, response):
+        for each in page_inputs(command, response, body_of=self.body_of):
             self._inbox.add(each, source)
 
     def open(
@@ -210,6 +218,7 @@ class SimulatedWatches:
         line = watch_input(
             *(stream, event.type, shown.object, None, watched.resource),
             initial=watched.initial,
+            body_of=self.body_of,
         )
         if isinstance(line, StreamEnded):
             del self._open[stream]

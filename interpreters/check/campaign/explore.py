@@ -202,6 +202,7 @@ def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
         begin=case.begin,
     )
     run.listener = case.listener
+    run.share()
     apply_manifests(run, [dict(each) for each in case.definitions])
     bare = run.cluster
     for each in case.given:

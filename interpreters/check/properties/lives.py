@@ -204,8 +204,10 @@ def _lowest_replicas(seen: Seen) -> dict[str, int]:
     """The lowest number of replicas that the operator has set, by object."""
     least: dict[str, int] = {}
     for event in seen.events:
+        if event.version not in seen.writes:
+            continue
         replicas = (event.object.get("spec") or {}).get("replicas")
-        if event.version not in seen.writes or not isinstance(replicas, int):
+        if not isinstance(replicas, int):
             continue
         was = value_at(event.previous, ("spec", "replicas"))
         if event.type == "MODIFIED" and was != replicas:

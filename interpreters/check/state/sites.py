@@ -56,12 +56,18 @@ def target_of(
     generated = meta.get("generateName")
     if generated:
         return f"{plural}/{generated}*"
-    name = _STABLE.sub("-*", str(meta.get("name") or ""))
-    if drawn:
-        name = _PARTS.sub(
-            lambda part: "*" if _is_made_of(part[0], drawn) else part[0], name
-        )
-    return f"{plural}/{name}"
+    name = str(meta.get("name") or "")
+    return f"{plural}/{_name_without_generated(name, tuple(drawn))}"
+
+
+@lru_cache(4096)
+def _name_without_generated(name: str, drawn: tuple[bytes, ...]) -> str:
+    name = _STABLE.sub("-*", name)
+    if not drawn:
+        return name
+    return _PARTS.sub(
+        lambda part: "*" if _is_made_of(part[0], drawn) else part[0], name
+    )
 
 
 def _is_made_of(part: str, drawn: Collection[bytes]) -> bool:

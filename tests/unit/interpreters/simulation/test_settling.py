@@ -382,6 +382,21 @@ def test_an_hour_of_a_busy_timer_passes() -> None:
     assert sim[WHERE].status["ticks"] >= 3_600
 
 
+def test_no_time_passes_for_turns_that_are_due_much_later() -> None:
+    """Decision 6: they are not waited for, and the operator need not look for kinds."""
+    registry = Registry()
+    calls: list[str] = []
+
+    @fnop.reconcile(KIND, registry=registry)
+    def keep(name: str, **_: Any) -> fnop.Desired:
+        calls.append(name)
+        return fnop.desired([], again=30 * 86_400)
+
+    sim = simulation(registry).settle().settle()
+    assert (sim.unsettled, sim.elapsed) == ("", timedelta())
+    assert set(calls) == {"example-1"}
+
+
 def test_a_timer_that_always_writes_is_named() -> None:
     registry = Registry()
 
