@@ -30,7 +30,7 @@ class Case:
     objects: int
     size: int = 1300  # bytes of one object, as the server sends it
     contenders: Sequence[str] = _OF_RESULTS
-    operator: Literal["results", "parents"] = "results"
+    operator: Literal["results", "parents", "indexed", "daemons"] = "results"
     is_long: bool = False  # only if its name is given
 
 
@@ -51,6 +51,24 @@ CASES = {
             1000,
             contenders=(FNOP, "kopf"),
             operator="parents",
+        ),
+        Case(
+            "index",
+            "objects in an index",
+            "backlog",
+            10_000,
+            contenders=(FLOOR, FNOP, "kopf"),
+            operator="indexed",
+            is_long=True,
+        ),
+        Case(
+            "daemons",
+            "objects with a daemon each",
+            "backlog",
+            5000,
+            contenders=(FLOOR, FNOP, "kopf"),
+            operator="daemons",
+            is_long=True,
         ),
     )
 }

@@ -1,7 +1,8 @@
 """The hand-written loop: list, watch, patch; the baseline for fnop and Kopf.
 
-    python -m bench.floor NAMESPACE
+    python -m bench.floor NAMESPACE [OPERATOR]
 
+OPERATOR is one of `LOOPS`, and without it the plain loop.
 It is the code that an engineer would write for this one job: a queue of names and a few
 workers. So an object is never handled twice at once and always by its newest state.
 KUBECONFIG names the server; BENCH_DELETE=1 adds a finalizer.
@@ -21,6 +22,8 @@ API = "/apis/bench.fnop.dev/v1/namespaces/{}/benchobjects"
 FINALIZER = "bench.fnop.dev/floor"
 WORKERS = 32
 PAGE = 500
+# The objects that an index has together.
+NEIGHBOURS = 4
 
 Change = tuple[str, Json]  # a sub-path of the object, and the patch to merge there
 
@@ -115,6 +118,52 @@ class Floor:
                 await asyncio.sleep(1)
 
 
+class Indexed(Floor):
+    """The loop with an index: the names of all objects, by a part of their number."""
+
+    def __init__(self, session: aiohttp.ClientSession, path: str, finalizing: bool):
+        super().__init__(session, path, finalizing)
+        self.names: dict[int, set[str]] = {}
+
+    def offer(self, body: Json) -> None:
+        key = body["spec"]["number"] // NEIGHBOURS
+        self.names.setdefault(key, set()).add(body["metadata"]["name"])
+        super().offer(body)
+
+    async def patch(self, name: str, subresource: str, change: Json) -> None:
+        number = change["status"]["create"]["doubled"] // 2
+        assert name in self.names[number // NEIGHBOURS]
+        await super().patch(name, subresource, change)
+
+
+class Attended(Floor):
+    """The loop with a task for each object, as a daemon: it writes, and then waits."""
+
+    def __init__(self, session: aiohttp.ClientSession, path: str, finalizing: bool):
+        super().__init__(session, path, finalizing=True)
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.slots = asyncio.Semaphore(WORKERS)
+
+    async def patch(self, name: str, subresource: str, change: Json) -> None:
+        if subresource:
+            self.tasks[name] = asyncio.create_task(self.attend(name, change))
+        else:
+            await super().patch(name, subresource, change)
+
+    async def attend(self, name: str, change: Json) -> None:
+        async with self.slots:
+            await super().patch(name, "/status", change)
+        while True:
+            await asyncio.sleep(3600)
+
+    def forget(self, name: str) -> None:
+        if task := self.tasks.pop(name, None):
+            task.cancel()
+
+
+LOOPS = {"results": Floor, "indexed": Indexed, "daemons": Attended}
+
+
 async def run(namespace: str, loop: type[Floor] = Floor) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
@@ -131,4 +180,4 @@ async def run(namespace: str, loop: type[Floor] = Floor) -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(sys.argv[1]))
+        runner.run(run(sys.argv[1], LOOPS[sys.argv[2] if sys.argv[2:] else "results"]))

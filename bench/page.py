@@ -49,6 +49,8 @@ SHOWN: Mapping[str, Sequence[str]] = {
     "edits": ("objects/s", _CPU, "writes per object"),
     "latency": ("p50, ms", "p99, ms", _CPU),
     "children": _USUAL,
+    "index": _USUAL,
+    "daemons": _USUAL,
 }
 
 

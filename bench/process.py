@@ -14,7 +14,12 @@ PATIENCE = 15.0  # seconds from SIGTERM to SIGKILL
 
 
 # The operators' files, by the name of their work.
-OPERATORS = {"results": "operator", "parents": "parents"}
+OPERATORS = {
+    "results": "operator",
+    "parents": "parents",
+    "indexed": "indexed",
+    "daemons": "daemons",
+}
 
 
 def command(
@@ -42,7 +47,7 @@ def command(
             recording = _recording(contender, folder)
             return [python, "-m", "fnop", *script, *scope, *recording]
         case _:
-            return [python, "-m", "bench.floor", namespace]
+            return [python, "-m", "bench.floor", namespace, operator]
 
 
 def _recording(contender: str, folder: Path) -> list[str]:
