@@ -401,7 +401,8 @@ class Process:
         Raises `TypeError` for a second operator.
         """
         if self._serving is not None:
-            raise TypeError("a check knows one operator in each process")
+            self._problem = TypeError("a check knows one operator in each process")
+            raise self._problem
         if self.is_over:
             return False
         self._serving = serving
@@ -424,14 +425,16 @@ class Process:
         is_open = self._door.serve(lambda: bool(self._serving) or self._has_ended)
         if self._serving is not None:
             return self._serving
-        raise self._not_begun() if is_open else self._refusal("its program")
+        raise self._unfit() if is_open else self._refusal("its program")
 
-    def _not_begun(self) -> BaseException:
-        """The problem of a program that has ended before it serves."""
+    def _unfit(self) -> BaseException:
+        """The problem of a program that has ended too early, or has failed."""
         problem, place = self._problem, self.place
         if isinstance(problem, CheckProblem) or not place:
             return problem or CheckProblem("the operator ends at once")
         what = "it ends without a call of kopf.run or the like"
+        if self._serving is not None:
+            what = "it ends at once after its operator has begun"
         if problem is not None:
             place = authors_place(problem) or place
             what = f"{type(problem).__name__}: {text_of(problem)}"
@@ -507,10 +510,18 @@ class Process:
             HASTE.set(haste)
             return await work
 
-        running = asyncio.run_coroutine_threadsafe(hasty(), self._serving.loop)
+        hurrying = hasty()
+        try:
+            running = asyncio.run_coroutine_threadsafe(hurrying, self._serving.loop)
+        except RuntimeError:  # the loop is closed
+            hurrying.close()
+            work.close()
+            raise self._unfit() from None
         running.add_done_callback(lambda _: self._door.ask(lambda: None))
-        is_done = self._door.serve(running.done)
+        is_done = self._door.serve(lambda: running.done() or self._has_ended)
         haste.end()
+        if self._problem is not None or (is_done and not running.done()):
+            raise self._unfit()
         if not is_done:
             raise self._refusal(what)
         return running.result()

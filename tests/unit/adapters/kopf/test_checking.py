@@ -416,6 +416,16 @@ def test_a_program_may_run_kopfs_command_line(tmp_path: Path) -> None:
         assert status_in(run) == {"made": True}
 
 
+TWICE = """
+async def main():
+    run = lambda: kopf.operator(clusterwide=True)
+    await asyncio.gather(run(), run())
+
+if __name__ == "__main__":
+    import asyncio
+    asyncio.run(main())"""
+
+
 @pytest.mark.parametrize(
     ("start", "words"),
     [
@@ -428,6 +438,11 @@ def test_a_program_may_run_kopfs_command_line(tmp_path: Path) -> None:
             'if __name__ == "__main__":\n    if __doc__:\n        kopf.run()',
             ":5: it ends without a call of kopf.run or the like; a check starts",
         ),
+        (TWICE, ": TypeError: a check knows one operator in each process; a check"),
+        (
+            TWICE.replace("(run(), run())", "(run(), run(), return_exceptions=True)"),
+            ": TypeError: a check knows one operator in each process; a check",
+        ),
     ],
 )
 def test_a_program_that_a_check_cannot_start_is_refused(
@@ -436,7 +451,8 @@ def test_a_program_that_a_check_cannot_start_is_refused(
     head = "import os\nimport kopf\nkopf.on.create('fnopexamples')(print)\n"
     done = checked(tmp_path, head + start)
     assert done.status == 2, done
-    assert f"{NAME}{words}" in done.complaint
+    assert NAME in done.complaint
+    assert words in done.complaint
 
 
 # --------------------------------------------------------------------- processes
