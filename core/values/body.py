@@ -91,7 +91,7 @@ class Body:
         if name in _PARSED:
             text = self.raw
             data, meta = self._take_data(orjson.loads(text))
-            _note_parsed(self, len(text))  # which may drop both at once
+            keep_parsed(self, len(text))  # which may drop both at once
             return data if name == "data" else meta
         if name not in _HEAD:
             raise AttributeError(f"a body has no attribute {name!r}")
@@ -124,6 +124,11 @@ class Body:
     def has_text(self) -> bool:
         """Whether `raw` is the original text, and not written by `orjson`."""
         return self._raw is not None
+
+    @property
+    def text_length(self) -> int:
+        """The bytes of the original text, as it is kept; 0 without one."""
+        return 0 if self._raw is None else len(self._raw)
 
     def forget(self) -> None:
         """Drop what was read from the text: it is only a cache."""
@@ -198,8 +203,10 @@ _recent: deque[tuple[Body, int]] = deque()
 _recent_length = 0
 
 
-def _note_parsed(body: Body, length: int) -> None:
-    """Note that a body was parsed; the oldest ones drop their parsed form.
+def keep_parsed(body: Body, length: int) -> None:
+    """Keep the parsed form of a body for a while; the oldest ones drop theirs.
+
+    `length` is that of its text, in bytes.
 
     A pass over an object parses it, and may parse its owner and its children. fnop
     keeps the parsed form of some hundred objects, and the text of all others.

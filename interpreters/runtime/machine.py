@@ -23,7 +23,7 @@ from fnop.core.operator.step import NEW, State, step
 from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input, ListItem, WatchEvent
 from fnop.core.state.turn import settings_of
-from fnop.core.values.body import Key
+from fnop.core.values.body import Key, keep_parsed
 from fnop.core.values.now import Now
 from fnop.effects import Outcome
 from fnop.interpreters.runtime.guard import GUARDED, Act, Guard
@@ -146,12 +146,19 @@ class Machine:
         return commands
 
     def _forget_parsed(self, input: ListItem | WatchEvent) -> None:
-        """Keep only the text of an object, once all immediate readers are done."""
+        """Keep only the text of an object, once all immediate readers are done.
+
+        A changed object is read again soon, for example with the answer to a write.
+        """
         body, stream = input.body, self.state.streams.numbers.get(input.stream)
-        if len(self.state.objects.records) > PLAIN_MAX and stream and body.has_text:
+        length = body.text_length
+        if len(self.state.objects.records) > PLAIN_MAX and stream and length:
             key = Key(stream[0], body.namespace or "", body.name)
             self._packings.enqueue(key)
-        body.forget()
+        if isinstance(input, WatchEvent) and length:
+            keep_parsed(body, length)
+        else:
+            body.forget()
 
     def reviews(self, request: Request) -> bool:
         """Whether an admission handler covers the kind of a request."""

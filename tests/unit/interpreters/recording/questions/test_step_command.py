@@ -53,7 +53,7 @@ def test_a_session_by_standard_input(recording: Path, tmp_path: Path) -> None:
     )
     assert (done.status, done.err) == (0, "")
     title, first, *rest = done.out.splitlines()
-    assert title.startswith("run.fnop: 41 steps, 9 objects, 2026-01-01 00:00:00 UTC to")
+    assert title.startswith("run.fnop: 35 steps, 9 objects, 2026-01-01 00:00:00 UTC to")
     assert first == "#1, 00:00:00.000"
     assert "  the operator starts" in rest
     assert "  [default/example-1] database is called: version 108" in rest
@@ -88,7 +88,7 @@ def test_where_it_begins(recording: Path, tmp_path: Path) -> None:
     nowhere = stepped(recording, tmp_path, at="1700")
     assert (nowhere.status, nowhere.complaint) == (
         1,
-        "fnop: there is no step #1700: the recording has #1 to #41",
+        "fnop: there is no step #1700: the recording has #1 to #35",
     )
     assert stepped(recording, tmp_path, object="nobody").status == 1
 
@@ -347,7 +347,7 @@ def test_a_long_recording_is_read_as_it_is_asked_for(
     assert title.startswith("run.fnop: its first 10 steps, ")
     assert title.endswith("; more is read as it is asked for")
     numbers = [each.partition(",")[0] for each in rest if each.startswith("#")]
-    assert numbers == ["#1", "#2", "#41"]
+    assert numbers == ["#1", "#2", "#35"]
     assert 'nothing -> "example-1.default.svc:5432"' in rest[-1]
 
 
@@ -419,4 +419,4 @@ def test_a_reading_that_is_interrupted_begins_anew(recording: Path) -> None:
         assert not reading.to(None)
     assert reading.is_over
     assert not reading.truncated
-    assert reading.fold.begun == reading.fold.done == other.fold.done == 41
+    assert reading.fold.begun == reading.fold.done == other.fold.done == 35

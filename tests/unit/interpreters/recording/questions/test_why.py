@@ -131,7 +131,7 @@ def test_what_is_not_there(
 @pytest.mark.parametrize(
     ("at", "status", "sentence"),
     [
-        ("1000", 2, "--at 1000: the recording has 41 steps, and no step 1000"),
+        ("1000", 2, "--at 1000: the recording has 35 steps, and no step 1000"),
         ("1", 1, "handlers were called for none, up to #1"),
     ],
 )
