@@ -707,6 +707,31 @@ def test_the_end_of_a_change_is_told_in_kopfs_words(
     assert vars(record)["settings"] is run.operator.settings
 
 
+def test_a_change_before_the_end_of_another_is_told_in_kopfs_words(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    @kopf.on.create(KIND, id="waits", registry=registry)
+    def waits(**_: Any) -> None:
+        raise kopf.TemporaryError("not yet", delay=3600)
+
+    @kopf.on.delete(KIND, id="leaves", registry=registry)
+    def leaves(retry: int, **_: Any) -> None:
+        if retry < 2:
+            raise kopf.TemporaryError("not yet", delay=1)
+
+    kopf.on.create(KIND, id="begins", registry=registry)(lambda **_: None)
+    caplog.set_level(logging.INFO)
+    with simulated(registry, example()) as run:
+        run.delete()
+        for each in run.said:
+            write(each, run.operator.settings)
+    # Once, although the deletion has several attempts.
+    assert [line for line in caplog.messages if "superseded" in line] == [
+        "Creation is superseded by deletion: 1 succeeded; 0 failed; "
+        "1 left to the moment."
+    ]
+
+
 # --------------------------------------------------------------------------- filters
 
 
