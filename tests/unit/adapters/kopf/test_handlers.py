@@ -396,6 +396,7 @@ def ended(
     daemon: Callable[..., Any],
     began: threading.Event,
     go_on: Callable[[Stopped, asyncio.Task[Any]], None],
+    settings: kopf.OperatorSettings | None = None,
     **options: Any,
 ) -> asyncio.Task[Any]:
     """Stop a daemon of another loop by `go_on` after it `began`; its ended call."""
@@ -418,7 +419,8 @@ def ended(
         return running
 
     with author_loop() as authors:
-        operator = Operator(registry, kopf.OperatorSettings(), None, authors)
+        settings = settings or kopf.OperatorSettings()
+        operator = Operator(registry, settings, None, authors)
         running = asyncio.run(play(operator))
         operator.settings.execution.executor.shutdown()
     return running
@@ -461,6 +463,29 @@ def test_a_daemon_that_looks_at_the_flag_ends_before_it_is_cancelled(
 
     ended(registry, follows, began, stop_and_cancel, cancellation_timeout=20)
     assert diary == [kopf.DaemonStoppingReason.RESOURCE_DELETED]
+
+
+def test_a_daemon_in_a_thread_may_end_before_it_is_cancelled(
+    registry: OperatorRegistry, diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    began, end = threading.Event(), threading.Event()
+
+    def follows(stopped: Any, **_: Any) -> None:
+        began.set()
+        stopped.wait()
+        end.wait()
+        diary.append(stopped.reason)
+
+    def leaves(stopped: Stopped, running: asyncio.Task[Any]) -> None:
+        stop_and_cancel(stopped, running)
+        asyncio.get_running_loop().call_soon(end.set)
+
+    caplog.set_level(logging.INFO)
+    settings = kopf.OperatorSettings()
+    settings.background.instant_exit_timeout = patience(20)
+    ended(registry, follows, began, leaves, settings, cancellation_timeout=20)
+    assert diary == [kopf.DaemonStoppingReason.RESOURCE_DELETED]
+    assert caplog.messages == ["Daemon 'a' succeeded."]
 
 
 def test_a_daemon_that_goes_on_after_its_cancellation_is_left_alone(
