@@ -177,8 +177,10 @@ def main() -> int:
                         comparison.add(folder.name, label, trace)
     if options.write:
         for folder in folders:
-            text = json.dumps(comparison.known[folder.name], indent=1, sort_keys=True)
-            (folder / "expected.json").write_text(text + "\n")
+            if folder.name in comparison.known:  # else it has failed
+                known = comparison.known[folder.name]
+                text = json.dumps(known, indent=1, sort_keys=True)
+                (folder / "expected.json").write_text(text + "\n")
     return int(comparison.has_new)
 
 

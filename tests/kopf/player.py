@@ -390,8 +390,9 @@ class Player:
 
     def _pytest(self, file: str) -> None:
         runner = ["fnop.kopf", "-m"] if self._by_fnop else []
-        # Kopf's own configuration of pytest is further up, and not for users.
-        options = ["-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider", file]
+        # Configurations of pytest further up are not for users.
+        options = ["-c", os.devnull, "--rootdir=.", "--confcutdir=.", file]
+        options += ["-p", "no:cacheprovider"]
         command = [str(self._python), "-P", "-m", *runner, "pytest", *options]
         child = self._started(None, command)
         self._exits.append(child.wait(patience(60)))

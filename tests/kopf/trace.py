@@ -103,7 +103,7 @@ _REQUEST_DONE = re.compile(
     r"^(Indexer|Webhook) '.+' succeeded\.$|^127\.0\.0\.1 \["
     r"|^(Reconfiguring|Cleaning up) the .*webhook "
 )
-_UNWANTED = re.compile(r"(finished with inconsistencies): .*")
+_UNWANTED = re.compile(r"(finished with inconsistencies|will not be served): .*")
 # All of a traceback but the errors: the rest names files.
 _TRACEBACK = re.compile(r"^\s|^$|^Traceback |^The above exception ")
 _BACKGROUND = frozenset({"Timer", "Daemon", "Indexer", "Webhook"})
@@ -162,7 +162,8 @@ class Trace:
             self._add_call(about, *found.groups())
         elif severity != "debug" and not self._is_loose(message):
             cause = f" <- {normal_text(raised.splitlines()[-1])}" if raised else ""
-            # The rest names the whole object, with the writes of other controllers.
+            # The rest names the whole object, with the writes of other controllers, or
+            # kinds in any order.
             message = _UNWANTED.sub(r"\1", message)
             self._add_line(about, f"{message}{cause}", severity)
 

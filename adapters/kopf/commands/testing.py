@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import threading
 from types import TracebackType
 from typing import Any
 
+import click
 import click.testing
 
+from fnop.adapters.common.loading import LoadProblem
 from fnop.adapters.kopf.commands.cli import CliControls, main
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
@@ -45,7 +48,9 @@ class KopfRunner:
         self._stop = threading.Event()
         self._ready = threading.Event()
         self._ended = threading.Event()
-        self._result: click.testing.Result | None = None
+        # It has the result of the command, or the error that has kept it from one.
+        self.future: concurrent.futures.Future[click.testing.Result]
+        self.future = concurrent.futures.Future()
         self._thread = threading.Thread(target=self._run, name="kopf-runner")
 
     def __enter__(self) -> KopfRunner:
@@ -83,17 +88,19 @@ class KopfRunner:
         )
         try:
             runner = click.testing.CliRunner()
-            self._result = runner.invoke(
-                main, *self._args, **self._kwargs, obj=controls
-            )
+            found = runner.invoke(main, *self._args, **self._kwargs, obj=controls)
+        except BaseException as problem:
+            self.future.set_exception(problem)
+        else:
+            self.future.set_result(found)
         finally:
             self._ended.set()
             _close(loop)
 
     def _found(self) -> click.testing.Result:
-        if self._result is None:
+        if not self.future.done():
             raise RuntimeError("the operator has not ended yet")
-        return self._result
+        return self.future.result()
 
     @property
     def output(self) -> str:
@@ -127,8 +134,19 @@ class KopfRunner:
 
     @property
     def exception(self) -> BaseException | None:
-        """The error that has ended it."""
-        return self._found().exception
+        """The error that has ended it, as it was raised in the operator.
+
+        The command makes an exit status of it; that of a wrong command line is left.
+        """
+        found = self._found().exception
+        if not isinstance(found, SystemExit):
+            return found
+        problem = found.__context__
+        if problem is None or isinstance(problem, click.ClickException):
+            return found
+        if isinstance(problem, LoadProblem) and problem.__cause__ is not None:
+            return problem.__cause__
+        return problem
 
     @property
     def exc_info(self) -> Any:

@@ -541,11 +541,14 @@ class _Outside:
     ) -> Any:
         """Do work on the author's loop, if the function is a coroutine function.
 
-        A function in a thread needs no loop of the author: two switches less.
+        A function in a thread needs no loop of the author: two switches less. That of a
+        daemon has a task of its own, since it may end before it is cancelled.
         """
+        seconds = self._entry.options.get("cancellation_timeout")
         if self._is_async:
-            seconds = self._entry.options.get("cancellation_timeout")
             return await self._operator.on_loop(work(), flag, seconds)
+        if flag is not None:
+            return await self._operator.in_thread(work(), flag, seconds)
         return await work()
 
     @property

@@ -197,6 +197,13 @@ def write(say: Say, settings: Any) -> None:
         line = f"{TITLES[fields['handled']]} is processed: {ends}"
         _OBJECTS.info(line, extra=extra)
         return
+    if "superseded" in fields:
+        was, now = (TITLES[fields[each]] for each in ("superseded", "by"))
+        ends = f"{fields['succeeded']} succeeded; {fields['failed']} failed"
+        line = f"{was} is superseded by {now.lower()}: {ends}; "
+        extra |= {"settings": settings, "k8s_skip": False}
+        _OBJECTS.info(f"{line}{fields['left']} left to the moment.", extra=extra)
+        return
     _OBJECTS.log(level, say.message, exc_info=error, extra=extra)
 
 

@@ -143,15 +143,32 @@ class Operator:
         """
         if asyncio.get_running_loop() is self.loop:
             return await work
+        return await self._ended(work, self.loop, flag, seconds)
+
+    async def in_thread(
+        self,
+        work: Coroutine[Any, Any, Any],
+        flag: DaemonStopped,
+        seconds: float | None = None,
+    ) -> Any:
+        """Await a coroutine that has a thread for a daemon; it ends as on a loop."""
+        return await self._ended(work, asyncio.get_running_loop(), flag, seconds)
+
+    async def _ended(
+        self,
+        work: Coroutine[Any, Any, Any],
+        loop: asyncio.AbstractEventLoop,
+        flag: DaemonStopped | None,
+        seconds: float | None,
+    ) -> Any:
         begun: list[asyncio.Task[Any]] = []
-        running = asyncio.run_coroutine_threadsafe(_noted(work, begun), self.loop)
+        running = asyncio.run_coroutine_threadsafe(_noted(work, begun), loop)
         ended = asyncio.wrap_future(running)
         try:
             return await asyncio.shield(ended)
         except asyncio.CancelledError:
             if not ended.done():
-                ending = self._end(begun, flag)
-                asyncio.run_coroutine_threadsafe(ending, self.loop)
+                asyncio.run_coroutine_threadsafe(self._end(begun, flag), loop)
                 # A second cancellation gives it up.
                 await asyncio.wait((ended,), timeout=seconds)
                 if flag is not None and not ended.done():
@@ -161,7 +178,7 @@ class Operator:
     async def _end(
         self, begun: list[asyncio.Task[Any]], flag: DaemonStopped | None
     ) -> None:
-        """Cancel a task of the author's loop, unless it ends by itself at once.
+        """Cancel a task of the author, unless it ends by itself at once.
 
         Kopf asks a daemon to stop, and lets it end, before it cancels the daemon.
         """

@@ -63,7 +63,7 @@ from fnop.core.objects.execute.background_actions import run_background
 from fnop.core.objects.execute.containment import guarded, pause_of
 from fnop.core.objects.execute.reconciler_actions import run_reconciler
 from fnop.core.objects.report.complaints import complain
-from fnop.core.objects.report.explaining import tell_begun
+from fnop.core.objects.report.explaining import tell_begun, tell_superseded
 from fnop.core.objects.report.tracing import trace_begun
 from fnop.core.objects.store.store import aside
 from fnop.core.objects.write.expectations import look_at
@@ -335,6 +335,8 @@ def _start_attempt(
         if handler.id in aims:  # and no part, which is added when needed
             aims = {**aims, handler.id: change.aims[handler.id]}
         change = replace(work.change, aims=aims)
+    if work.change is None or work.change.reason is not change.reason:
+        tell_superseded(context, record, change.reason.value)
     work = replace(
         work,
         change=change,

@@ -16,6 +16,7 @@ from fnop.core.handlers.declare.roles import Family
 from fnop.core.handlers.program.program import Kind
 from fnop.core.handlers.run.arguments import Situation
 from fnop.core.memory.observation import essence_of, is_state, value_at
+from fnop.core.memory.progress import Progress
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight
 from fnop.core.state.invocation import Invocation
@@ -33,6 +34,7 @@ __all__ = [
     "tell_begun",
     "tell_handled",
     "tell_seen",
+    "tell_superseded",
     "tell_writing",
     "tell_written",
 ]
@@ -319,6 +321,37 @@ def tell_handled(context: Context, record: ObjectRecord) -> None:
         f"the {reason} is handled: {succeeded} succeeded, {failed} failed",
         fields=(("handled", reason), ("succeeded", succeeded), ("failed", failed)),
     )
+
+
+def tell_superseded(context: Context, record: ObjectRecord, reason: str) -> None:
+    """Log that a change begins before an earlier one has ended, as Kopf does.
+
+    The earlier change has left records: `aim` begins with its reason.
+    """
+    if not context.settings.as_kopf or context.is_activity:
+        return
+    former: dict[str, list[Progress]] = {}
+    for each in context.kind.changes:
+        progress = record.stored.progress.get(each.id)
+        was = progress.aim.partition(":")[0] if progress else ""
+        if progress and was and was != reason:
+            former.setdefault(was, []).append(progress)
+    for was, left in former.items():
+        succeeded = sum(each.finished == "success" for each in left)
+        failed = sum(each.finished == "failure" for each in left)
+        running = len(left) - succeeded - failed
+        context.say(
+            "debug",
+            f"the {was} is superseded by the {reason}: "
+            f"{succeeded} succeeded, {failed} failed, {running} left",
+            fields=(
+                ("superseded", was),
+                ("by", reason),
+                ("succeeded", succeeded),
+                ("failed", failed),
+                ("left", running),
+            ),
+        )
 
 
 def _written_fields(patch: Patch, own: Sequence[Path]) -> list[str]:

@@ -396,6 +396,7 @@ def ended(
     daemon: Callable[..., Any],
     began: threading.Event,
     go_on: Callable[[Stopped, asyncio.Task[Any]], None],
+    settings: kopf.OperatorSettings | None = None,
     **options: Any,
 ) -> asyncio.Task[Any]:
     """Stop a daemon of another loop by `go_on` after it `began`; its ended call."""
@@ -418,7 +419,8 @@ def ended(
         return running
 
     with author_loop() as authors:
-        operator = Operator(registry, kopf.OperatorSettings(), None, authors)
+        settings = settings or kopf.OperatorSettings()
+        operator = Operator(registry, settings, None, authors)
         running = asyncio.run(play(operator))
         operator.settings.execution.executor.shutdown()
     return running
@@ -461,6 +463,29 @@ def test_a_daemon_that_looks_at_the_flag_ends_before_it_is_cancelled(
 
     ended(registry, follows, began, stop_and_cancel, cancellation_timeout=20)
     assert diary == [kopf.DaemonStoppingReason.RESOURCE_DELETED]
+
+
+def test_a_daemon_in_a_thread_may_end_before_it_is_cancelled(
+    registry: OperatorRegistry, diary: Diary, caplog: pytest.LogCaptureFixture
+) -> None:
+    began, end = threading.Event(), threading.Event()
+
+    def follows(stopped: Any, **_: Any) -> None:
+        began.set()
+        stopped.wait()
+        end.wait()
+        diary.append(stopped.reason)
+
+    def leaves(stopped: Stopped, running: asyncio.Task[Any]) -> None:
+        stop_and_cancel(stopped, running)
+        asyncio.get_running_loop().call_soon(end.set)
+
+    caplog.set_level(logging.INFO)
+    settings = kopf.OperatorSettings()
+    settings.background.instant_exit_timeout = patience(20)
+    ended(registry, follows, began, leaves, settings, cancellation_timeout=20)
+    assert diary == [kopf.DaemonStoppingReason.RESOURCE_DELETED]
+    assert caplog.messages == ["Daemon 'a' succeeded."]
 
 
 def test_a_daemon_that_goes_on_after_its_cancellation_is_left_alone(
@@ -705,6 +730,31 @@ def test_the_end_of_a_change_is_told_in_kopfs_words(
     assert record.name == "kopf.objects"
     assert vars(record)["k8s_ref"]["name"] == "example-1"
     assert vars(record)["settings"] is run.operator.settings
+
+
+def test_a_change_before_the_end_of_another_is_told_in_kopfs_words(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    @kopf.on.create(KIND, id="waits", registry=registry)
+    def waits(**_: Any) -> None:
+        raise kopf.TemporaryError("not yet", delay=3600)
+
+    @kopf.on.delete(KIND, id="leaves", registry=registry)
+    def leaves(retry: int, **_: Any) -> None:
+        if retry < 2:
+            raise kopf.TemporaryError("not yet", delay=1)
+
+    kopf.on.create(KIND, id="begins", registry=registry)(lambda **_: None)
+    caplog.set_level(logging.INFO)
+    with simulated(registry, example()) as run:
+        run.delete()
+        for each in run.said:
+            write(each, run.operator.settings)
+    # Once, although the deletion has several attempts.
+    assert [line for line in caplog.messages if "superseded" in line] == [
+        "Creation is superseded by deletion: 1 succeeded; 0 failed; "
+        "1 left to the moment."
+    ]
 
 
 # --------------------------------------------------------------------------- filters

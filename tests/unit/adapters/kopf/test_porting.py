@@ -1084,6 +1084,15 @@ PURE_IN_REPLICAS = {
         *("expire", "once_broken"),
     },
     "12-feeds": {"busy"},
+    # Its handlers are in modules that it finds in a folder when it starts.
+    "17-fleets": {"report"},
+    "18-realms": {
+        *("edict", "bury", "workload", "shifted", "idle", "town_seen", "broken_seal"),
+    },
+    "19-vaults": {"login", "emptied", "never"},
+    "20-sensors": {
+        *("modes", "unlimited", "impatient", "count", "quiet", "lonely", "probe_all"),
+    },
 }
 
 

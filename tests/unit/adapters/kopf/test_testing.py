@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fnop import kopf
 from fnop.adapters.kopf.commands.testing import KopfRunner
 from fnop.adapters.kopf.declaring.registry import (
     get_default_registry,
@@ -110,13 +111,35 @@ def test_an_error_of_the_operator_is_raised_after_the_block(
     file.write_text("import kopf\n1 / 0\n")
     runner = KopfRunner(["run", "-A", str(file)], timeout=patience(20), reraise=reraise)
     if reraise:
-        with pytest.raises(SystemExit), runner:
+        with pytest.raises(ZeroDivisionError), runner:
             pass
     else:
         with runner:
             pass
-    assert runner.exit_code == 1
+    assert runner.future.result().exit_code == runner.exit_code == 1
     assert "division by zero" in runner.output
+
+
+def test_an_error_of_a_startup_handler_is_raised_after_the_block(
+    cluster: SimulatedCluster,
+) -> None:
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.startup(registry=registry, errors=kopf.ErrorsMode.PERMANENT)
+    def broken(**_: Any) -> None:
+        raise ValueError("no start")
+
+    runner = KopfRunner(["run", "-A"], registry=registry, timeout=patience(20))
+    with pytest.raises(Exception, match="failed"), runner:
+        runner.future.exception(patience(20))
+    assert runner.exit_code == 1
+
+
+def test_a_wrong_command_line_is_an_exit_status() -> None:
+    runner = KopfRunner(["run", "--no-such-option"], timeout=patience(20))
+    with pytest.raises(SystemExit), runner:
+        pass
+    assert runner.exit_code == 2
 
 
 def test_the_errors_of_the_block_win(cluster: SimulatedCluster, file: str) -> None:
