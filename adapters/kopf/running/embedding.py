@@ -29,6 +29,7 @@ from fnop.adapters.kopf.running.logs import write
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.running.startup import program_of, start
 from fnop.adapters.running.embedding import Place, Running, serving
+from fnop.core.handlers.declare.registry import default_registry
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
 from fnop.interpreters.runtime.machine import Observer
@@ -375,10 +376,7 @@ async def _served(
 ) -> None:
     """Serve on this loop, which is fnop's, until it is to stop."""
 
-    def say(line: Say) -> None:
-        if not _is_told(line):
-            write(line, mine.settings)
-
+    say = sayer(program, mine.settings)
     async with serving(program, place, observers=observers, say=say) as running:
         mine.serves(running, asyncio.get_running_loop())
         _LOGIN.info("Initial authentication has finished.")
@@ -387,6 +385,26 @@ async def _served(
             await running.ended()
         finally:
             watching.cancel()
+
+
+def sayer(program: Program, settings: Any) -> Callable[[Say], None]:
+    """The function that writes the lines of an operator to Kopf's loggers.
+
+    Kopf's handlers log the ends of their attempts themselves; fnop's handlers do not.
+    """
+    given = {each.id for each in default_registry.handlers}
+    ours = given.intersection(each.id for each in program.handlers)
+
+    def is_of_fnop(handler: str | None) -> bool:
+        parts = (handler or "").split("/")
+        return any("/".join(parts[:end]) in ours for end in range(1, len(parts) + 1))
+
+    def say(line: Say) -> None:
+        own = bool(ours) and is_of_fnop(line.handler)
+        if own or not _is_told(line):
+            write(line, settings, is_of_fnop=own)
+
+    return say
 
 
 def _is_told(line: Say) -> bool:

@@ -180,10 +180,13 @@ def configure(
         asyncio_log.handlers[:] = [logging.NullHandler()]
 
 
-def write(say: Say, settings: Any) -> None:
-    """Write a line of the operator to Kopf's loggers."""
+def write(say: Say, settings: Any, *, is_of_fnop: bool = False) -> None:
+    """Write a line of the operator to Kopf's loggers.
+
+    A line about a handler `is_of_fnop` if the handler is not one of Kopf's.
+    """
     level = _LEVELS[say.level]
-    if level == logging.INFO:
+    if level == logging.INFO and not is_of_fnop:
         level = logging.DEBUG  # Kopf has its own words for this level
     error = None if say.exception is None else _exc_info(say.exception)
     if say.subject is None:

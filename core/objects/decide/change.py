@@ -118,8 +118,10 @@ def handle(
         for each in change.selected
     }
     ready, due = _find_candidates(at, record, work, change, all_progress)
-    if ready and at.settings.as_kopf and _writes_before_next(at, work):
-        return record_progress(at, record, work, change, all_progress, due)
+    if ready and at.settings.as_kopf and _writes_before_next(at, record, work):
+        write = record_progress(at, record, work, change, all_progress, due)
+        if not isinstance(write, Rest):
+            return write
     if ready and not at.stopping and _may_begin(at, record, work, change):
         for first in at.settings.lifecycle(ready):
             return _begin(at, record, work, change, first)
@@ -130,13 +132,17 @@ def handle(
     return record_progress(at, record, work, change, all_progress, due)
 
 
-def _writes_before_next(at: Circumstances, work: Work) -> bool:
-    """Whether the next handler of the change is to see the changes of those before.
+def _writes_before_next(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
+    """Whether the changes and the ends of handlers are written before the next call.
 
     Kopf calls one handler in a pass over the object, and writes at the end of each.
     """
-    return at.settings.lifecycle is not all_at_once and any(
-        changes_object(work, author) for author, _ in work.patches
+    if at.settings.lifecycle is all_at_once:
+        return False
+    stored = record.stored.progress
+    return any(changes_object(work, author) for author, _ in work.patches) or any(
+        (each.is_finished or each.retries) and stored.get(name) != each
+        for name, each in work.progress.items()
     )
 
 

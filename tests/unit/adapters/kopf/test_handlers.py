@@ -19,6 +19,7 @@ from fnop.adapters.kopf.running import handlers as module
 from fnop.adapters.kopf.running.handlers import label_of
 from fnop.adapters.kopf.running.logs import write
 from fnop.adapters.kopf.running.operator import Operator
+from fnop.core.handlers.declare import lifecycles
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.declare.writers import PatchWriter
 from fnop.core.values.body import Body as CoreBody
@@ -683,6 +684,23 @@ def test_the_settings_have_the_default_backoff(
     settings.execution.default_backoff = 7
     with simulated(registry, example(), settings=settings):
         assert diary == [0, 7]
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "stored"),
+    [(lifecycles.asap, [[], ["one"]]), (lifecycles.all_at_once, [[], []])],
+    ids=["one in a pass", "all at once"],
+)
+def test_the_end_of_a_handler_is_stored_before_the_next_call(
+    registry: OperatorRegistry, diary: Diary, lifecycle: Any, stored: list[list[str]]
+) -> None:
+    def note(annotations: Any, **_: Any) -> None:
+        diary.append([name.partition("/")[2] for name in annotations])
+
+    kopf.on.create(KIND, id="one", registry=registry)(note)
+    kopf.on.create(KIND, id="two", registry=registry)(note)
+    with simulated(registry, example(), lifecycle=lifecycle):
+        assert diary == stored
 
 
 def test_an_attempt_after_the_deadline_never_comes(

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
+import fnop
 from fnop import kopf
+from fnop.adapters.kopf.commands import cli as kopf_cli, testing as kopf_testing
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.adapters.kopf.running import embedding
-from fnop.adapters.kopf.running.embedding import run_tasks
+from fnop.adapters.kopf.running.embedding import run_tasks, sayer
 from fnop.adapters.kopf.running.startup import ActivityError
+from fnop.core.handlers.declare.registry import Registry, default_registry
+from fnop.core.handlers.program.program import Program
+from fnop.core.seam.commands import AttemptEnded, Say, Subject
 
 
 @pytest.mark.parametrize("name", ["indexers", "memories", "insights", "vault"])
@@ -49,6 +55,39 @@ async def test_without_a_choice_of_namespaces_it_warns() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+# ------------------------------------------------------------------------------- log
+
+
+def test_handlers_of_fnop_beside_those_of_kopf_have_their_own_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with default_registry.set_aside():
+        fnop.on.create("pods", id="ours")(lambda **_: None)
+        kopfs = Registry()
+        fnop.on.create("pods", id="theirs", registry=kopfs)(lambda **_: None)
+        handlers = (*default_registry.handlers, *kopfs.handlers)
+        say = sayer(Program(handlers), kopf.OperatorSettings())
+    about = Subject("pods.v1.", "default", "a")
+    ended = AttemptEnded("error")
+    caplog.set_level(logging.INFO)
+    for id in ("ours", "ours/part", "theirs", "theirs/part"):
+        say(Say("info", f"{id}: hello", about, id))
+        say(Say("error", f"{id} failed", about, id, ended=ended))
+    say(Say("info", "of nobody", about))
+    found = [f"{each.levelname} {each.message}" for each in caplog.records]
+    assert found == [
+        *("INFO ours: hello", "ERROR ours failed"),
+        *("INFO ours/part: hello", "ERROR ours/part failed"),
+    ]
+
+
+def test_kopfs_modules_for_tests_and_programs_are_there() -> None:
+    from fnop.kopf import cli, testing
+
+    assert testing.KopfRunner is kopf_testing.KopfRunner
+    assert cli.main is kopf_cli.main
 
 
 # --------------------------------------------------------------------------- startup
