@@ -225,7 +225,9 @@ class Player:
         paths = [self._path(f"events@{each}") for each in sorted(places | {""})]
         for each in chain(*(self._request("GET", path)["items"] for path in paths)):
             ref = each["involvedObject"]
-            if each.get("reportingComponent") != "kopf":
+            # Events about objects in no namespace are together, also those of others.
+            is_ours = ref["kind"] in self.plurals
+            if each.get("reportingComponent") != "kopf" or not is_ours:
                 continue
             entry = {
                 "object": named(ref, self.plurals, self.namespace),
