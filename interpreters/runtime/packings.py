@@ -14,8 +14,8 @@ __all__ = ["PLAIN_MAX", "Packings"]
 # Up to this number, objects are kept as they came: packing a text takes as long as
 # parsing it ten times.
 PLAIN_MAX = 1000
-# The most objects that are looked at after a step. An object makes three steps at the
-# least, so the line gets no longer.
+# The most objects that are looked at after a step. An event adds one object to the
+# line, so the line gets shorter with each step.
 _LOOKS = 2
 
 

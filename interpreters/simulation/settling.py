@@ -186,7 +186,8 @@ class Despair:
         return any(
             found.times < self._repeats and _is_background(state, key, handler)
             for (key, handler), found in self.errors.items()
-            if is_left(state.record(key), handler) and handler not in _begun(state, key)
+            if is_left(record := state.record(key), handler)
+            and handler not in _begun(record)
         )
 
     def is_foreseen(self, state: State) -> bool:
@@ -219,11 +220,10 @@ class Despair:
         return f"{handler} fails for {label_of(key)}{often}: {error}{others}"
 
 
-def _begun(state: State, key: Key) -> set[str]:
+def _begun(record: ObjectRecord | None) -> set[str]:
     """The handlers of an object whose attempts are under way."""
-    record = state.record(key)
-    work = IDLE if record is None else record.work or IDLE
-    return {each.handler.id for each in work.invocations}
+    work = record.work if record is not None else None
+    return {each.handler.id for each in (work or IDLE).invocations}
 
 
 def _is_background(state: State, key: Key, handler: str) -> bool:
@@ -296,7 +296,7 @@ def is_left(record: ObjectRecord | None, handler: str) -> bool:
     run_state = record.background.get(handler)
     if run_state is not None:
         return not run_state.over
-    running = {each.handler.id for each in (record.work or IDLE).invocations}
+    running = _begun(record)
     progress = record.progress_of(handler)
     if progress is not None and handler not in running:
         return not progress.is_finished

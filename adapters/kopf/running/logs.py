@@ -193,21 +193,30 @@ def write(say: Say, settings: Any, *, is_of_fnop: bool = False) -> None:
         logging.getLogger("kopf.fnop").log(level, say.message, exc_info=error)
         return
     extra: dict[str, Any] = {"k8s_ref": say.subject.reference}
-    fields = dict(say.fields)
-    if fields.keys() == {"handled", "succeeded", "failed"}:
-        ends = f"{fields['succeeded']} succeeded; {fields['failed']} failed."
+    told = _words_for_change(dict(say.fields))
+    if told:
         extra |= {"settings": settings, "k8s_skip": False}  # it may be an Event, too
-        line = f"{TITLES[fields['handled']]} is processed: {ends}"
-        _OBJECTS.info(line, extra=extra)
-        return
-    if "superseded" in fields:
-        was, now = (TITLES[fields[each]] for each in ("superseded", "by"))
-        ends = f"{fields['succeeded']} succeeded; {fields['failed']} failed"
-        line = f"{was} is superseded by {now.lower()}: {ends}; "
-        extra |= {"settings": settings, "k8s_skip": False}
-        _OBJECTS.info(f"{line}{fields['left']} left to the moment.", extra=extra)
+        _OBJECTS.info(told, extra=extra)
         return
     _OBJECTS.log(level, say.message, exc_info=error, extra=extra)
+
+
+def _words_for_change(fields: Mapping[str, Any]) -> str:
+    """The sentence of Kopf about the end of a change; "" for other lines.
+
+    >>> _words_for_change({"handled": "create", "succeeded": 2, "failed": 0})
+    'Creation is processed: 2 succeeded; 0 failed.'
+    """
+    match fields:
+        case {"superseded": was, "by": now, "left": left}:
+            what = f"superseded by {TITLES[now].lower()}"
+            end = f"; {left} left to the moment."
+        case {"handled": was, "succeeded": _, "failed": _, **more} if not more:
+            what, end = "processed", "."
+        case _:
+            return ""
+    ends = f"{fields['succeeded']} succeeded; {fields['failed']} failed"
+    return f"{TITLES[was]} is {what}: {ends}{end}"
 
 
 # The words of Kopf for the causes of changes.
