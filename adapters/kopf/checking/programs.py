@@ -20,6 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from fnop.adapters.common.loading import shown_path
+from fnop.adapters.kopf.commands.finder import below_kopf
 from fnop.adapters.testing.cases import CheckProblem
 
 __all__ = ["Signals", "Start", "signals_noted", "start_of"]
@@ -127,15 +128,18 @@ def _names_of_kopf(tree: ast.Module) -> Iterator[tuple[str, str]]:
         match node:
             case ast.Import(names=names):
                 for each in names:
-                    if each.name.partition(".")[0] == "kopf":
-                        yield (
-                            each.asname or "kopf",
-                            each.name if each.asname else "kopf",
-                        )
+                    path = below_kopf(each.name, each.asname)
+                    if path is not None:
+                        meant = f"kopf.{path}".strip(".")
+                        yield each.asname or "kopf", meant if each.asname else "kopf"
             case ast.ImportFrom(module=str(base), names=names, level=0):
-                if base.partition(".")[0] == "kopf":
-                    for each in names:
-                        yield each.asname or each.name, f"{base}.{each.name}"
+                path = below_kopf(base, None)
+                for each in names:
+                    if base == "fnop" and each.name == "kopf":
+                        yield each.asname or "kopf", "kopf"
+                    elif path is not None:
+                        meant = ".".join(filter(None, ("kopf", path, each.name)))
+                        yield each.asname or each.name, meant
             case _:
                 pass
 

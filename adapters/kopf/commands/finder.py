@@ -17,7 +17,7 @@ from types import ModuleType
 
 from fnop.adapters.common.loading import Alias
 
-__all__ = ["KopfImported", "install"]
+__all__ = ["KopfImported", "below_kopf", "install"]
 
 # The modules that operators import, and those of fnop. The private ones are imported
 # by public operators for their types alone.
@@ -99,3 +99,13 @@ def install() -> None:
         )
     if _KOPF not in sys.meta_path:
         sys.meta_path.insert(0, _KOPF)
+
+
+def below_kopf(path: str, alias: str | None) -> str | None:
+    """A module's path below Kopf: "" for Kopf itself, and None for other modules."""
+    if path == "fnop" and alias == "kopf":
+        return ""
+    for top in ("kopf", "fnop.kopf"):
+        if path == top or path.startswith(f"{top}."):
+            return path.removeprefix(top).strip(".")
+    return None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from fnop.adapters.kopf.commands.finder import below_kopf
 from fnop.adapters.kopf.porting.findings import NameUse, Place
 from fnop.adapters.kopf.porting.names import (
     DECORATORS,
@@ -53,12 +54,12 @@ def _used_in_module(module: Parsed) -> Iterator[Use]:
         match node:
             case ast.Import(names=names):
                 for each in names:
-                    path = _below_kopf(each.name, each.asname)
+                    path = below_kopf(each.name, each.asname)
                     if path is not None:
                         yield from _use(module, node, path)
                         aliases[each.asname or "kopf"] = path if each.asname else ""
             case ast.ImportFrom(module=base, names=names, level=0) if base:
-                path = _below_kopf(base, None)
+                path = below_kopf(base, None)
                 for each in names:
                     name = each.asname or each.name
                     if base == "fnop" and each.name == "kopf":
@@ -77,16 +78,6 @@ def _used_in_module(module: Parsed) -> Iterator[Use]:
 
 
 _MODULES = ("on", "lifecycles")
-
-
-def _below_kopf(path: str, alias: str | None) -> str | None:
-    """A module's path below Kopf: "" for Kopf itself, and None for other modules."""
-    if path == "fnop" and alias == "kopf":
-        return ""
-    for top in ("kopf", "fnop.kopf"):
-        if path == top or path.startswith(f"{top}."):
-            return path.removeprefix(top).strip(".")
-    return None
 
 
 def _path(node: ast.Attribute, aliases: dict[str, str]) -> str | None:

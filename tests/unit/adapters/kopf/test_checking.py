@@ -431,6 +431,14 @@ if __name__ == "__main__":
     [
         ("def main():\n    kopf.run(memo={})", ":5: kopf.run gets memo= here"),
         (
+            "from fnop import kopf as k\ndef main():\n    k.run(memo={})",
+            ":6: kopf.run gets memo= here",
+        ),
+        (
+            "from fnop.kopf import run\ndef main():\n    run(memo={})",
+            ":6: kopf.run gets memo= here",
+        ),
+        (
             'if __name__ == "__main__":\n    print(os.environ["NO"])\n    kopf.run()',
             ":5: KeyError: 'NO'; a check starts the operator at",
         ),
