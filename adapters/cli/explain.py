@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -144,6 +145,12 @@ def _handlers(
         load(paths, modules)
     except LoadProblem as problem:
         fail(str(problem))
+    if "kopf" in sys.modules and not default_registry.handlers:
+        names = ", ".join([*paths, *modules])
+        fail(
+            f"{names} declares no handlers of fnop; without --operator, fnop explain "
+            "reads the objects of any operator"
+        )
     return default_registry.handlers
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import click
 
@@ -34,6 +35,7 @@ from fnop.adapters.recordings.pictures import (
 from fnop.adapters.recordings.recorded import (
     CUT_OFF,
     Recording,
+    kopf_start_in,
     opened_recording,
     places_in,
     tell_what_lacks,
@@ -44,9 +46,11 @@ from fnop.adapters.recordings.replay_report import (
     shadow_lines,
     sorts_of,
 )
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import FieldPath, path_text
+from fnop.effects.structs import replace
 from fnop.interpreters.recording.comparison.sorts import WORDS
 from fnop.interpreters.recording.model.contents import Contents, NoSuchObject
 from fnop.interpreters.recording.model.refs import Named
@@ -55,6 +59,7 @@ from fnop.interpreters.recording.questions.story import Line
 if TYPE_CHECKING:
     from fnop.adapters.cli.incident import Part
     from fnop.interpreters.recording.replay.replay import Difference
+    from fnop.interpreters.runtime.machine import Machine
 
 __all__ = ["replay"]
 
@@ -63,6 +68,10 @@ __all__ = ["replay"]
 @click.argument("recording", type=click.Path(exists=True))
 @files
 @shared("module")
+@shared(
+    "kopf",
+    ". Its startup handlers run; all other handlers answer as they are recorded",
+)
 @click.option(
     "--shadow",
     is_flag=True,
@@ -165,6 +174,7 @@ def replay(
     recording: str,
     paths: Sequence[str],
     module: Sequence[str],
+    kopf: bool,
     trusted: bool,
     guard: bool,
     **options: Any,
@@ -190,6 +200,7 @@ def replay(
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop operator.py --explore --from 412
+      fnop replay --kopf run.fnop operator.py
 
     A folder of recordings is one story, of processes that ran one after another.  With
     --html, several recordings and folders are processes that ran at the same time.
@@ -211,7 +222,8 @@ def replay(
     --from: if the end differs; with --explore: if a property is violated); 2 for a
     wrong call; 3 if the file is damaged or is not a recording; 4 if fnop cannot
     compare, because a secret conceals a value, or the recording is cut off or has only
-    the last part of a run; 5 if another release of fnop has to read the recording.
+    the last part of a run, or lacks a value of a Kopf operator's process; 5 if another
+    release of fnop has to read the recording.
     """
     from fnop.interpreters.recording.replay.replay import (
         UNLIMITED,
@@ -241,7 +253,9 @@ def replay(
             if others and wish.html is not None:
                 status = picture_together(sources, wish.html)
             else:
-                status = _run_action(sources[0], wish, paths, module, guard=guard)
+                _check_kopf(sources[0], wish, paths, module, kopf=kopf)
+                given = _Given(paths, module, kopf, guard)
+                status = _run_action(sources[0], wish, given)
     except Unsupported as problem:
         fail(str(problem), EXIT_UNSUPPORTED)
     except RecordingProblem as problem:
@@ -252,18 +266,18 @@ def replay(
 def _run_action(
     source: Recording,
     wish: Wish,
-    paths: Sequence[str],
-    module: Sequence[str],
-    *,
-    guard: bool,
+    given: _Given,
 ) -> int:
     """Do the requested action; return the exit status."""
     from fnop.interpreters.recording.replay.replay import recorded_settings
 
+    paths, module = given.paths, given.modules
     if not (paths or module):
         return _answer_question(source, wish)
+    if given.kopf:
+        return _verify_kopf(source, given)
     header, records = source.opened(reviews=wish.mode is Mode.SHADOW)
-    settings = recorded_settings(header).replace(guard=guard)
+    settings = recorded_settings(header).replace(guard=given.guard)
     # A status of 1 would mean that a decision differs.
     program = program_of(
         paths, module, settings, f"fnop replay {source.path}", broken=EXIT_USAGE
@@ -277,17 +291,102 @@ def _run_action(
             return _go_on(source, program, wish.begin or 1, wish.calls)
         case Mode.SHADOW:
             return _run_shadow(source, records, header, program, wish.fail_on)
-        case _ if source.parts:
-            return _verify_each(source, program)
         case _:
-            return _verify(source, header, program)
+            return _verify_each(source, _Own(program), guard=given.guard)
 
 
-def _verify_each(source: Recording, program: Program) -> int:
+def _check_kopf(
+    source: Recording,
+    wish: Wish,
+    paths: Sequence[str],
+    modules: Sequence[str],
+    *,
+    kopf: bool,
+) -> None:
+    """Refuse what cannot be asked of a recording of a Kopf operator, or only of one."""
+    start = kopf_start_in(source.header)
+    has_files = bool(paths or modules)
+    if start is None:
+        if kopf:
+            fail(
+                f"{source.path} is not a recording of a Kopf operator: leave out "
+                "--kopf",
+                EXIT_USAGE,
+            )
+        return
+    if wish.mode in _ACTING or (start == "check" and has_files):
+        fail(
+            f"{source.path} is a recording of a Kopf operator, whose handlers act by "
+            "themselves: to run them again, use fnop check --kopf",
+            EXIT_USAGE,
+        )
+    if has_files and not kopf:
+        files = " ".join([*(f"-m {each}" for each in modules), *paths])
+        fail(
+            f"{source.path} is a recording of a Kopf operator; write: fnop replay "
+            f"--kopf {source.path} {files}",
+            EXIT_USAGE,
+        )
+    if kopf and not has_files:
+        raise click.UsageError("--kopf needs the files of an operator")
+
+
+# The modes that call handlers.
+_ACTING = frozenset((Mode.SHADOW, Mode.GO_ON, Mode.EXPLORE, Mode.TEST))
+
+
+class _Given(NamedTuple):
+    """The operator of a call: its files and modules, and how it is loaded."""
+
+    paths: Sequence[str]
+    modules: Sequence[str]
+    kopf: bool
+    guard: bool
+
+
+class _Operator(Protocol):
+    """An operator that decides again; `begin` makes the machine of a process."""
+
+    @property
+    def program(self) -> Program: ...
+    def begin(self, recorded: Settings) -> Machine: ...
+
+
+class _Own(NamedTuple):
+    """An operator of fnop: it is its program, in each process."""
+
+    program: Program
+
+    def begin(self, recorded: Settings) -> Machine:
+        from fnop.interpreters.runtime.machine import Machine
+
+        return Machine(Program(self.program.handlers, recorded))
+
+
+def _verify_kopf(source: Recording, given: _Given) -> int:
+    """Compare all decisions of a Kopf operator."""
+    from fnop.adapters.kopf.commands.replaying import replayed_operator
+    from fnop.interpreters.recording.replay.replay import recorded_settings
+
+    header = source.header
+    with replayed_operator(
+        given.paths,
+        given.modules,
+        is_program=kopf_start_in(header) == "program",
+        handlers=[str(each) for each in header.get("handlers") or ()],
+        namespaces=recorded_settings(header).namespaces,
+    ) as operator:
+        return _verify_each(source, operator, guard=given.guard)
+
+
+def _verify_each(source: Recording, operator: _Operator, *, guard: bool) -> int:
     """Compare the decisions of each process, up to the first recording that differs."""
+    if not source.parts:
+        return _verify(source, operator, guard=guard)
     for part in source.parts:
         echo(f"{part.path}:")
-        status = _verify(part, part.header, program, goes_on=part != source.parts[-1])
+        goes_on = part != source.parts[-1]
+        status = _verify(part, operator, guard=guard, goes_on=goes_on)
         if status:
             return status
     return 0
@@ -313,17 +412,22 @@ def _answer_question(source: Recording, wish: Wish) -> int:
 
 def _verify(
     source: Recording,
-    header: dict[str, Any],
-    program: Program,
+    operator: _Operator,
     *,
+    guard: bool,
     goes_on: bool = False,
 ) -> int:
     """Compare all decisions, up to the first that differs.
 
     If another process `goes_on`, the recording may lack its end.
     """
-    from fnop.interpreters.recording.replay.replay import replay_file
+    from fnop.interpreters.recording.replay.replay import (
+        recorded_settings,
+        replay_file,
+    )
 
+    header, program = source.header, operator.program
+    settings = recorded_settings(header).replace(guard=guard)
     dropped = header.get("dropped", 0)
     if dropped:
         fail(
@@ -331,16 +435,18 @@ def _verify(
             "steps, and cannot be decided again; ask it with --shadow or --why",
             EXIT_INCOMPLETE,
         )
-    found = replay_file(source.file, program, source.limits)
+    begin = partial(operator.begin, settings)
+    found = replay_file(source.file, program, source.limits, begin)
     for act in found.acts:
         warn(f"refused: {act.refusal}")
     if found.difference is not None:
         return _tell_difference(found.difference, header, program)
+    asking = "--why" if kopf_start_in(header) else "--shadow or --why"
     identical = f"identical for {number_of(found.steps, 'step')}, where the recording"
     if found.missing:
         fail(
             f"{identical} lacks {found.missing}: they came faster than its disk took "
-            "them; ask the rest with --shadow or --why",
+            f"them; ask the rest with {asking}",
             EXIT_INCOMPLETE,
         )
     if found.truncated and not goes_on:
@@ -363,14 +469,30 @@ def _tell_difference(
     from fnop.interpreters.recording.replay.replay import other_handlers
 
     codes = Code.recorded(header), Code.present(program, fnop.__version__)
-    for line in difference_lines(difference, *codes):
-        echo(line)
     others = other_handlers(header, program)
+    is_kopf = kopf_start_in(header) is not None
+    if is_kopf and not others and not difference.doubt:
+        difference = _with_doubt_of_process(difference, *codes)
+    for line in difference_lines(difference, *codes, has_shadow=not is_kopf):
+        echo(line)
     if not others and not difference.doubt:
         others = _surroundings(*codes, difference.handler)
     if others:
         warn(others)
     return EXIT_INCOMPLETE if difference.doubt else EXIT_ERROR
+
+
+def _with_doubt_of_process(
+    difference: Difference, before: Code, now: Code
+) -> Difference:
+    """The difference of a Kopf operator, in doubt if its code is as recorded.
+
+    Filters and index functions may read what handlers have left in their process, and a
+    replay calls no handler.
+    """
+    if now.fnop != before.fnop or now.others(before):
+        return difference
+    return replace(difference, doubt="process")
 
 
 def _surroundings(before: Code, now: Code, handler: str | None) -> str:

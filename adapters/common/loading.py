@@ -34,6 +34,7 @@ from fnop.core.values.errors import text_of
 from fnop.effects.builders import function_name
 
 __all__ = [
+    "OF_KOPF",
     "SCRIPT",
     "Alias",
     "LoadProblem",
@@ -54,6 +55,10 @@ __all__ = [
 __tracebackhide__ = True
 
 SCRIPT = "fnop_script_"
+OF_KOPF = (
+    "it is written with Kopf: fnop run, check, plan and replay take it with --kopf "
+    "(docs/how-to/run-a-kopf-operator.md)"
+)
 _MANIFESTS = (".yaml", ".yml", ".json")
 _INSTALLED = ("site-packages", "dist-packages")
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
@@ -394,7 +399,7 @@ def _advice(module: str) -> str:
             return f"{module} is not a module: write import fnop, and {module}.NAME"
         return "fnop has no such part; write import fnop"
     if package == "kopf":
-        return "import fnop in its place (docs/how-to/migrate-from-kopf.md)"
+        return OF_KOPF
     return "install it or put it next to the file"
 
 

@@ -18,7 +18,7 @@ from fnop.adapters.common.endings import (
     fail,
     warn,
 )
-from fnop.adapters.common.loading import LoadProblem, authors_place, load
+from fnop.adapters.common.loading import OF_KOPF, LoadProblem, authors_place, load
 from fnop.core.handlers.declare.registry import default_registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
@@ -63,10 +63,7 @@ def program_of(
         names = ", ".join([*paths, *modules])
         remedy = "decorate a function with @fnop.on.create('pods') or the like"
         if "kopf" in sys.modules:
-            remedy = (
-                "it imports kopf: import fnop in its place "
-                "(docs/how-to/migrate-from-kopf.md)"
-            )
+            remedy = OF_KOPF
         fail(f"{names} declares no handlers; {remedy}", wrong)
     return Program(handlers, settings)
 

@@ -21,6 +21,7 @@ __all__ = [
     "Recording",
     "Unfolding",
     "account_in",
+    "kopf_start_in",
     "lacks",
     "opened_recording",
     "places_in",
@@ -331,6 +332,22 @@ def places_in(header: Header) -> dict[str, str]:
     places = header.get("places")
     known = places if isinstance(places, dict) else {}
     return {str(name): str(place) for name, place in known.items()}
+
+
+def kopf_start_in(header: Header) -> str | None:
+    """How the recorded Kopf operator was started; None for an operator of fnop.
+
+    fnop has loaded its "files", or a "program" has started it. The "check" is one of
+    `fnop check --kopf`.
+
+    >>> kopf_start_in({"kopf": "files"}), kopf_start_in({"check": {"kopf": True}})
+    ('files', 'check')
+    """
+    check = header.get("check")
+    if isinstance(check, dict) and check.get("kopf"):
+        return "check"
+    found = header.get("kopf")
+    return found if found in ("files", "program") else None
 
 
 def account_in(header: Header) -> Account:

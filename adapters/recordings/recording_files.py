@@ -9,10 +9,11 @@ import stat
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import orjson
@@ -126,8 +127,9 @@ def recorder_to(
     program: Program,
     redaction: Redaction,
     tell: Callable[[str], None] = lambda sentence: None,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Recorder:
-    """The recorder of a run from its beginning.
+    """The recorder of a run from its beginning; the header has `more`, too.
 
     An earlier recording in that file, such as that left by a crashed process, gets a
     number, `run.1.fnop`, and `tell` is called with a sentence about it. Raises
@@ -138,7 +140,8 @@ def recorder_to(
         file = _open_locked(path)
         try:
             if not _is_regular(file) or not path.stat().st_size:
-                return Recorder(file, header_of(program, fnop.__version__), redaction)
+                header = {**header_of(program, fnop.__version__), **more}
+                return Recorder(file, header, redaction)
             kept = _rename_recording(path)
         except BaseException:
             file.close()

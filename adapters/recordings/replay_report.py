@@ -41,13 +41,22 @@ _VALUE_LENGTH = 100
 _DOUBTS = {
     "derived": "it depends on a secret, and the recording holds a token in its place",
     "given": "its handler was given a secret, and the recording holds a token instead",
+    "process": "the code of all handlers is as recorded, so it depends on what the "
+    "recording lacks: startup, storages, or a value that a handler keeps, as in a memo",
 }
 
 
 def difference_lines(
-    difference: Difference, recorded_by: Code, now_by: Code
+    difference: Difference,
+    recorded_by: Code,
+    now_by: Code,
+    *,
+    has_shadow: bool = True,
 ) -> Iterator[str]:
-    """The first decision that differs, and the code that made it in each run."""
+    """The first decision that differs, and the code that made it in each run.
+
+    `has_shadow` means that --shadow can ask for the other decisions.
+    """
     was, now = difference.recorded, difference.now
     shown = now or was
     assert shown is not None
@@ -56,7 +65,8 @@ def difference_lines(
     what = f"step {difference.step + 1}: {_effect_and_object(shown)}{about}{who}"
     doubt = _DOUBTS.get(difference.doubt or "")
     if doubt:
-        yield f"cannot be compared at {what}: {doubt}; --shadow asks all others"
+        more = "; --shadow asks all others" if has_shadow else ""
+        yield f"cannot be compared at {what}: {doubt}{more}"
     else:
         yield f"different at {what}"
     for item in _changes(was, now):

@@ -31,7 +31,14 @@ from fnop.adapters.running.embedding import ConfigurationProblem, OperatorFailed
 if TYPE_CHECKING:
     from fnop.adapters.serving.live_cluster import Live
 
-__all__ = ["CliControls", "main", "run"]
+__all__ = [
+    "CliControls",
+    "check_simulation",
+    "main",
+    "own_options",
+    "populate",
+    "run",
+]
 
 _FORMATS = {each.name.lower(): each for each in LogFormat}
 _DEV_PRIORITY = 666
@@ -99,6 +106,50 @@ def logging_options(fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+# The options that Kopf does not have.
+_OWN_OPTIONS = (
+    click.option(
+        "--record",
+        type=click.Path(),
+        metavar="PATH",
+        help="Write a recording to this file.",
+    ),
+    click.option(
+        "--metrics",
+        metavar="URL",
+        help="Serve metrics for Prometheus here: http://:9090.",
+    ),
+    click.option(
+        "--simulate",
+        multiple=True,
+        type=click.Path(exists=True, allow_dash=True),
+        metavar="MANIFEST...",
+        help="With --served: begin with the objects of these files and folders.",
+    ),
+    click.option(
+        "--served",
+        is_flag=True,
+        help="Run on a simulated cluster, which is served on this machine for all "
+        "clients of the operator, and print the final objects.",
+    ),
+    click.option(
+        "--for",
+        "seconds",
+        type=duration,
+        help="With --served: stop after this time (90s, 15m, 1h30m).",
+    ),
+    click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to connect by."),
+    click.option("--context", "kube_context", help="The context in the kubeconfig."),
+)
+
+
+def own_options(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of fnop, for a command that runs an operator."""
+    for each in reversed(_OWN_OPTIONS):
+        fn = each(fn)
+    return fn
+
+
 @click.group(name="kopf", context_settings={"auto_envvar_prefix": "KOPF"})
 def main() -> None:
     """Run operators that are written with Kopf."""
@@ -148,36 +199,7 @@ def main() -> None:
     envvar="KOPF_RUN_MODULES",
     help="Import this module.",
 )
-@click.option(
-    "--record",
-    type=click.Path(),
-    metavar="PATH",
-    help="Write a recording to this file.",
-)
-@click.option(
-    "--metrics", metavar="URL", help="Serve metrics for Prometheus here: http://:9090."
-)
-@click.option(
-    "--simulate",
-    multiple=True,
-    type=click.Path(exists=True, allow_dash=True),
-    metavar="MANIFEST...",
-    help="With --served: begin with the objects of these files and folders.",
-)
-@click.option(
-    "--served",
-    is_flag=True,
-    help="Run on a simulated cluster, which is served on this machine for all clients "
-    "of the operator, and print the final objects.",
-)
-@click.option(
-    "--for",
-    "seconds",
-    type=duration,
-    help="With --served: stop after this time (90s, 15m, 1h30m).",
-)
-@click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to connect by.")
-@click.option("--context", "kube_context", help="The context in the kubeconfig.")
+@own_options
 @click.argument("paths", nargs=-1)
 @click.pass_context
 def run(
@@ -207,7 +229,7 @@ def run(
     given = [each for each in namespaces if each]
     if options["clusterwide"] and given:
         raise click.UsageError("use either --namespace or --all-namespaces")
-    _check_simulation(simulate, served, seconds, options["kubeconfig"], kube_context)
+    check_simulation(simulate, served, seconds, options["kubeconfig"], kube_context)
     controls = context.find_object(CliControls) or CliControls()
     options |= {
         "namespaces": given,
@@ -222,17 +244,18 @@ def run(
 
     # The cluster is there before the operator's modules, which may look for it.
     with served_here() as live:
-        _populate(live, simulate)
+        populate(live, simulate)
         _run(controls, paths, modules, options, seconds)
         echo_yaml(dump_yaml(live.objects()))
 
 
-def _check_simulation(
+def check_simulation(
     simulate: Sequence[str],
     served: bool,
     seconds: float | None,
     *of_clusters: str | None,
 ) -> None:
+    """Refuse options of a simulated cluster that do not fit together."""
     if not served and simulate:
         raise click.UsageError(
             "a Kopf operator acts by itself, through clients, which need a cluster; "
@@ -246,7 +269,7 @@ def _check_simulation(
         raise click.UsageError("use either --served, or --kubeconfig and --context")
 
 
-def _populate(live: Live, paths: Sequence[str]) -> None:
+def populate(live: Live, paths: Sequence[str]) -> None:
     """Create the objects of --simulate."""
     from fnop.adapters.serving.cluster_client import ObjectProblem
 
@@ -270,6 +293,7 @@ def _run(
         settings=controls.settings,
         ready_flag=controls.ready_flag,
         stop_flag=controls.stop_flag,
+        _loaded=True,
         **options,
     )
     bounded = work if seconds is None else _at_most(seconds, work)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from fnop.adapters.common.endings import EXIT_USAGE, fail
+from fnop.adapters.common.endings import EXIT_ERROR, EXIT_USAGE, fail
 from fnop.adapters.common.loading import SCRIPT, LoadProblem, load
 from fnop.adapters.kopf.commands.finder import KopfImported, install
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
@@ -20,25 +20,30 @@ def loaded(
     paths: Sequence[str],
     modules: Sequence[str],
     registry: OperatorRegistry | None = None,
+    *,
+    broken: int = EXIT_ERROR,
 ) -> OperatorRegistry:
     """The registry with the handlers that importing the files has declared.
 
-    The command ends if they cannot be imported, or declare no handlers.
+    The command ends if they cannot be imported, with the status `broken`, or declare no
+    handlers.
     """
-    load_modules(paths, modules)
+    load_modules(paths, modules, broken)
     found = registry or get_default_registry()
     refuse_empty(found, (*paths, *modules))
     return found
 
 
-def load_modules(paths: Sequence[str], modules: Sequence[str]) -> list[ModuleType]:
+def load_modules(
+    paths: Sequence[str], modules: Sequence[str], broken: int = EXIT_ERROR
+) -> list[ModuleType]:
     """Import the files and modules; the command ends if that is impossible."""
     try:
         install()
         _forget(paths)
         return load(paths, modules)
     except (LoadProblem, KopfImported) as problem:
-        fail(str(problem))
+        fail(str(problem), broken)
 
 
 def refuse_empty(registry: OperatorRegistry, names: Sequence[str]) -> None:

@@ -13,10 +13,17 @@ import secrets
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 from fnop.adapters.common.endings import warn
 from fnop.adapters.kopf.declaring.registry import (
@@ -25,14 +32,28 @@ from fnop.adapters.kopf.declaring.registry import (
 )
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.events import LinePoster
+from fnop.adapters.kopf.running.extras import (
+    EXTRAS,
+    claimed_metrics,
+    claimed_path,
+    extra,
+)
 from fnop.adapters.kopf.running.logs import write
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.running.startup import program_of, start
-from fnop.adapters.running.embedding import Place, Running, serving
+from fnop.adapters.running.embedding import (
+    ConfigurationProblem,
+    Place,
+    Running,
+    serving,
+)
 from fnop.core.handlers.declare.registry import default_registry
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
 from fnop.interpreters.runtime.machine import Observer
+
+if TYPE_CHECKING:
+    from fnop.adapters.recordings.recording_files import Background
 
 __all__ = ["Options", "Serving", "operator", "run", "run_tasks", "spawn_tasks"]
 
@@ -71,6 +92,8 @@ class Options(TypedDict, total=False):
     metrics: str | None
     kubeconfig: str | None
     context: str | None
+    # Whether fnop has loaded the operator's files, and no program starts it.
+    _loaded: bool
 
 
 # Parts of Kopf's own machinery, which fnop does not have.
@@ -236,7 +259,9 @@ class Serving:
 
     async def _serve(self, mine: Operator) -> None:
         """Serve in a thread, until the operator ends, or this task is cancelled."""
-        record = self._options.get("record")
+        record, metrics, kubeconfig, context = (
+            extra(self._options, name) for name in EXTRAS
+        )
         program = program_of(
             mine,
             self._namespaces,
@@ -244,20 +269,39 @@ class Serving:
             identity=str(self._options.get("identity") or ""),
             traces=record is not None,
         )
-        recorder = None if record is None else _recorder(record, program)
-        observers = (mine,) if recorder is None else (mine, recorder)
         place = Place(
             liveness=self._options.get("liveness_endpoint"),
-            metrics=self._options.get("metrics"),
-            kubeconfig=self._options.get("kubeconfig"),
-            context=self._options.get("context"),
+            metrics=metrics,
+            kubeconfig=kubeconfig,
+            context=context,
         )
         flags = (self._stop, self._hurry)
-        work = _served(program, place, mine, observers, flags)
-        try:
-            await self._serve_in_thread(work)
-        finally:
-            if recorder is not None:
+        with claimed_metrics(metrics), self._recorded(record, program) as recorders:
+            observers: tuple[Observer, ...] = (mine, *recorders)
+            await self._serve_in_thread(_served(program, place, mine, observers, flags))
+
+    @contextmanager
+    def _recorded(
+        self, record: str | None, program: Program
+    ) -> Iterator[tuple[Background, ...]]:
+        """The writer of the recording, if there is to be one.
+
+        Raises `ConfigurationProblem` for a file that cannot be written.
+        """
+        if record is None:
+            yield ()
+            return
+        start = "files" if self._options.get("_loaded") else "program"
+        with claimed_path(record) as path:
+            try:
+                recorder = _recorder(path, program, start)
+            except OSError as problem:
+                raise ConfigurationProblem(
+                    f"cannot write the recording: {problem}"
+                ) from problem
+            try:
+                yield (recorder,)
+            finally:
                 recorder.close()
 
     async def _serve_in_thread(self, work: Coroutine[Any, Any, None]) -> None:
@@ -343,13 +387,14 @@ class Serving:
 Serving.present = Serving
 
 
-def _recorder(path: str, program: Program) -> Any:
+def _recorder(path: Path, program: Program, start: str) -> Background:
     """The writer of a recording. Raises `OSError`."""
     from fnop.adapters.recordings.recording_files import Background, recorder_to
     from fnop.interpreters.recording.redaction import Redaction
 
     redaction = Redaction(secrets.token_bytes(16), program, ())
-    return Background(recorder_to(Path(path), program, redaction, warn), warn)
+    more = {"kopf": start}
+    return Background(recorder_to(path, program, redaction, warn, more), warn)
 
 
 def _fulfil(flag: Any) -> None:

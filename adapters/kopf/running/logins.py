@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -19,6 +19,7 @@ from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.errors import ErrorsMode
 
 __all__ = [
+    "DEFAULT_LOGINS",
     "AiohttpSession",
     "connection_of",
     "default_logins",
@@ -113,20 +114,34 @@ async def _configure_async() -> None:
         await config.load_kube_config()
 
 
-def default_logins(registry: OperatorRegistry) -> list[Entry]:
+def default_logins(
+    registry: OperatorRegistry, recorded: Collection[str] | None = None
+) -> list[Entry]:
     """The logins of an operator without any: by the libraries that are installed.
 
     They configure these libraries, which handlers use. kubernetes_asyncio comes with
-    fnop, so it counts only if the operator has imported it.
+    fnop, so it counts only if the operator has imported it. With the ids of `recorded`
+    handlers, they are those of the recording: other libraries may be installed here.
     """
     if any(each.role is Role.LOGIN for each in registry.entries):
         return []
     found: list[Any] = []
+    if recorded is not None:
+        found = [each for each in DEFAULT_LOGINS if each.__name__ in recorded]
+        return _entries(found)
     if find_spec("pykube") is not None:
         found.append(login_via_pykube)
     if find_spec("kubernetes") is not None:
         found.append(login_via_client)
     elif "kubernetes_asyncio" in sys.modules:
         found.append(login_via_async_client)
+    return _entries(found)
+
+
+# All that can be among the default logins.
+DEFAULT_LOGINS = (login_via_pykube, login_via_client, login_via_async_client)
+
+
+def _entries(logins: Iterable[Any]) -> list[Entry]:
     options = {"errors": ErrorsMode.IGNORED}
-    return [Entry(Role.LOGIN, (), options, fn) for fn in found]
+    return [Entry(Role.LOGIN, (), options, fn) for fn in logins]

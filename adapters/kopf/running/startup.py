@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from fnop.adapters.kopf.declaring.lifecycles import get_default_lifecycle
@@ -96,13 +96,15 @@ def program_of(
     lifecycle: Any = None,
     identity: str = "",
     traces: bool = False,
+    recorded: Collection[str] | None = None,
 ) -> Program:
     """The program of an operator, with its settings as they are now.
 
     With Kopf's default registry it has fnop's handlers, too: an operator may have both.
-    Raises `Unsupported` for what fnop cannot do in their place.
+    With the ids of `recorded` handlers, it has the default logins among them. Raises
+    `Unsupported` for what fnop cannot do in their place.
     """
-    handlers = handlers_of(mine, default_logins(mine.registry))
+    handlers = handlers_of(mine, default_logins(mine.registry, recorded))
     if mine.registry is get_default_registry():
         handlers = (*handlers, *default_registry.handlers)
     mine.states.know(handlers)

@@ -36,7 +36,7 @@ from fnop.core.values.now import parse_time, wall_text
 from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
 
-__all__ = ["KopfStates", "progress_in", "record_of", "wall_of"]
+__all__ = ["KopfStates", "children_in", "progress_in", "record_of", "wall_of"]
 
 Json = dict[str, Any]
 
@@ -68,7 +68,6 @@ class KopfStates:
     ) -> None:
         self._persistence = persistence
         self._known: tuple[_Known, ...] = ()
-        self._children: dict[str, dict[str, None]] = {}
         self._fields: dict[tuple[str, str], tuple[Path, ...]] = {}
         self._find_fields = find_fields
         # The object that was asked for last, and as storages get it.
@@ -78,11 +77,6 @@ class KopfStates:
         # The newest essences by their digests: what was handled is written soon.
         self._essences: dict[str, Json] = {}
         self.know(handlers)
-
-    def know_children(self, parent: str, children: Iterable[str]) -> None:
-        """Note sub-handlers: their records stay as long as their parent's."""
-        known = self._children.setdefault(parent, {})
-        known.update(dict.fromkeys(children))
 
     def know(self, handlers: Iterable[Handler]) -> None:
         """Note the handlers: it keeps the progress of those of changes."""
@@ -216,18 +210,12 @@ class KopfStates:
         for each in self._known:
             progress = stored.progress.get(each.id)
             if progress is None or not progress.aim:
-                storage.purge(key=each.id, body=given, patch=patch)
+                self._purge(each.id, given, patch)
                 continue
-            record = record_of(progress)
-            if _known_fields(storage.fetch(key=each.id, body=given)) != _known_fields(
-                record
-            ):
+            known = storage.fetch(key=each.id, body=given)
+            record = record_of(progress, children_in(known))
+            if _known_fields(known) != _known_fields(record):
                 storage.store(key=each.id, record=record, body=given, patch=patch)
-        for parent, children in self._children.items():
-            # A child may be a parent, too.
-            above = parent if parent in stored.progress else parent.partition("/")[0]
-            for child in () if above in stored.progress else children:
-                storage.purge(key=child, body=given, patch=patch)
         storage.touch(body=given, patch=patch, value=None)
         storage.flush()
         return thaw_json(dict(patch))  # type: ignore[no-any-return]
@@ -239,10 +227,16 @@ class KopfStates:
         """
         given, patch = self._given(body.data), Patch()
         for each in self._known:
-            self._persistence.progress_storage.purge(
-                key=each.id, body=given, patch=patch
-            )
+            self._purge(each.id, given, patch)
         return thaw_json(dict(patch))  # type: ignore[no-any-return]
+
+    def _purge(self, id: str, given: KopfBody, patch: Patch) -> None:
+        """Remove the record of a handler, and those of its sub-handlers."""
+        storage = self._persistence.progress_storage
+        for child in children_in(storage.fetch(key=id, body=given)):
+            if child.startswith(f"{id}/"):  # the object's users may write anything
+                self._purge(child, given, patch)
+        storage.purge(key=id, body=given, patch=patch)
 
     def _essence_of(self, stored: Stored, body: Body) -> Json:
         """The essence that was handled; it is not known if no handler observes it."""
@@ -268,8 +262,19 @@ def _known_fields(record: Mapping[str, Any] | None) -> Json | None:
     return {key: value for key, value in record.items() if value is not None}
 
 
-def record_of(progress: Progress) -> ProgressRecord:
-    """The progress of a handler as Kopf stores it."""
+def children_in(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The ids of the sub-handlers in a record of their parent.
+
+    >>> children_in({"subrefs": ["made/a"]}), children_in({"subrefs": None})
+    (('made/a',), ())
+    """
+    found = None if record is None else record.get("subrefs")
+    given = found if isinstance(found, list | tuple) else ()
+    return tuple(each for each in given if isinstance(each, str))
+
+
+def record_of(progress: Progress, children: tuple[str, ...] = ()) -> ProgressRecord:
+    """The progress of a handler, with its sub-handlers, as Kopf stores it."""
     finished = progress.finished
     started = _text(progress.started)
     return ProgressRecord(
@@ -281,7 +286,7 @@ def record_of(progress: Progress) -> ProgressRecord:
         success=finished == "success",
         failure=finished == "failure",
         message=progress.message,
-        subrefs=None,
+        subrefs=[*children] or None,
     )
 
 

@@ -18,6 +18,7 @@ from fnop.adapters.kopf.arguments.patches import Patch
 from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.context import CurrentCall, current_call
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry, id_of
+from fnop.adapters.kopf.declaring.storages import ProgressRecord
 from fnop.adapters.kopf.running.calls import (
     ABSENT_VALUE,
     Attempt,
@@ -28,7 +29,7 @@ from fnop.adapters.kopf.running.calls import (
     times as times_of,
 )
 from fnop.adapters.kopf.running.operator import Operator
-from fnop.adapters.kopf.running.states import progress_in, record_of
+from fnop.adapters.kopf.running.states import children_in, progress_in, record_of
 from fnop.core.handlers.declare.filters import Presence
 from fnop.core.handlers.declare.lifecycles import Candidate, order_of
 from fnop.core.handlers.run.invocation import failure_of
@@ -85,6 +86,8 @@ class SubHandlers:
         self._reason, self._needs_change = reason, needs_change
         # An explicit `kopf.execute()` replaces the round after the parent.
         self.has_run = False
+        # The ids of all that were ever declared for the present change.
+        self.children: tuple[str, ...] = ()
 
     async def run_on_loop(self) -> None:
         """Do the same as `run`, on the author's loop, where coroutines belong."""
@@ -103,9 +106,7 @@ class SubHandlers:
             self.has_run = True
         declared = self._call.children if given is None else given
         children = [*self._selected(declared)]
-        self._operator.states.know_children(
-            self._call.handler, [each.id for each in children]
-        )
+        self._store_children([each.id for each in children])
         all_progress = {each.id: self._progress_of(each) for each in children}
         now = self._clock.now()
         due = [
@@ -123,6 +124,27 @@ class SubHandlers:
             now = self._clock.now()
             delay = min(max(0.0, each.due_at(now) - now.mono) for each in left)
             raise ChildrenRetry("sub-handlers are under way", delay=delay)
+
+    def _store_children(self, ids: Iterable[str]) -> None:
+        """Store the ids of sub-handlers in the record of their parent, by the patch.
+
+        So whatever removes this record, also in another process, knows which ones to
+        remove with it.
+        """
+        storage = self._operator.settings.persistence.progress_storage
+        body: Body = self._kwargs["body"]
+        record = storage.fetch(key=self._call.handler, body=body)
+        known = children_in(record)
+        self.children = tuple(sorted({*known, *self.children, *ids}))
+        if self.children == known:
+            return
+        begun = record or {"purpose": self._reason}
+        storage.store(
+            key=self._call.handler,
+            record=ProgressRecord(**{**begun, "subrefs": [*self.children]}),
+            body=body,
+            patch=self._patch,
+        )
 
     def _selected(self, declared: Iterable[Declared]) -> Iterable[_Child]:
         for fn, options in declared:
@@ -157,7 +179,7 @@ class SubHandlers:
             line = f"Handler {child.id!r} has timed out after {runtime}."
             self._kwargs["logger"].error(line)
             ended = time_out(progress, timeout, progress.message or "")
-            return self._stored(child, ended.progress)
+            return self._stored(child, ended.progress, ())
         attempt = Attempt(
             *(f"Handler {child.id!r}", errors, backoff, timeout, retries),
             *(progress.retries, started),
@@ -201,13 +223,16 @@ class SubHandlers:
             after = succeeded(progress)
             if value is not None:
                 self._patch.status[child.id] = plain_result(value)
-        return self._stored(child, after)
+        return self._stored(child, after, call.family.children)
 
-    def _stored(self, child: _Child, after: Progress) -> Progress:
-        """Store the progress of a sub-handler by the patch."""
+    def _stored(
+        self, child: _Child, after: Progress, children: tuple[str, ...]
+    ) -> Progress:
+        """Store the progress of a sub-handler, and its own children, by the patch."""
         storage = self._operator.settings.persistence.progress_storage
         body: Body = self._kwargs["body"]
-        record = record_of(after)
+        known = children or children_in(storage.fetch(key=child.id, body=body))
+        record = record_of(after, known)
         storage.store(key=child.id, record=record, body=body, patch=self._patch)
         return after
 

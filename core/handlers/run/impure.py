@@ -8,6 +8,7 @@ decodes these.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from fnop.core.api.cluster_changes import change_from_json, change_to_json
@@ -306,18 +307,34 @@ def ended(
     """Decode the end of an impure handler; `fns` are the functions in its `patch.fns`.
 
     Without them, as in a replay, their change is the one that they made at that time.
+    It is one function in either case, so that both decide alike.
     """
     changes: list[Patch | Transform] = []
     if "patch" in value:
         changes.append(from_wire(value["patch"]))
-    changes += map(Transform, fns)
-    if "changed" in value and not fns:
-        changes.append(Patch(merge=value["changed"]))
+    if fns:
+        changes.append(Transform(partial(_apply_all, fns)))
+    elif "changed" in value:
+        changes.append(Transform(partial(_apply_change, value["changed"])))
     failure = _failure_from_json(value["failure"]) if "failure" in value else None
     result = value.get("value")
     if "plan" in value:
         result = [from_wire(item) for item in value["plan"]]
     return Ended(result, tuple(changes), failure, tuple(value.get("warnings", ())))
+
+
+def _apply_all(
+    fns: tuple[Callable[[dict[str, Any]], object], ...], body: dict[str, Any]
+) -> None:
+    for change in fns:
+        change(body)
+
+
+def _apply_change(merge: Any, body: dict[str, Any]) -> None:
+    """Apply a merge patch to an object, in place."""
+    after = thaw_json(applied(merge, body))
+    body.clear()
+    body.update(after)
 
 
 def _failure_from_json(found: Mapping[str, Any]) -> Failure:

@@ -61,7 +61,8 @@ def digests_of(handlers: tuple[Handler, ...]) -> dict[str, str]:
 def _parts_of(handler: Handler) -> list[str]:
     options = (getattr(handler, name) for name in _OPTIONS)
     filters = (getattr(handler.filters, each) for each in Filters.__struct_fields__)
-    return [handler.role.value, *_texts((handler.fn, *options, *filters))]
+    code = handler.author or handler.fn
+    return [handler.role.value, *_texts((code, *options, *filters))]
 
 
 def code_digest(function: Callable[..., Any]) -> str:

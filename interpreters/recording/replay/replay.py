@@ -7,7 +7,8 @@ the first difference: everything after it would be noise.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, BinaryIO
 
 from msgspec import Struct
@@ -68,8 +69,9 @@ class Difference(Struct, frozen=True):
     `recorded` and `now` are commands as JSON; each is None if there is no such command.
     `doubt` says why the difference may come from the redaction alone, and is None if it
     cannot. It is "derived" if the decision is derived from a secret, and "given" if the
-    handler was given a secret. `attempt` is the handler and the object
-    (`namespace/name`) of the attempt that decides differently, if an attempt does.
+    handler was given a secret. A caller may have other doubts. `attempt` is the handler
+    and the object (`namespace/name`) of the attempt that decides differently, if an
+    attempt does.
     """
 
     step: int
@@ -188,13 +190,15 @@ def replay(
     records: Iterator[dict[str, Any] | None],
     program: Program,
     known: Mapping[str, str] | None = None,
+    begin: Callable[[], Machine] | None = None,
 ) -> Replayed:
     """Fold the recorded inputs and compare the commands, up to the first difference.
 
-    `known` are values of tokens (`Replayed.known`). Raises `RecordingProblem` for
+    `known` are values of tokens (`Replayed.known`). `begin` makes the machine of each
+    process; by default they have nothing but the program. Raises `RecordingProblem` for
     records that cannot be understood.
     """
-    run, steps, missing = _Run(program, known or {}), 0, 0
+    run, steps, missing = _Run(program, known or {}, begin), 0, 0
     difference, truncated = None, False
     try:
         for record in records:
@@ -217,20 +221,23 @@ def replay(
 
 
 def replay_file(
-    file: BinaryIO, program: Program, limits: RecordingLimits = _LIMITS
+    file: BinaryIO,
+    program: Program,
+    limits: RecordingLimits = _LIMITS,
+    begin: Callable[[], Machine] | None = None,
 ) -> Replayed:
     """Replay a recording; start again whenever values of tokens are found.
 
     The value of a token is found if a handler makes the value itself, or if a copy was
-    too ordinary to be hidden. The value may have influenced earlier decisions. Raises
-    `RecordingProblem`.
+    too ordinary to be hidden. The value may have influenced earlier decisions. `begin`
+    makes machines, as for `replay`. Raises `RecordingProblem`.
     """
     known: Mapping[str, str] = {}
     for _ in range(_PASSES_MAX):
         file.seek(0)
         records = read_records(file, limits, reviews=True)
         read_header(records)
-        found = replay(records, program, known)
+        found = replay(records, program, known, begin)
         is_certain = found.difference is None or found.difference.doubt is None
         if is_certain or found.known == known:
             break
@@ -244,9 +251,14 @@ _PASSES_MAX = 50
 class _Run:
     """A replay under way."""
 
-    def __init__(self, program: Program, known: Mapping[str, str]) -> None:
-        self._program = program
-        self._machine = Machine(program)
+    def __init__(
+        self,
+        program: Program,
+        known: Mapping[str, str],
+        begin: Callable[[], Machine] | None,
+    ) -> None:
+        self._begin = begin or partial(Machine, program)
+        self._machine = self._begin()
         self._known = known
         self._given = _Given(program)
         # Set from the first record with a token on.
@@ -321,7 +333,7 @@ class _Run:
         """Forget everything: the process has ended there, and another has begun."""
         known = self.known
         self.close()
-        self._machine, self._known, self._twins = Machine(self._program), known, None
+        self._machine, self._known, self._twins = self._begin(), known, None
 
     def _decided(self, now: Now, input: Input) -> list[dict[str, Any]]:
         return _decided(self._machine, now, input)

@@ -411,7 +411,10 @@ OPERATORS = {
     "Kopf's handlers": (
         "import sys\nsys.modules['kopf'] = sys",
         2,
-        ("declares no handlers", "import fnop in its place"),
+        (
+            "declares no handlers",
+            "check, plan and replay take it with --kopf",
+        ),
     ),
     "unknown argument": (
         "import fnop\n@fnop.on.create('pods')\ndef f(specs): ...",
@@ -443,7 +446,7 @@ OPERATORS = {
     "Kopf, which is not installed": (
         "import sys\nsys.modules['kopf'] = None\nimport kopf",
         1,
-        ("operator.py:3", "import fnop in its place"),
+        ("operator.py:3", "take it with --kopf"),
     ),
     "missing library": ("import nowhere_to_be_found", 1, ("nowhere_to_be_found",)),
 }

@@ -331,19 +331,30 @@ def test_a_touch_of_kopf_is_removed() -> None:
 
 def test_records_of_sub_handlers_stay_as_long_as_their_parent() -> None:
     states = states_of()
-    states.know_children("made", ["made/a"])
-    states.know_children("made/a", ["made/a/b"])
     storage, patch = AnnotationsProgressStorage(), theirs.Patch()
-    for key in ("made/a", "made/a/b"):
-        storage.store(
-            key=key, record={"retries": 1}, body=theirs.Body(POD), patch=patch
-        )
+    children = {"made": ["made/a"], "made/a": ["made/a/b"], "made/a/b": None}
+    for key, names in children.items():
+        record = {"retries": 1, "subrefs": names}
+        storage.store(key=key, record=record, body=theirs.Body(POD), patch=patch)
     busy = written(
         states, handled(states, made=Progress("update:", 1)), changed(POD, dict(patch))
     )
     assert "made.a.b" in str(busy)
     after = written(states, handled(states), busy)
     assert "made" not in str(after["metadata"]["annotations"])
+    removal = states.remove(Body(busy))
+    assert set(removal["metadata"]["annotations"].values()) == {None}
+    assert "made" not in str(changed(busy, removal)["metadata"]["annotations"])
+
+
+def test_a_record_names_no_handlers_of_others() -> None:
+    states, storage = states_of(), AnnotationsProgressStorage()
+    patch = theirs.Patch()
+    for key, names in {"made": ["other", 5, "madeup"], "other": None}.items():
+        record: Any = {"retries": 1, "subrefs": names}
+        storage.store(key=key, record=record, body=theirs.Body(POD), patch=patch)
+    after = written(states, handled(states), changed(POD, dict(patch)))
+    assert "other" in str(after["metadata"]["annotations"])
 
 
 def test_a_removal_leaves_the_last_handled_object_as_kopf_does() -> None:
