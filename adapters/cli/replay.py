@@ -365,7 +365,7 @@ class _Own(NamedTuple):
 
 def _verify_kopf(source: Recording, given: _Given) -> int:
     """Compare all decisions of a Kopf operator."""
-    from fnop.adapters.kopf.commands.replaying import replayed_operator
+    from fnop.adapters.kopf.checking.replaying import replayed_operator
     from fnop.interpreters.recording.replay.replay import recorded_settings
 
     header = source.header

@@ -335,7 +335,7 @@ def places_in(header: Header) -> dict[str, str]:
 
 
 def kopf_start_in(header: Header) -> str | None:
-    """How the recorded Kopf operator was started; None for an operator of fnop.
+    """The start of the recorded Kopf operator; None for an operator of fnop.
 
     fnop has loaded its "files", or a "program" has started it. The "check" is one of
     `fnop check --kopf`.

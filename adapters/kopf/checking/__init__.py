@@ -1,1 +1,1 @@
-"""Kopf operators in `fnop check`: their handlers run, and the simulated world waits."""
+"""Kopf operators in `fnop check` and `fnop replay`, which need no cluster."""

@@ -1,4 +1,4 @@
-"""What fnop adds to Kopf's options, for operators whose programs do not know of it.
+"""Options that Kopf does not have, for operators whose programs do not know of fnop.
 
 `kopf.run()` and `kopf.operator()` take `record=` and the like as arguments. A program
 that stays unchanged gets them from `python -m fnop.kopf`, or from variables. They are
@@ -18,7 +18,7 @@ from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem
 
 __all__ = ["EXTRAS", "claimed_metrics", "claimed_path", "extra", "extras_given"]
 
-# Those that change nothing of what the operator does, and are for its whole process.
+# They change no decision of an operator, and concern all of its process.
 EXTRAS = ("record", "metrics", "kubeconfig", "context")
 # The options with a variable that holds for programs, too.
 _VARIABLES = {"record": "KOPF_RUN_RECORD", "metrics": "KOPF_RUN_METRICS"}

@@ -334,7 +334,7 @@ def test_records_of_sub_handlers_stay_as_long_as_their_parent() -> None:
     storage, patch = AnnotationsProgressStorage(), theirs.Patch()
     children = {"made": ["made/a"], "made/a": ["made/a/b"], "made/a/b": None}
     for key, names in children.items():
-        record = {"retries": 1, "subrefs": names}
+        record: Any = {"retries": 1, "subrefs": names}
         storage.store(key=key, record=record, body=theirs.Body(POD), patch=patch)
     busy = written(
         states, handled(states, made=Progress("update:", 1)), changed(POD, dict(patch))

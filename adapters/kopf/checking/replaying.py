@@ -49,7 +49,7 @@ _END_SECONDS = 1.0
 
 
 class _Parts(Struct, frozen=True):
-    """What an operator is made of; its coroutines run on the `loop`."""
+    """The parts of an operator; its coroutines run on the `loop`."""
 
     registry: OperatorRegistry
     settings: OperatorSettings
@@ -94,7 +94,7 @@ class KopfReplay:
     def begin(self, recorded: Settings) -> Machine:
         """The machine of a new process, with the recorded settings.
 
-        What an operator keeps in its process, such as its indices, it has anew.
+        The operator has no values of an earlier process, such as indices.
         """
         mine = self._parts.operator()
         program = self._program_of(mine)
@@ -205,7 +205,7 @@ class _Started(Serving):
         await self._over.wait()
 
     def parts(self) -> _Parts:
-        """What the program has given."""
+        """The parts that the program has given."""
         options = self._options
         return _Parts(
             self._registry,
@@ -225,7 +225,7 @@ class _Started(Serving):
 def _started(
     paths: Sequence[str], modules: Sequence[str], handlers: set[str]
 ) -> Iterator[_Parts]:
-    """What a program makes its operator of; the program runs as long as the block.
+    """The parts of an operator that a program starts, and that runs with the block.
 
     The command ends if it starts none, and declares no handlers either.
     """
