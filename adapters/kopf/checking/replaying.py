@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -239,8 +239,9 @@ def _started(
     with signals_noted(lambda: signals):
         Serving.present = partial(_Started, started)
         try:
-            play.start()
-            problem = _collect(started, handlers, found)
+            with redirect_stdout(sys.stderr):  # the result alone is printed there
+                play.start()
+                problem = _collect(started, handlers, found)
             if found:
                 yield min(
                     (each.parts() for each in found),

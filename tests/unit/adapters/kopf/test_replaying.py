@@ -7,9 +7,16 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fnop import kopf
+from fnop.adapters.kopf.commands.planning import author_loop
+from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.running.handlers import handlers_of
+from fnop.adapters.kopf.running.operator import Operator
+from fnop.interpreters.recording.format.digests import digests_of
 from tests.commands import Done, fnop, manifest, write
 from tests.patience import patience
 from tests.simulations import DEFINITION, ROOT, example
@@ -160,6 +167,46 @@ def started(
     return found
 
 
+# -------------------------------------------------------------------- digests of code
+
+
+def digest(handler: Any, **options: Any) -> str:
+    """The digest of a handler's code, as recordings have it."""
+    registry = OperatorRegistry()
+    kopf.on.update("fnopexamples", id="made", registry=registry, **options)(handler)
+    with author_loop() as loop:
+        mine = Operator(registry, kopf.OperatorSettings(), None, loop)
+        (found,) = digests_of(handlers_of(mine)).values()
+    return found
+
+
+def one(**_: Any) -> int:
+    return 1
+
+
+def two(**_: Any) -> int:
+    return 2
+
+
+async def three(**_: Any) -> int:
+    return 1
+
+
+def test_digests_are_those_of_the_authors_code() -> None:
+    options: list[dict[str, Any]] = [
+        {},
+        *({"when": each} for each in (one, two)),
+        *({"when": kopf.all_([each])} for each in (one, two)),
+        *({"labels": {"a": each}} for each in (one, two)),
+        *({"field": "spec", "value": each} for each in (one, two)),
+    ]
+    found = [digest(each, **given) for each in (one, two, three) for given in options]
+    assert len({*found}) == len(found)
+    assert found == [
+        digest(each, **given) for each in (one, two, three) for given in options
+    ]
+
+
 # ------------------------------------------------------------------------- replays
 
 
@@ -207,6 +254,18 @@ def test_what_handlers_keep_in_their_process_is_not_comparable(folder: Path) -> 
     assert done.status == 4, done
     assert "a value that a handler keeps, as in a memo" in done.out
     assert "--shadow" not in done.out
+
+
+def test_a_filter_cannot_act(folder: Path) -> None:
+    acting = "name in sizes and bool(open('touched', 'w'))"
+    changed = OPERATOR.replace("name in sizes", acting)
+    write(folder, "with_kopf.py", changed)
+    recorded(folder)
+    (folder / "touched").unlink()
+    done = replayed(folder, "with_kopf.py")
+    assert done.status == 4, done
+    assert "refused: is_known wrote touched" in done.err
+    assert not (folder / "touched").exists()
 
 
 def test_the_error_names_the_option(folder: Path) -> None:

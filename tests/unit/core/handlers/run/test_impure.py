@@ -219,9 +219,12 @@ def test_k_5_3_without_the_functions_their_change_is_known() -> None:
     outside = impure.Outside(arguments, lambda line: None, None)
     transforming(**outside.arguments)
     answer = outside.returned(None, Witness())
-    (patch, change) = impure.ended(answer, ()).changes
-    assert patch.merge == {"spec": {"field": "patched"}}
-    assert change.merge == {"spec": {"also": "patched"}}
+    for fns in (outside.fns, ()):
+        (patch, change) = impure.ended(answer, fns).changes
+        assert patch.merge == {"spec": {"field": "patched"}}
+        found: Any = {"spec": {"field": "patched"}}
+        change.change(found)  # type: ignore[union-attr]  # it is not a patch
+        assert found == {"spec": {"field": "patched", "also": "patched"}}
     assert len(outside.fns) == 1
 
 

@@ -28,7 +28,7 @@ VALUES: dict[str, Any] = {
 }
 FLAGS = ("as_test", "changes_only", "every_line", "explore", "shadow", "step")
 # Arguments of the command that are not options of a mode.
-COMMON = {"recording", "paths", "module", "trusted", "guard", "help"}
+COMMON = {"recording", "paths", "module", "trusted", "guard", "help", "kopf"}
 
 
 def wish(*given: str, files: bool = False) -> Wish:
