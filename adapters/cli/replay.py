@@ -59,6 +59,7 @@ from fnop.interpreters.recording.questions.story import Line
 if TYPE_CHECKING:
     from fnop.adapters.cli.incident import Part
     from fnop.interpreters.recording.replay.replay import Difference
+    from fnop.interpreters.runtime.guard import Act
     from fnop.interpreters.runtime.machine import Machine
 
 __all__ = ["replay"]
@@ -437,11 +438,12 @@ def _verify(
         )
     begin = partial(operator.begin, settings)
     found = replay_file(source.file, program, source.limits, begin)
+    is_kopf = kopf_start_in(header) is not None
     for act in found.acts:
-        warn(f"refused: {act.refusal}")
+        warn(f"refused: {_of_kopf(act) if is_kopf else act.refusal}")
     if found.difference is not None:
         return _tell_difference(found.difference, header, program)
-    asking = "--why" if kopf_start_in(header) else "--shadow or --why"
+    asking = "--why" if is_kopf else "--shadow or --why"
     identical = f"identical for {number_of(found.steps, 'step')}, where the recording"
     if found.missing:
         fail(
@@ -460,6 +462,11 @@ def _verify(
         )
     echo(f"identical: {number_of(found.steps, 'step')}")
     return 0
+
+
+def _of_kopf(act: Act) -> str:
+    """The reason why the action of a filter is refused, and the remedies."""
+    return f"{act}: a replay acts on nothing; leave it to a handler, or add --no-guard"
 
 
 def _tell_difference(

@@ -119,7 +119,7 @@ class Guard:
         if not frames or not self._is_on():
             return
         self._tells(did, frame)
-        author = frames[-1]
+        author = _outermost_of_author(frames)
         act = _act(did, author)
         if author.f_code not in self._told:
             self._told.add(author.f_code)
@@ -178,6 +178,14 @@ def authors_frames(frame: FrameType | None) -> list[FrameType]:
         found.append(frame)
         frame = frame.f_back
     return found
+
+
+def _outermost_of_author(frames: list[FrameType]) -> FrameType:
+    """The author's function that fnop has called: adapters may call it for the core."""
+    for each in reversed(frames):
+        if not str(each.f_globals.get("__name__")).startswith("fnop."):
+            return each
+    return frames[-1]
 
 
 # -------------------------------------------------------------------- the action

@@ -264,7 +264,8 @@ def test_a_filter_cannot_act(folder: Path) -> None:
     (folder / "touched").unlink()
     done = replayed(folder, "with_kopf.py")
     assert done.status == 4, done
-    assert "refused: is_known wrote touched" in done.err
+    assert "refused: is_known opens touched for writing (with_kopf.py" in done.err
+    assert "--no-guard" in done.err
     assert not (folder / "touched").exists()
 
 
