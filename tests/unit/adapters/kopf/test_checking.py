@@ -21,8 +21,13 @@ import pytest
 from fnop.adapters.kopf.checking import door, strands
 from fnop.adapters.kopf.checking.processes import checked_operator
 from fnop.adapters.testing.cases import CheckProblem
+from fnop.interpreters.check.campaign.explore import Case, prepared
 from fnop.interpreters.check.state.worlds import world_of
+from fnop.interpreters.check.trials.aftermath import aftermath_of
+from fnop.interpreters.check.trials.differences import Volatile
+from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.simulation.actions import Apply
 from fnop.interpreters.simulation.simulation import CannotFork
 from tests.commands import Done, fnop, write
 from tests.simulations import DEFINITION, Scenario, example
@@ -576,6 +581,43 @@ def test_a_daemon_that_lasts_after_failures_lets_a_check_go_on(tmp_path: Path) -
     )
     assert done.status == 0, done
     assert "4 schedules of 1 script tried: no property is violated" in done.out
+
+
+COUNTING = """
+    import asyncio
+    import kopf
+
+    @kopf.daemon("fnopexamples", cancellation_timeout=1.0)
+    async def polls(stopped, **_):
+        while not stopped:
+            await asyncio.sleep(5)
+
+    @kopf.timer("fnopexamples", interval=30)
+    def counts(status, patch, **_):
+        patch.status["ticks"] = status.get("ticks", 0) + 1
+    """
+
+
+def test_a_run_settles_beside_a_daemon_that_polls_and_a_timer(tmp_path: Path) -> None:
+    done = checked(tmp_path, COUNTING, "--budget", "4")
+    assert done.status == 0, done
+    assert "4 schedules of 1 script tried: no property is violated" in done.out
+
+
+def test_time_alone_explains_what_a_timer_counts(tmp_path: Path) -> None:
+    """Each fault costs time, in which the timer ticks: that is no failure."""
+    write(tmp_path, f"{tmp_path.name}.py", dedent(COUNTING))
+    with checked_operator([str(tmp_path / f"{tmp_path.name}.py")]) as processes:
+        case = Case(
+            processes.declared(),
+            [DEFINITION],
+            (Apply(example("x", size=1)),),
+            begin=processes.begin,
+        )
+        trial = Trial(prepared(case)).play()
+        aftermath = aftermath_of(trial, Volatile())
+        assert aftermath.explains("fnopexamples.fnop.dev/x", "status.ticks")
+        assert not aftermath.explains("fnopexamples.fnop.dev/x", "spec.size")
 
 
 def test_a_daemon_that_waits_for_its_cancellation_stands_still(
