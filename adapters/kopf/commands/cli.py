@@ -155,7 +155,10 @@ def main() -> None:
     help="Write a recording to this file.",
 )
 @click.option(
-    "--metrics", metavar="URL", help="Serve metrics for Prometheus here: http://:9090."
+    "--metrics",
+    metavar="URL",
+    help="Serve metrics for Prometheus here: http://:9090. They need the extra "
+    "fnop[metrics].",
 )
 @click.option(
     "--simulate",
@@ -173,7 +176,7 @@ def main() -> None:
 @click.option(
     "--for",
     "seconds",
-    type=duration,
+    type=duration(),
     help="With --served: stop after this time (90s, 15m, 1h30m).",
 )
 @click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to connect by.")

@@ -65,10 +65,10 @@ def send(method, path, body=None):
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def checked(folder: Path, operator: str, *more: str) -> Done:
-    """The end of a check of one creation."""
+def checked(folder: Path, operator: str, *more: str, script: str = SCRIPT) -> Done:
+    """The end of a check of one creation, or of another script."""
     write(folder, NAME, dedent(operator))
-    write(folder, "script.py", SCRIPT)
+    write(folder, "script.py", script)
     write(folder, "crd.yaml", json.dumps(DEFINITION))
     files = ("--crd", "crd.yaml", "--script", "script.py")
     return fnop("check", "--kopf", NAME, *files, "--depth", "1", *more, folder=folder)
@@ -122,6 +122,34 @@ def test_a_handler_that_repeats_its_effect_after_a_crash_is_found(
     refused = fnop("check", "--as-test", recording, folder=tmp_path)
     assert refused.status == 2, refused
     assert "a failure of a Kopf operator has no test" in refused.complaint
+
+
+def test_a_handler_that_only_a_restart_calls_follows_no_edit(tmp_path: Path) -> None:
+    edit = "edit('fnopexamples/x', spec={'duration': '2m'})"
+    done = checked(
+        tmp_path,
+        f"""{CLIENT}
+import kopf
+
+@kopf.on.create("fnopexamples")
+@kopf.on.resume("fnopexamples")
+def made(spec, body, name, **_):
+    child = {{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": name}},
+             "data": {{"duration": spec.get("duration", "")}}}}
+    kopf.append_owner_reference(child, body)
+    send("POST", "{MAPS}", child) or send("PUT", f"{MAPS}/{{name}}", child)
+""",
+        *("--property", "history", "--budget", "1"),
+        script=SCRIPT.replace("import apply", "import apply, edit").replace(
+            ")]}", f"), {edit}]}}"
+        ),
+    )
+    assert done.status == 1, done
+    assert "until the operator restarts" in done.out
+    assert (
+        "edit fnopexamples/x spec.duration='2m': no handler of changes is called "
+        "(`made` is for on.resume; `made` is for on.create)"
+    ) in done.out
 
 
 def test_a_correct_operator_passes_and_the_report_says_what_is_not_judged(
