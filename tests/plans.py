@@ -98,7 +98,7 @@ def labels(plan: Plan, *, own: bool = False) -> dict[str, str]:
 
 
 def due_of(plan: Plan) -> set[tuple[str, str, str, str]]:
-    """The calls that a takeover begins with: why, the reason, the handler, the object."""
+    """The calls of a takeover: why, the reason, the handler, the object."""
     return {
         (each.why, each.reason, each.source.handler, place.name)
         for each in plan.due or ()

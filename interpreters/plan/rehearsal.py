@@ -282,7 +282,7 @@ class Rehearsal(Director):
         self._knows.add(need)
 
     def served(self) -> Iterator[tuple[Kind, dict[str, Any]]]:
-        """Yield the objects that the operator lists, with their kinds, as they were read."""
+        """Yield the objects that the operator lists, as they were read, by kind."""
         for kind in self.run.machine.state.survey.kinds.values():
             label = kind.resource.label
             places = {e.namespace for e in self._lists if e.resource == kind.resource}

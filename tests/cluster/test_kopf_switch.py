@@ -152,7 +152,7 @@ class Story:
 def planned(
     file: Path, api: ApiServer, namespace: str, storage: str
 ) -> set[tuple[str, str]]:
-    """The handlers that fnop would call, with their objects; it changes nothing else."""
+    """The handlers that fnop would call, with their objects."""
     done = fnop(
         *("plan", "--kopf", file, "-n", namespace, "--takeover", "-o", "json"),
         *("--kubeconfig", api.kubeconfig),

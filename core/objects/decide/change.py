@@ -286,7 +286,8 @@ def _may_begin(
     """
     if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
         return True
-    is_unsaved = any(
+    # A state that cannot be read is never overwritten, so nothing waits for that.
+    is_unsaved = record.readable and any(
         each.is_finished and name not in record.stored.progress
         for name, each in work.progress.items()
         if name in change.aims

@@ -73,9 +73,7 @@ def due_calls(at: Circumstances, record: ObjectRecord) -> tuple[DueCall, ...]:
     A handler whose filters raise is skipped. If those of a deletion handler raise, no
     handler of a change is called. Retries may be due later than now.
     """
-    found = [
-        DueCall(each.id, each, Why.START) for each in _called_at_start(at, record)
-    ]
+    found = [DueCall(each.id, each, Why.START) for each in _called_at_start(at, record)]
     with suppress(Undecided):
         found += [*_calls_of_change(at, record)]
     return tuple(found)

@@ -10,7 +10,7 @@ from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.writers import DaemonStoppingReason, Transform
 from fnop.core.handlers.program.program import Kind
-from fnop.core.memory.observation import essence_of
+from fnop.core.memory.observation import essence_of, see
 from fnop.core.objects.attempt.attempts import let_go
 from fnop.core.objects.decide.mapping_retries import bounded, with_events
 from fnop.core.objects.decide.selecting_events import wanted_events

@@ -1,7 +1,7 @@
 """What `fnop plan --kopf --takeover` lists is what the operator then calls.
 
 Each object has a state that Kopf may leave. One plan is made for all of them, and then
-the operator runs.
+the operator runs. Daemons and timers are only planned: `test_kopf_switch.py` runs them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from fnop.adapters.kopf.declaring.storages import (
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.now import wall_text
+from fnop.core.values.table import NOTHING, Table
 from fnop.effects.values import thaw_json
 from fnop.interpreters.plan.facts import Plan
 from fnop.interpreters.plan.planner import Planner
@@ -70,27 +71,30 @@ def moment(seconds: float) -> str:
     return wall_text(EPOCH + seconds).replace("Z", "+00:00")
 
 
+SIZE = Table({"size": 1})
+
+
 class State(NamedTuple):
     """The state of an object, and the calls that are due, by their reasons.
 
     `handled` is its spec when it was handled; None if it never was.
     """
 
-    due: Mapping[str, str] = {}
-    spec: Json = {"size": 1}
-    handled: Json | None = None
-    records: Mapping[str, ProgressRecord] = {}
+    due: Mapping[str, str] = NOTHING
+    spec: Mapping[str, Any] = SIZE
+    handled: Mapping[str, Any] | None = None
+    records: Mapping[str, ProgressRecord] = NOTHING
     held: tuple[str, ...] = (FINALIZER,)
     is_deleting: bool = False
-    annotations: Mapping[str, str] = {}
-    labels: Mapping[str, str] = {"served": "yes"}
+    annotations: Mapping[str, str] = NOTHING
+    is_selected: bool = True
 
 
-CREATED = ("created", "other", "sized/spec.size", "created_or_resumed")
+FIELDS = ("sized/spec.size", "phased/status.phase")
+CREATED = ("created", "other", *FIELDS, "created_or_resumed")
 UPDATED = ("updated", "sized/spec.size", "updated_or_resumed")
 RESUMED = ("resumed", "created_or_resumed")
 DELETED = ("deleted", "deleted_too")
-SIZE = {"size": 1}
 GIVES_UP = record("create", failure=True)
 SUCCEEDS = record("create", success=True)
 RETRIES = record("create", delayed=moment(30))
@@ -113,14 +117,14 @@ STATES: Mapping[str, State] = {
     ),
     "half-retried": State(
         due(retry=("created",), first=("other", "created_or_resumed")),
-        records={"created": RETRIES, "sized/spec.size": SUCCEEDS},
+        records={"created": RETRIES, **dict.fromkeys(FIELDS, SUCCEEDS)},
     ),
     "failed-and-retried": State(
         due(retry=("other",)),
         records={
             "created": GIVES_UP,
             "other": RETRIES,
-            "sized/spec.size": SUCCEEDS,
+            **dict.fromkeys(FIELDS, SUCCEEDS),
             "created_or_resumed": SUCCEEDS,
         },
     ),
@@ -167,7 +171,7 @@ STATES: Mapping[str, State] = {
     ),
     "of-two-operators": State(
         due(retry=("created",), first=("other", "created_or_resumed")),
-        records={"created": RETRIES, "sized/spec.size": SUCCEEDS},
+        records={"created": RETRIES, **dict.fromkeys(FIELDS, SUCCEEDS)},
         annotations={"other.example.com/last-handled-configuration": "{}"},
     ),
     "with-parts": State(
@@ -180,13 +184,20 @@ STATES: Mapping[str, State] = {
             **dict.fromkeys(CREATED, SUCCEEDS),
         },
     ),
-    "unselected": State(labels={}, held=()),
+    "unselected": State(held=(), is_selected=False),
 }
-# Each start calls these for the objects that are not being deleted.
-BACKGROUND = ("ticks", "stays")
 
 
-def operator(diary: set[tuple[str, str]], *, resumes_first: bool) -> OperatorRegistry:
+def always(state: State) -> set[str]:
+    """The handlers that each start calls for an object, whatever it has handled."""
+    if not state.is_selected:
+        return set()
+    return {"looks"} if state.is_deleting else {"looks", "ticks", "stays"}
+
+
+def operator(
+    diary: set[tuple[str, str]], *, resumes_first: bool, has_background: bool
+) -> OperatorRegistry:
     """An operator that notes its calls."""
     registry = OperatorRegistry()
     selected = {"labels": {"served": "yes"}, "registry": registry}
@@ -215,9 +226,10 @@ def operator(diary: set[tuple[str, str]], *, resumes_first: bool) -> OperatorReg
     declare("deleted", on.delete)
     declare("deleted_too", on.delete)
     declare("in_time", on.create, timeout=100, when=_asks_for("hurries"))
-    declare("ticks", kopf.timer, interval=1e6)
-    declare("stays", kopf.daemon)
     declare("looks", on.event)
+    if has_background:
+        declare("ticks", kopf.timer, interval=1e6, initial_delay=60)
+        declare("stays", kopf.daemon)
 
     @on.create(KIND, id="parent", when=_asks_for("parts"), **selected)
     def parent(name: str, **_: Any) -> None:
@@ -243,7 +255,7 @@ def cluster_with(settings: OperatorSettings) -> Any:
         thing["metadata"] |= {
             "finalizers": [*state.held],
             "annotations": {**state.annotations},
-            "labels": {**state.labels},
+            "labels": {"served": "yes" if state.is_selected else "no"},
         }
         run.apply(thing)
         patch = stored(settings, thing, state)
@@ -260,7 +272,7 @@ def stored(settings: OperatorSettings, thing: Json, state: State) -> Json:
     for name, each in state.records.items():
         found.progress_storage.store(key=name, record=each, body=thing, patch=patch)
     if state.handled is not None:
-        was = {**thing, "spec": state.handled, "status": {"phase": "Ready"}}
+        was = {**thing, "spec": {**state.handled}, "status": {"phase": "Ready"}}
         essence = found.diffbase_storage.build(
             body=was, extra_fields=["spec.size", "status.phase"]
         )
@@ -300,22 +312,28 @@ def test_the_listed_calls_are_those_that_a_run_begins_with(
     storage: str, resumes_first: bool
 ) -> None:
     diary: set[tuple[str, str]] = set()
-    registry = operator(diary, resumes_first=resumes_first)
     cluster = cluster_with(storages(storage))
-    plan = plan_for(registry, storage, cluster)
+    for_plan, for_run = (
+        operator(diary, resumes_first=resumes_first, has_background=each)
+        for each in (True, False)
+    )
+    plan = plan_for(for_plan, storage, cluster)
     assert diary == set(), "a plan calls no handler"
-    listed = due_of(plan)
-    calls_of(registry, storage, cluster)
-    called = {(id.partition("/spec")[0], name) for _, _, id, name in listed}
-    assert {*map(_by_object, called)} == {*map(_by_object, diary)}
+    listed: dict[str, dict[str, str]] = {name: {} for name in STATES}
+    for why, _, id, name in due_of(plan):
+        listed[name][id] = why
     for name, state in STATES.items():
-        every = {id: why for why, _, id, other in listed if other == name}
-        background = {id: every.pop(id) for id in (*BACKGROUND, "looks") if id in every}
-        assert (name, every) == (name, dict(state.due))
-        assert {*background.values()} <= {"start"}
+        every = dict.fromkeys(always(state), "start")
+        assert (name, listed[name]) == (name, {**state.due, **every})
     made = {each.subject.name for each in plan.calls if each.subject is not None}
-    assert made == {name for _, name in called}
+    assert made == {name for name, ids in listed.items() if ids}
+    calls_of(for_run, storage, cluster)
+    assert {
+        name: {_word_of(id) for id in ids} - {"ticks", "stays"}
+        for name, ids in listed.items()
+    } == {name: {word for word, other in diary if other == name} for name in STATES}
 
 
-def _by_object(call: tuple[str, str]) -> tuple[str, str]:
-    return call[1], call[0]
+def _word_of(id: str) -> str:
+    """The id of a handler, without its field."""
+    return id if id.startswith("parent") else id.partition("/")[0]

@@ -121,7 +121,7 @@ def test_writes_that_kopf_makes_for_itself_are_bookkeeping(tmp_path: Path) -> No
     assert done.status == 0, done
     assert "~ bookkeeping: state " in done.out
     assert "~ bookkeeping: finalizer added" in done.out
-    assert "Plan: 0 to create, 0 to change, 0 to delete, 2 bookkeeping only." in done.out
+    assert "0 to change, 0 to delete, 2 bookkeeping only. " in done.out
 
 
 INDEXED = """
@@ -135,18 +135,17 @@ def sizes(name, spec, **_):
 def chosen(**_):
     pass
 
-@kopf.on.field("fnopexamples", field="status.phase")
-def phased(**_):
+@kopf.on.update("fnopexamples", field="metadata.name")
+def renamed(**_):
     pass
 """
 
 
-def test_filters_see_indices_and_fields_of_the_status_are_compared(
+def test_filters_see_indices_and_fields_that_handlers_name_are_compared(
     tmp_path: Path,
 ) -> None:
-    phase = {"phase": "Ready"}
-    essence = json.dumps({"spec": {"size": 1}, "status": phase})
-    known = {**example("known", size=1), "status": phase}
+    essence = json.dumps({"spec": {"size": 1}, "metadata": {"name": "known"}})
+    known = example("known", size=1)
     known["metadata"]["annotations"] = {
         "kopf.zalando.org/last-handled-configuration": essence
     }

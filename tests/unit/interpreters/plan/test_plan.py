@@ -565,7 +565,8 @@ def test_a_successor_of_kopf_is_told_which_handlers_are_called(
     }
     found = as_json(plan)
     assert [e["objects"][0]["name"] for e in found["takeover"]] == ["moved", "updated"]
-    assert {each["why"] for each in found["due"]} == {"again", "retry", "first", "start"}
+    whys = [each["why"] for each in found["due"]]
+    assert [*dict.fromkeys(whys)] == ["again", "retry", "first", "start"]
     text = "\n".join(as_lines(plan))
     for words in (
         "would be called again for the update of fnopexamples.fnop.dev/updated",
