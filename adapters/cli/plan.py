@@ -228,7 +228,7 @@ def plan(given: PlanOptions) -> None:
     the operator would not serve, or for a wrong call; 2 with --detailed-exitcode when
     something would change, or is not known, and with --admission when an object would
     be refused or changed; 3 when the plan has what --fail-on names, or --takeover finds
-    handlers that would be called again.
+    handlers that would be called again, or objects that it may not read.
     """
     with _program(given) as (program, begins):
         found = _planned(program, begins, given)
@@ -377,7 +377,15 @@ def _status(found: Plan, given: PlanOptions) -> int:
     reasons = [*_reasons(found, given.fail_on)]
     if found.again:
         names = ", ".join(dict.fromkeys(each.source.handler for each in found.again))
-        reasons.append(f"--takeover: handlers would be called again: {names}")
+        reasons.append(
+            f"--takeover: handlers would be called again: {names}; do the settings "
+            "name the places where Kopf has stored the state of their objects?"
+        )
+    if found.due is not None and found.unlisted:
+        names = ", ".join(each.label for each in found.unlisted)
+        reasons.append(
+            f"--takeover: not known for {names}: grant the right to list them"
+        )
     for reason in reasons:
         warn(reason)
     if reasons:

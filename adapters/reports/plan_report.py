@@ -50,7 +50,7 @@ def as_lines(plan: Plan, *, own: bool = False) -> Iterator[str]:
     if plan.tried is not None:
         yield from _tried_lines(plan)
     if plan.due is not None:
-        yield from _due_lines(plan.due)
+        yield from _due_lines(plan.due, plan.unlisted)
     for note in plan.notes:
         yield f"  note: {note}"
     yield _footer(plan)
@@ -215,11 +215,13 @@ def _rounds_clause(told: Failure | Notice) -> str:
     return f", again in round{many} {joined(list(map(str, told.again)))}"
 
 
-def _due_lines(due: Sequence[Due]) -> Iterator[str]:
+def _due_lines(due: Sequence[Due], unlisted: Sequence[Place]) -> Iterator[str]:
     """The handlers that are called when the operator starts."""
     for each in due:
         yield f"  takeover: {_source(each.source)} {_words_for_due(each)}"
-    if not any(each.why == "again" for each in due):
+    if unlisted:
+        yield f"  takeover: not known for {_names(unlisted)}, which cannot be read"
+    elif not any(each.why == "again" for each in due):
         yield "  takeover: no handler would be called again"
     if due:
         yield "  takeover: these calls may lead to others, which are not known"

@@ -193,7 +193,7 @@ class Due(Struct, frozen=True):
     """A handler that the operator calls when it starts, with the objects.
 
     `why` is "again", "retry", "first" or "start" (`due_calls.Why`); `reason` is that of
-    the objects' change, "" if the handler is for none.
+    the objects' change, "" if each start leads to the call.
     """
 
     why: str
@@ -284,6 +284,11 @@ class Plan(Struct, frozen=True):
     def again(self) -> tuple[Due, ...]:
         """The handlers that are called again although they have succeeded before."""
         return tuple(each for each in self.due or () if each.why == "again")
+
+    @property
+    def unlisted(self) -> tuple[Place, ...]:
+        """The collections that the operator serves, and that could not be read."""
+        return tuple(each.place for each in self.unread if each.place.name == "*")
 
     @property
     def failing(self) -> int:

@@ -262,6 +262,11 @@ class Planner:
                 "the operator takes over from nobody: let a startup handler return "
                 'settings.replace(takes_over="kopf.zalando.org")'
             )
+        if rehearsal.waits:
+            raise PlanProblem(
+                "--takeover has no answer: the startup handlers wait for a call, which "
+                "a plan does not make"
+            )
         state = rehearsal.run.machine.state
         return due_in(state, settings, rehearsal.served(), self._wall)
 

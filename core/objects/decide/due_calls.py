@@ -58,7 +58,7 @@ class Why(Enum):
 class DueCall(Struct, frozen=True):
     """A call of a handler, or of its sub-handler `id`, for an object.
 
-    `reason` is that of the change; "" for handlers that are for no change.
+    `reason` is that of the change; "" if each start leads to the call.
     """
 
     id: str
@@ -124,7 +124,7 @@ def _calls_of_change(at: Circumstances, record: ObjectRecord) -> Iterator[DueCal
         if progress.is_finished or _is_late(at, handler, progress):
             continue
         why = _why(at, record, change, handler)
-        yield DueCall(handler.id, handler, why, reason)
+        yield DueCall(handler.id, handler, why, "" if why is Why.START else reason)
         if why is Why.RETRY:
             for part in at.settings.places.parts(record.body, handler.id):
                 yield DueCall(part, handler, why, reason)

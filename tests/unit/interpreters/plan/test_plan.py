@@ -559,9 +559,7 @@ def test_a_successor_of_kopf_is_told_which_handlers_are_called(
         ("retry", "create", "create", "tried"),
         ("first", "create", "create", "new"),
         ("first", "update", "update", "edited"),
-        ("start", "resume", "resume", "handled"),
-        ("start", "update", "resume", "edited"),
-        ("start", "update", "resume", "updated"),
+        *(("start", "", "resume", e) for e in ("handled", "edited", "updated")),
     }
     found = as_json(plan)
     assert [e["objects"][0]["name"] for e in found["takeover"]] == ["moved", "updated"]
@@ -590,6 +588,23 @@ def test_where_nothing_is_called_again_the_report_says_so(registry: Registry) ->
     plan = planned(planner_of(registry, served, wall, settings), takeover=True)
     assert (plan.due, plan.again) == ((), ())
     assert "  takeover: no handler would be called again" in [*as_lines(plan)]
+
+
+def test_what_may_not_be_listed_may_be_handled_again(registry: Registry) -> None:
+    for kind in (KIND, "pods"):
+
+        @fnop.on.create(kind, id=kind, registry=registry)
+        def create(**_: Any) -> None:
+            pass
+
+    run = Scenario(registry, [example("new")])
+    served, wall = source_of(run, refuses=lambda asked: asked.path.endswith("/pods"))
+    settings = Settings(takes_over=KOPF)
+    plan = planned(planner_of(registry, served, wall, settings), takeover=True)
+    assert [each.label for each in plan.unlisted] == ["pods/*"]
+    text = "\n".join(as_lines(plan))
+    assert "takeover: not known for pods/*, which cannot be read" in text
+    assert "called again" not in text
 
 
 def test_the_json_has_a_format_and_the_line_of_each_handler(keeper: Registry) -> None:
