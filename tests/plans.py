@@ -18,7 +18,14 @@ from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.plan.planner import Planner
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 
-__all__ = ["Served", "labels", "planned", "planner_of", "sent_as_planned"]
+__all__ = [
+    "Served",
+    "due_of",
+    "labels",
+    "planned",
+    "planner_of",
+    "sent_as_planned",
+]
 
 
 class Served:
@@ -87,6 +94,15 @@ def labels(plan: Plan, *, own: bool = False) -> dict[str, str]:
         each.place.label: "+".join(each.actions)
         for each in plan.changes
         if own or not each.is_own
+    }
+
+
+def due_of(plan: Plan) -> set[tuple[str, str, str, str]]:
+    """The calls of a takeover: why, the reason, the handler, the object."""
+    return {
+        (each.why, each.reason, each.source.handler, place.name)
+        for each in plan.due or ()
+        for place in each.places
     }
 
 

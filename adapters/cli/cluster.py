@@ -18,6 +18,7 @@ import click
 from msgspec import Struct
 
 from fnop.adapters.cli.option_fields import option, takes
+from fnop.adapters.common.durations import seconds_in
 from fnop.adapters.common.endings import fail, warn
 from fnop.adapters.common.plain import echo
 from fnop.adapters.serving.cluster_kubeconfig import (
@@ -89,8 +90,8 @@ class ClusterCommandOptions:
         "--controllers",
         multiple=True,
         metavar="NAME=PACE",
-        help="Set a built-in controller on, off, stuck, or late by some seconds, "
-        "such as deployment=stuck or kubelet=5; repeat it for several.",
+        help="Set a built-in controller on, off, stuck, or late by some time, such as "
+        "deployment=stuck or kubelet=5s; repeat it for several.",
     )
     services: tuple[str, ...] = option(
         "--service",
@@ -270,13 +271,10 @@ def _pace(text: str) -> tuple[str, Pace]:
     if said in known:
         return name, known[said]
     try:
-        seconds = float(said)
-        if not 0 <= seconds < float("inf"):
-            raise ValueError(said)
-        return name, Slow(seconds)
+        return name, Slow(seconds_in(said))
     except ValueError:
         raise ServingProblem(
-            f"--controllers {text}: write NAME=on, NAME=off, NAME=stuck or NAME=SECONDS"
+            f"--controllers {text}: write NAME=on, NAME=off, NAME=stuck, or NAME=5s"
         ) from None
 
 

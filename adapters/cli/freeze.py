@@ -13,6 +13,7 @@ import click
 
 from fnop.adapters.cli.option_fields import declared, option, takes
 from fnop.adapters.cli.options import ClusterOptions, shared
+from fnop.adapters.common.durations import duration
 from fnop.adapters.common.endings import fail
 from fnop.adapters.common.plain import echo
 from fnop.core.api.namespaces import check_namespace, has_patterns
@@ -75,11 +76,11 @@ class FreezeOptions:
     lifetime: int = option(
         "-t",
         "--lifetime",
-        type=click.IntRange(min=1),
-        default=3600,
+        type=duration(least=1, is_whole=True),
+        default="1h",
         show_default=True,
-        metavar="SECONDS",
-        help="The time after which the operators resume by themselves.",
+        help="The time after which the operators resume by themselves (90s, 15m, "
+        "1h30m).",
     )
     message: str = option(
         "-m", "--message", default="", help="The reason; the operators log it."

@@ -6,7 +6,6 @@ beginning is the same.
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import click
 
 from fnop.adapters.cli.option_fields import declared, option
+from fnop.adapters.common.durations import duration
 from fnop.core.handlers.declare.connection import Impersonation
 from fnop.core.handlers.declare.settings import Settings
 from fnop.effects.names import check_name, check_namespace, check_webhooks_name
@@ -60,18 +60,6 @@ def _checked(check: Check) -> OptionCallback:
 a_name = _checked(check_name)
 a_namespace = _checked(check_namespace)
 a_webhooks_name = _checked(check_webhooks_name)
-
-
-class _Seconds(click.FloatRange):
-    """A number of seconds; `nan` is refused, although it is a float."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
-        found = super().convert(value, param, ctx)
-        if math.isnan(found):
-            self.fail(f"{value!r} is not a number of seconds", param, ctx)
-        return found
 
 
 _FILE = click.Path(exists=True, dir_okay=False)
@@ -199,8 +187,8 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     ),
     "seconds": (
         ("--time", "seconds"),
-        "Stop after this number of seconds, and report what was not tried",
-        {"type": _Seconds(min=0, min_open=True), "metavar": "SECONDS"},
+        "Stop after this time (90s, 15m, 1h30m), and report what was not tried",
+        {"type": duration(more_than=0)},
     ),
     "jobs": (
         ("--jobs",),

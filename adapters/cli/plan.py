@@ -6,10 +6,10 @@ import asyncio
 import json
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -26,7 +26,6 @@ from fnop.adapters.common.plain import echo, one_line
 from fnop.adapters.common.programs import program_of
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
-from fnop.core.memory.takeover import Predecessor
 from fnop.interpreters.plan.audited import Audit
 from fnop.interpreters.runtime.clock import SystemClock
 from fnop.interpreters.runtime.protocol import Api, Unreachable
@@ -34,6 +33,7 @@ from fnop.interpreters.runtime.protocol import Api, Unreachable
 if TYPE_CHECKING:
     from fnop.interpreters.plan.facts import Plan
     from fnop.interpreters.plan.masking import Masking
+    from fnop.interpreters.runtime.machine import Machine
 
 __all__ = ["audited", "plan", "planned"]
 
@@ -127,8 +127,8 @@ class PlanOptions:
     takeover: bool = option(
         "--takeover",
         is_flag=True,
-        help="Report which handlers would be called again on objects that a Kopf "
-        "operator has handled, and end with 3 if there are any.",
+        help="Report which handlers fnop would call when it takes over from Kopf, and "
+        "end with 3 if one has succeeded with its object's change before.",
     )
     server_dry_run: bool = option(
         "--server-dry-run",
@@ -227,11 +227,11 @@ def plan(given: PlanOptions) -> None:
     Exit status: 0 when there is a plan; 1 when there is no plan, for example because
     the operator would not serve, or for a wrong call; 2 with --detailed-exitcode when
     something would change, or is not known, and with --admission when an object would
-    be refused or changed; 3 when the plan has what --fail-on names, or --takeover has
-    found handlers.
+    be refused or changed; 3 when the plan has what --fail-on names, or --takeover finds
+    handlers that would be called again, or objects that it may not read.
     """
-    with _program(given) as (program, marks):
-        found = _planned(program, marks, given)
+    with _program(given) as (program, begins):
+        found = _planned(program, begins, given)
     if isinstance(found, Audit):
         _print_audit(found, given)
         sys.exit(0 if found.is_clean else EXIT_CHANGES)
@@ -239,17 +239,23 @@ def plan(given: PlanOptions) -> None:
     sys.exit(_status(found, given))
 
 
+Begins: TypeAlias = "Callable[[Machine], None]"
+
+
+def _does_nothing(machine: Machine) -> None:
+    pass
+
+
 @contextmanager
-def _program(given: PlanOptions) -> Iterator[tuple[Program, Predecessor | None]]:
-    """The operator, and the marks of Kopf on its objects if they are its own."""
+def _program(given: PlanOptions) -> Iterator[tuple[Program, Begins]]:
+    """The operator, and what it does when a rehearsal begins.
+
+    One of Kopf lives as long as the block.
+    """
     if not given.kopf:
-        settings = given.settings()
-        yield (
-            program_of(
-                given.paths, given.module, settings, "fnop plan", wrong=EXIT_ERROR
-            ),
-            None,
-        )
+        paths, settings = given.paths, given.settings()
+        words = (paths, given.module, settings, "fnop plan")
+        yield program_of(*words, wrong=EXIT_ERROR), _does_nothing
         return
     from fnop.adapters.kopf.commands.planning import planned_operator
 
@@ -258,9 +264,7 @@ def _program(given: PlanOptions) -> Iterator[tuple[Program, Predecessor | None]]
         yield found
 
 
-def _planned(
-    program: Program, marks: Predecessor | None, given: PlanOptions
-) -> Plan | Audit:
+def _planned(program: Program, begins: Begins, given: PlanOptions) -> Plan | Audit:
     """The plan or the audit; the command ends if there can be none."""
     from fnop.adapters.kubernetes.client import ConfigurationProblem
     from fnop.interpreters.plan.planner import PlanProblem
@@ -275,7 +279,7 @@ def _planned(
     try:
         if given.admission:
             return asyncio.run(_audit_cluster(program, masking, given))
-        return asyncio.run(_connected(program, masking, marks, given))
+        return asyncio.run(_connected(program, begins, masking, given))
     except Unreachable as problem:
         fail(f"the API server cannot be reached: {problem}")
     except (ConfigurationProblem, PlanProblem, ReadProblem) as problem:
@@ -317,10 +321,7 @@ def _print_audit(found: Audit, given: PlanOptions) -> None:
 
 
 async def _connected(
-    program: Program,
-    masking: Masking,
-    marks: Predecessor | None,
-    given: PlanOptions,
+    program: Program, begins: Begins, masking: Masking, given: PlanOptions
 ) -> Plan:
     async with given.cluster.connected() as api:
         return await planned(
@@ -328,8 +329,9 @@ async def _connected(
             api,
             masking,
             rounds=given.rounds,
-            takeover=given.takeover and (marks or True),
+            takeover=given.takeover,
             dry_run=given.server_dry_run,
+            begins=begins,
         )
 
 
@@ -339,8 +341,9 @@ async def planned(
     masking: Masking | None = None,
     *,
     rounds: int = 1,
-    takeover: bool | Predecessor = False,
+    takeover: bool = False,
     dry_run: bool = False,
+    begins: Begins = _does_nothing,
 ) -> Plan:
     """The plan of a program for a cluster in its present state."""
     import random
@@ -354,6 +357,7 @@ async def planned(
         seed=secrets.token_hex(4),
         jitter=random.random,
         masking=masking,
+        begins=begins,
     )
     return await planner.plan(rounds, takeover=takeover, dry_run=dry_run)
 
@@ -372,7 +376,16 @@ def _print(found: Plan, given: PlanOptions) -> None:
 def _status(found: Plan, given: PlanOptions) -> int:
     reasons = [*_reasons(found, given.fail_on)]
     if found.again:
-        reasons.append(f"handlers would be called again: {len(found.again)}")
+        names = ", ".join(dict.fromkeys(each.source.handler for each in found.again))
+        reasons.append(
+            f"--takeover: handlers would be called again: {names}; do the settings "
+            "name the places where Kopf has stored the state of their objects?"
+        )
+    if found.due is not None and found.unlisted:
+        names = ", ".join(each.label for each in found.unlisted)
+        reasons.append(
+            f"--takeover: not known for {names}: grant the right to list them"
+        )
     for reason in reasons:
         warn(reason)
     if reasons:

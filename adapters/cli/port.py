@@ -36,7 +36,8 @@ def port(given: PortOptions) -> None:
     """Report what to change in a Kopf operator, so that its handlers are pure.
 
     fnop reads the files and the modules next to them that they import. It runs none of
-    their code. Each handler gets one of three verdicts:
+    their code. Name the files of modules that only a run finds, as by pkgutil. Each
+    handler gets one of three verdicts:
 
     \b
       pure already        change the import, and nothing else
@@ -65,7 +66,11 @@ def port(given: PortOptions) -> None:
     except SourceProblem as problem:
         fail(str(problem), EXIT_ERROR)
     if not found.handlers:
-        fail(f"no handlers of Kopf in {', '.join(given.paths)}", EXIT_ERROR)
+        advice = "".join(
+            f"; {each.place} loads modules that only a run finds: name their files, too"
+            for each in found.loads[:1]
+        )
+        fail(f"no handlers of Kopf in {', '.join(given.paths)}{advice}", EXIT_ERROR)
     if given.output.lower() == "json":
         echo(json.dumps(as_json(found)))
         return

@@ -107,12 +107,11 @@ class PeerOptions:
     dev: bool = option("--dev", is_flag=True, help="The same as --priority=666.")
     peering_lifetime: int = option(
         "--peering-lifetime",
-        type=click.IntRange(min=5),
-        default=60,
+        type=duration(least=5, is_whole=True),
+        default="60s",
         show_default=True,
-        metavar="SECONDS",
         help="The time after which peers consider this operator dead, if it has not "
-        "renewed its record.",
+        "renewed its record (90s, 15m, 1h30m).",
     )
     standalone: bool = option(
         "--standalone", is_flag=True, help="Do not look for other operators."
@@ -267,7 +266,7 @@ class RunOptions:
     seconds: float | None = option(
         "--for",
         parameter="for",
-        type=duration,
+        type=duration(),
         help="Stop a simulated run after this virtual time (90s, 15m, 1h30m); with "
         "--served, after this real time.",
     )
@@ -295,12 +294,14 @@ class RunOptions:
     metrics: str | None = option(
         "--metrics",
         metavar="URL",
-        help="Serve metrics for Prometheus here: http://0.0.0.0:9090/metrics.",
+        help="Serve metrics for Prometheus here: http://0.0.0.0:9090/metrics. They "
+        "need the extra fnop[metrics].",
     )
     otel: bool = option(
         "--otel",
         is_flag=True,
-        help="Send traces by OpenTelemetry; the variables OTEL_* say where to.",
+        help="Send traces by OpenTelemetry; the variables OTEL_* say where to. They "
+        "need the extra fnop[otel].",
     )
     webhooks: WebhookOptions
     election: ElectionOptions

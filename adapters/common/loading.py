@@ -42,6 +42,7 @@ __all__ = [
     "functions_of",
     "handlers_of_file",
     "handlers_of_function",
+    "is_authors_code",
     "is_authors_file",
     "is_authors_module",
     "load",
@@ -414,12 +415,13 @@ def _authors_line(problem: BaseException) -> tuple[str, int | None]:
     found: tuple[str, int | None] = "", None
     for frame, line in walk_tb(problem.__traceback__):
         file = frame.f_code.co_filename
-        if _is_authors(file, str(frame.f_globals.get("__name__"))):
+        if is_authors_code(file, str(frame.f_globals.get("__name__"))):
             found = file, line
     return found
 
 
-def _is_authors(file: str, module: str) -> bool:
+def is_authors_code(file: str, module: str) -> bool:
+    """Whether code is the author's: not fnop's, nor Python's or a library's."""
     is_ours = module == "fnop" or module.startswith("fnop.")
     return not is_ours and is_authors_file(file, module)
 
@@ -431,7 +433,7 @@ def is_authors_module(module: ModuleType) -> bool:
     """
     places = [getattr(module, "__file__", None), *(getattr(module, "__path__", ()))]
     files = [each for each in places if each]
-    return bool(files) and _is_authors(files[0], module.__name__)
+    return bool(files) and is_authors_code(files[0], module.__name__)
 
 
 def is_authors_file(file: str, module: str) -> bool:

@@ -37,6 +37,12 @@ import orjson
 
 from fnop.adapters.common.loading import authors_place, is_authors_file
 from fnop.adapters.common.plain import block, json_line, one_line
+from fnop.adapters.common.tracebacks import (
+    begin_at_author,
+    has_author,
+    is_of_fnop,
+    steps_of,
+)
 from fnop.core.values.errors import CallFailed, described, shortened
 from fnop.effects.values import without_userinfo
 
@@ -271,18 +277,15 @@ def _traceback(problem: BaseException) -> str | None:
     """
     if not _OBJECTS.isEnabledFor(logging.DEBUG) and _is_of_connection(problem):
         return None
-    steps = [*_steps(problem.__traceback__)]
-    ours = [_is_ours(step.tb_frame.f_globals) for step in steps]
-    first, last = 0, len(steps)
-    if False in ours:
-        first = ours.index(False)
-    elif _is_meant(problem, steps):
+    begin_at_author(problem)
+    steps = [*steps_of(problem)]
+    is_meant = _is_meant(problem, steps)
+    if is_meant and not has_author(problem):
         return None
-    if _is_meant(problem, steps):
-        last -= ours[::-1].index(False)
-    begin = steps[first] if steps else None
-    found = traceback.TracebackException(type(problem), problem, begin, compact=True)
-    del found.stack[last - first :]
+    found = traceback.TracebackException.from_exception(problem, compact=True)
+    if is_meant:
+        ours = [*map(is_of_fnop, steps)]
+        del found.stack[len(steps) - ours[::-1].index(False) :]
     text = "".join(found.format()).rstrip("\n")
     return shortened(text, _TRACEBACK_LENGTH_MAX)
 
@@ -326,28 +329,18 @@ def _is_of_connection(problem: BaseException) -> bool:
     return False
 
 
-def _steps(step: TracebackType | None) -> Iterator[TracebackType]:
-    while step is not None:
-        yield step
-        step = step.tb_next
-
-
 def _is_meant(problem: BaseException, steps: Sequence[TracebackType]) -> bool:
     """Whether fnop raises it for the author: by a `raise`, or at an awaited effect.
 
     Any other error from within fnop is a fault in fnop.
     """
-    if not steps or not _is_ours(steps[-1].tb_frame.f_globals):
+    if not steps or not is_of_fnop(steps[-1]):
         return False
     code = steps[-1].tb_frame.f_code
     is_raised = code.co_code[steps[-1].tb_lasti] == opmap["RAISE_VARARGS"]
     return code.co_name == "__await__" or (
         is_raised and not isinstance(problem, AssertionError)
     )
-
-
-def _is_ours(module: dict[str, Any]) -> bool:
-    return str(module.get("__name__")).startswith("fnop.")
 
 
 def _message_and_traceback(

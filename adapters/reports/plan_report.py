@@ -11,6 +11,7 @@ from fnop.adapters.common.loading import SCRIPT, shown_path
 from fnop.core.values.errors import joined, number_of
 from fnop.interpreters.plan.facts import (
     Change,
+    Due,
     Failure,
     Notice,
     Place,
@@ -41,15 +42,15 @@ _DONE = {"create": "created", "change": "changed", "delete": "deleted"}
 
 
 def as_lines(plan: Plan, *, own: bool = False) -> Iterator[str]:
-    """The plan for people; with `own` the operator's own notes are shown in full."""
+    """The plan for people; with `own` the operator's bookkeeping is shown in full."""
     for number in range(1, plan.rounds + 1):
         yield from _round_lines(plan, number, own=own)
     for stale in plan.stale:
         yield f"  stale: {stale.place.label}: {stale.why} since it was read"
     if plan.tried is not None:
         yield from _tried_lines(plan)
-    if plan.again is not None:
-        yield from _again_lines(plan)
+    if plan.due is not None:
+        yield from _due_lines(plan.due, plan.unlisted)
     for note in plan.notes:
         yield f"  note: {note}"
     yield _footer(plan)
@@ -93,7 +94,7 @@ def _one_change(change: Change, *, own: bool) -> Iterator[str]:
     for field in change.fields:
         yield f"        {field_text(field)}"
     if change.own:
-        yield f"      fnop's own: {', '.join(change.own)}"
+        yield f"      bookkeeping: {', '.join(change.own)}"
         for field in change.own_fields if own else ():
             yield f"        {field_text(field)}"
 
@@ -115,10 +116,15 @@ def _noted_lines(changes: Sequence[Change]) -> Iterator[str]:
     for each in changes:
         groups.setdefault(each.own, []).append(each)
     for own, found in groups.items():
-        names = [each.place.label for each in found[:_NAMED_MAX]]
-        rest = len(found) - len(names)
-        more = f" and {rest} more" if rest else ""
-        yield f"  ~ fnop's own: {', '.join(own)}: {', '.join(names)}{more}"
+        names = _names([each.place for each in found])
+        yield f"  ~ bookkeeping: {', '.join(own)}: {names}"
+
+
+def _names(places: Sequence[Place]) -> str:
+    """The first of the objects, and the number of the others."""
+    names = ", ".join(each.label for each in places[:_NAMED_MAX])
+    rest = len(places) - _NAMED_MAX
+    return f"{names} and {rest} more" if rest > 0 else names
 
 
 def field_text(field: FieldChange) -> str:
@@ -166,8 +172,10 @@ def _call_lines(plan: Plan, number: int) -> Iterator[str]:
         if each.round == number:
             about = f" for {each.subject.label}" if each.subject else ""
             by = _sources(each.sources)
-            if each.is_handler:
-                yield f"  ? impure handler {by} is not run{about}"
+            if each.is_of_handler:
+                yield f"  ? handler {by} would be called{about}, and is not run"
+            elif each.is_handler:
+                yield f"  ? impure handler {by} is not run"
             else:
                 function = each.function.removeprefix(SCRIPT)
                 yield f"  ? call of {function} by {by} is not made{about}"
@@ -207,15 +215,37 @@ def _rounds_clause(told: Failure | Notice) -> str:
     return f", again in round{many} {joined(list(map(str, told.again)))}"
 
 
-def _again_lines(plan: Plan) -> Iterator[str]:
-    if not plan.again:
-        yield "  takeover: no handler of changes would be called again"
-        return
-    for source, places in plan.again:
-        names = ", ".join(each.label for each in places[:_NAMED_MAX])
-        rest = len(places) - _NAMED_MAX
-        more = f" and {rest} more" if rest > 0 else ""
-        yield f"  takeover: {_source(source)} would be called again for {names}{more}"
+def _due_lines(due: Sequence[Due], unlisted: Sequence[Place]) -> Iterator[str]:
+    """The handlers that are called when the operator starts."""
+    for each in due:
+        yield f"  takeover: {_source(each.source)} {_words_for_due(each)}"
+    if unlisted:
+        yield f"  takeover: not known for {_names(unlisted)}, which cannot be read"
+    elif not any(each.why == "again" for each in due):
+        yield "  takeover: no handler would be called again"
+    if due:
+        yield "  takeover: these calls may lead to others, which are not known"
+
+
+def _words_for_due(due: Due) -> str:
+    """
+    >>> place = Place("v1", "Pod", "pods", "prod", "web")
+    >>> _words_for_due(Due("retry", "delete", Source("h", "", 0), (place,)))
+    'would be retried for the deletion of pods/web in prod'
+    """
+    names, what = _names(due.places), _NOUNS.get(due.reason, due.reason)
+    match due.why:
+        case "again":
+            return f"would be called again for the {what} of {names}"
+        case "retry":
+            return f"would be retried for the {what} of {names}"
+        case "first":
+            return f"would be called for the {what} of {names}, not handled before"
+        case _:
+            return f"is called at each start, for {names}"
+
+
+_NOUNS = {"create": "creation", "update": "update", "delete": "deletion"}
 
 
 def _tried_lines(plan: Plan) -> Iterator[str]:
@@ -238,12 +268,11 @@ def _footer(plan: Plan) -> str:
     counts = ", ".join(
         f"{plan.count(action)} to {action}" for action in ("create", "change", "delete")
     )
+    handlers = sum(each.is_of_handler for each in plan.calls)
     more = [
-        (
-            len({e.place for e in plan.changes if e.is_own}),
-            "with fnop's own notes only",
-        ),
-        (len(plan.calls), "not known before a call"),
+        (len({e.place for e in plan.changes if e.is_own}), "bookkeeping only"),
+        (handlers, "handler call" if handlers == 1 else "handler calls"),
+        (len(plan.calls) - handlers, "not known before a call"),
         (len(plan.unread), "not readable"),
         (plan.failing, "failing"),
         (len(plan.stale), "stale"),
@@ -296,12 +325,18 @@ def as_json(plan: Plan) -> dict[str, Any]:
     if plan.tried is not None:
         found["dry_runs"] = plan.tries
         found["dry_run"] = [_dry_run_json(each) for each in plan.tried]
-    if plan.again is not None:
-        found["takeover"] = [
-            {**by_json([source]), "objects": [place_json(each) for each in places]}
-            for source, places in plan.again
+    if plan.due is not None:
+        found["takeover"] = [_due_json(each) for each in plan.again]
+        found["due"] = [
+            {**_due_json(each), "why": each.why, "reason": each.reason or None}
+            for each in plan.due
         ]
     return found
+
+
+def _due_json(due: Due) -> dict[str, Any]:
+    """The handler, and its objects."""
+    return {**by_json([due.source]), "objects": [*map(place_json, due.places)]}
 
 
 def _call_json(call: Unmade) -> dict[str, Any]:

@@ -16,6 +16,7 @@ annotation whose name contains the uid.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -29,7 +30,7 @@ from fnop.core.memory.seals import Seal
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.errors import described
-from fnop.core.values.merge import applied, difference
+from fnop.core.values.merge import applied, difference, leaves
 from fnop.effects.regexes import regex
 from fnop.effects.values import digest, freeze_json, read_only, shown, type_name
 
@@ -172,6 +173,14 @@ class StateFormat(Protocol):
 
     def remove(self, body: Body) -> Mapping[str, Any]:
         """The merge patch that removes the state from an object."""
+        ...
+
+    def clears(self, body: Body) -> Mapping[str, Any]:
+        """The merge patch that removes all that `write` may leave on an object."""
+        ...
+
+    def parts(self, body: Body, handler: str) -> tuple[str, ...]:
+        """The ids of sub-handlers that have begun, and have not ended."""
         ...
 
     def essence(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -477,6 +486,32 @@ class Places(Struct, frozen=True):
         return any(_removal_patch(each, body) for each in self.former) and any(
             each.read(body) is not None for each in self.present
         )
+
+    def parts(self, body: Body, handler: str) -> tuple[str, ...]:
+        """The sub-handlers under way that the state names, by their ids."""
+        if self.format is None:
+            return ()
+        with suppress(Exception):  # of the author's code, about this object
+            return self.format.parts(body, handler)
+        return ()
+
+    def noted(self, body: Body) -> Any:
+        """The state as it is on an object, to be compared with that of a later one."""
+        if self.format is None:
+            return self.text(body)
+        paths = (path for each in self.clearings(body) for path in leaves(each))
+        return {path: body.at(path) for path in paths}
+
+    def clearings(self, body: Body) -> Iterator[dict[str, Any]]:
+        """Yield merge patches after which an object shows no state at all.
+
+        `removals` leave what another framework leaves of its own state.
+        """
+        if self.format is None:
+            yield from self.removals(body)
+            return
+        with suppress(Exception):  # of the author's code, about this object
+            yield dict(self.format.clears(body))
 
     def removals(self, body: Body) -> Iterator[dict[str, Any]]:
         """Yield merge patches that remove the text, and its copies, from all places."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -22,13 +22,20 @@ from msgspec import Struct
 
 from fnop.core.memory.observation import Observation, see
 from fnop.core.memory.progress import Progress
-from fnop.core.memory.storage import Unreadable
+from fnop.core.memory.storage import Unreadable, is_copied_to
 from fnop.core.memory.stored_state import Stored
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import Path
 
-__all__ = ["LAST_HANDLED", "Predecessor", "annotation_names", "taken_over"]
+__all__ = [
+    "LAST_HANDLED",
+    "Predecessor",
+    "annotation_names",
+    "last_handled_places",
+    "progress_by",
+    "taken_over",
+]
 
 LAST_HANDLED = "last-handled-configuration"
 _NAME_LENGTH_MAX = 63
@@ -71,15 +78,14 @@ def taken_over(
         essence = _parse_json(text)
         if essence is not None:
             return Stored(see(Body(essence), observation))
-    kept = status.get("progress")
     progress = {
         name: Progress(f"{Reason.CREATE.value}:", finished="success")
         for name in handlers
-        if _has_created(annotations, kopf.prefix, name)
-        or _is_success(kept.get(name) if isinstance(kept, dict) else None)
+        if _has_created(progress_by(body, kopf, name))
     }
     if progress:
         return Stored(see(body, observation), creating=True, progress=progress)
+    kept = status.get("progress")
     if kopf.finalizer in body.finalizers and not _is_under_way(annotations, kopf, kept):
         return Unreadable(
             f"it carries the finalizer {kopf.finalizer}, but neither the annotation "
@@ -109,23 +115,66 @@ def _parse_json(text: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _has_created(annotations: Mapping[str, Any], prefix: str, handler: str) -> bool:
+def _has_created(progress: Progress | None) -> bool:
     """Whether a handler of an unfinished creation has already succeeded."""
-    for name in annotation_names(prefix, handler):
-        record = _parse_json(annotations.get(name))
-        if record is not None:
-            return _is_success(record)
-    return False
-
-
-def _is_success(record: Any) -> bool:
-    if not isinstance(record, dict) or not _is_creation(record):
+    if progress is None or not progress.has_succeeded:
         return False
-    return record.get("success") is True
+    return progress.aim == f"{Reason.CREATE.value}:"
 
 
 def _is_creation(record: Mapping[str, Any]) -> bool:
-    return record.get("purpose") in (None, Reason.CREATE.value)
+    return _purpose_of(record) == Reason.CREATE.value
+
+
+def _purpose_of(record: Mapping[str, Any]) -> str:
+    """The reason of the change that a record of Kopf is about; old ones have none."""
+    return str(record.get("purpose") or Reason.CREATE.value)
+
+
+def progress_by(body: Body, kopf: Predecessor, handler: str) -> Progress | None:
+    """The progress of a handler in the record that Kopf has left on an object.
+
+    >>> kopf = Predecessor("kopf.zalando.org", "kopf.zalando.org/KopfFinalizerMarker")
+    >>> body = Body({"metadata": {"annotations": {
+    ...     "kopf.zalando.org/fn": '{"purpose":"update","retries":2}'}}})
+    >>> found = progress_by(body, kopf, "fn")
+    >>> found.aim, found.retries, found.has_succeeded
+    ('update:', 2, False)
+    """
+    annotations, kept = body.mapping("annotations"), body.at((*kopf.field, "progress"))
+    names = annotation_names(kopf.prefix, handler)
+    found = [_parse_json(annotations.get(each)) for each in names]
+    found += [kept.get(handler)] if isinstance(kept, dict) else []
+    record = next((each for each in found if isinstance(each, dict)), None)
+    if record is None:
+        return None
+    retries, finished = record.get("retries"), None
+    if record.get("success") is True:
+        finished = "success"
+    elif record.get("failure") is True:
+        finished = "failure"
+    return Progress(
+        f"{_purpose_of(record)}:",
+        retries if isinstance(retries, int) else 0,
+        finished=finished,
+    )
+
+
+def last_handled_places(body: Body) -> Iterator[str]:
+    """The places with a last-handled configuration of any Kopf operator, in words.
+
+    A ReplicaSet may have that of its Deployment, whose annotations are copied to it.
+
+    >>> body = Body({"status": {"kopf": {"last-handled-configuration": "{}"}}})
+    >>> [*last_handled_places(body)]
+    ['status.kopf.last-handled-configuration']
+    """
+    for name in () if is_copied_to(body.data) else body.mapping("annotations"):
+        if name.endswith(f"/{LAST_HANDLED}"):
+            yield f"the annotation {name}"
+    for name, value in body.stanza("status").items():
+        if isinstance(value, Mapping) and LAST_HANDLED in value:
+            yield f"status.{name}.{LAST_HANDLED}"
 
 
 def annotation_names(prefix: str, handler: str) -> tuple[str, str]:

@@ -73,6 +73,7 @@ from fnop.core.seam.inputs import (
 )
 from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.context import Context
+from fnop.core.state.invocation import Invocation
 from fnop.core.state.lifecycle import (
     CLEANUP_SECONDS,
     IN_SERVICE,
@@ -173,8 +174,8 @@ def background_horizon(
         if record is None or not _only_repeats(record, now):
             return None
         work = record.work or IDLE
-        if any(each.in_flight is not None for each in work.background_runs):
-            return None  # one of its requests must be sent again
+        if any(_sends_again(each) for each in work.background_runs):
+            return None
         moments.append(due)
         moments += (each.wake for each in work.background_runs if each.wake)
         moments += runs_due(state.survey.kinds[key.resource], record, work)
@@ -184,6 +185,12 @@ def background_horizon(
         return None
     near = [each for each in moments if each <= now.mono + PATIENCE_SECONDS]
     return max(near, default=-inf)
+
+
+def _sends_again(invocation: Invocation) -> bool:
+    """Whether a request must be sent again; the call of an impure daemon only lasts."""
+    in_flight = invocation.in_flight
+    return in_flight is not None and in_flight.id is None
 
 
 def _only_repeats(record: ObjectRecord, now: Now) -> bool:

@@ -41,7 +41,7 @@ def without_notes(body: Json, settings: Settings) -> Json:
     if set(settings.finalizers) & set(finalizers):
         left = without_finalizer(finalizers, *settings.finalizers)
         body = applied({"metadata": {"finalizers": left}}, body)
-    for patch in settings.places.removals(view):
+    for patch in settings.places.clearings(view):
         body = applied(patch, body)
     for stanza, marks in _MARKS.items():
         present = dict.fromkeys(set(marks) & set(view.mapping(stanza)))
@@ -71,7 +71,7 @@ def noted(before: Json | None, after: Json | None, settings: Settings) -> Iterat
     old, new = Body(before or {}), Body(after or {})
     parts = {
         "finalizer": (_finalizers(old, settings), _finalizers(new, settings)),
-        "state": (settings.places.text(old), settings.places.text(new)),
+        "state": (settings.places.noted(old), settings.places.noted(new)),
         "condition": (_condition(old, settings), _condition(new, settings)),
         "marks": (_marks_of(old), _marks_of(new)),
     }

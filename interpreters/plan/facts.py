@@ -12,6 +12,7 @@ from fnop.core.seam.commands import Subject
 
 __all__ = [
     "Change",
+    "Due",
     "Failure",
     "Notice",
     "Place",
@@ -142,6 +143,11 @@ class Unmade(Struct, frozen=True):
     sources: tuple[Source, ...]
     subject: Place | None
 
+    @property
+    def is_of_handler(self) -> bool:
+        """Whether it is the whole call of a handler about an object."""
+        return self.is_handler and self.subject is not None
+
 
 class Unread(Struct, frozen=True):
     """An object that could not be read, so that the effects on it are unknown."""
@@ -181,6 +187,19 @@ class Failure(Struct, frozen=True):
     sources: tuple[Source, ...]
     subject: Place | None
     again: tuple[int, ...] = ()
+
+
+class Due(Struct, frozen=True):
+    """A handler that the operator calls when it starts, with the objects.
+
+    `why` is "again", "retry", "first" or "start" (`due_calls.Why`); `reason` is that of
+    the objects' change, "" if each start leads to the call.
+    """
+
+    why: str
+    reason: str
+    source: Source
+    places: tuple[Place, ...]
 
 
 class Stale(Struct, frozen=True):
@@ -233,12 +252,11 @@ class Change(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """The changes that an operator would make to a cluster, as far as can be foreseen.
 
-    `reads` counts the requests that were sent for the plan, all of them GET. `again`
-    are the handlers that a Kopf operator has called already and that this one would
-    call again, with the objects. `tried` are the requests of `tries` dry runs that the
-    server itself refuses or answers differently. Both are None unless the caller asked
-    for them. `notes` are sentences. `requests` are not masked. A plan that
-    `is_restless` goes on for ever.
+    `reads` counts the requests that were sent for the plan, all of them GET. `due` are
+    the handlers that are called when the operator starts. `tried` are the requests of
+    `tries` dry runs that the server itself refuses or answers differently. Both are
+    None unless the caller asked for them. `notes` are sentences. `requests` are not
+    masked. A plan that `is_restless` goes on for ever.
     """
 
     changes: tuple[Change, ...] = ()
@@ -247,7 +265,7 @@ class Plan(Struct, frozen=True):
     failures: tuple[Failure, ...] = ()
     unread: tuple[Unread, ...] = ()
     stale: tuple[Stale, ...] = ()
-    again: tuple[tuple[Source, tuple[Place, ...]], ...] | None = None
+    due: tuple[Due, ...] | None = None
     notes: tuple[str, ...] = ()
     rounds: int = 1
     reads: int = 0
@@ -261,6 +279,16 @@ class Plan(Struct, frozen=True):
         """Whether it is known that the operator would do nothing at all."""
         unknown = self.calls or self.unread or self.failures or self.is_restless
         return not (self.changes or self.events or unknown)
+
+    @property
+    def again(self) -> tuple[Due, ...]:
+        """The handlers that are called again although they have succeeded before."""
+        return tuple(each for each in self.due or () if each.why == "again")
+
+    @property
+    def unlisted(self) -> tuple[Place, ...]:
+        """The collections that the operator serves, and that could not be read."""
+        return tuple(each.place for each in self.unread if each.place.name == "*")
 
     @property
     def failing(self) -> int:

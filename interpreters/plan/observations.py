@@ -36,10 +36,7 @@ _SHOWN_LEVELS = ("warning", "error")
 
 @dataclass
 class Observations:
-    """Everything that an operator with these handlers does in its rounds.
-
-    `attempts` are the handlers that were called, with their objects.
-    """
+    """Everything that an operator with these handlers does in its rounds."""
 
     handlers: Sequence[Handler]
     round: int = 0
@@ -48,7 +45,6 @@ class Observations:
     unread: list[Unread] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
-    attempts: dict[tuple[str, Place], None] = field(default_factory=dict)
     _equal: Counter[tuple[Any, ...]] = field(default_factory=Counter)
 
     def note_call(self, command: Perform, call: Call) -> None:
@@ -109,11 +105,9 @@ class Observations:
         self.writes.append(replace(write, sequence=sequence))
 
     def note_log_line(self, say: Say) -> None:
-        """Note the end of an attempt, a failure, or a warning of the operator."""
+        """Note a failure, or a warning of the operator."""
         about = None if say.subject is None else place_of(say.subject)
         if say.handler is not None and say.ended is not None:
-            if about is not None:
-                self.attempts[say.handler, about] = None
             if say.error and say.ended.result == "error":
                 self._note_failure(say, say.error, about, retried=say.ended.retried)
         elif say.error and self._is_index(say.handler):  # they have no attempts

@@ -12,7 +12,6 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ACTIVITIES
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
-from fnop.core.memory.takeover import Predecessor
 from fnop.core.operator.absent_namespaces import ABSENT
 from fnop.effects.structs import replace
 from fnop.interpreters import cluster as simulated
@@ -21,11 +20,11 @@ from fnop.interpreters.plan.changes import changes_of, notices_of
 from fnop.interpreters.plan.dry_run import DryRunOnly, asked, tried, untried, updates
 from fnop.interpreters.plan.facts import (
     Change,
+    Due,
     Failure,
     Notice,
     Place,
     Plan,
-    Source,
     Stale,
     Unmade,
     Write,
@@ -35,10 +34,11 @@ from fnop.interpreters.plan.failing import failures_of
 from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Cluster as RealCluster, Known, Need
-from fnop.interpreters.plan.takeover import called_again
+from fnop.interpreters.plan.takeover import due_in
 from fnop.interpreters.plan.trying import corrected
 from fnop.interpreters.recording.redaction import Redaction
 from fnop.interpreters.runtime.answers import message_of, version_of
+from fnop.interpreters.runtime.machine import Machine
 from fnop.interpreters.runtime.protocol import Asked
 from fnop.interpreters.simulation.assumed import assumed_definitions
 
@@ -52,7 +52,6 @@ CRDS = Resource(
     namespaced=False,
 )
 Told = TypeVar("Told", Failure, Notice)
-Again = tuple[tuple[Source, tuple[Place, ...]], ...]
 # The second run, which shows what cannot be foreseen, starts this much later.
 _LATER_SECONDS = 1.5
 
@@ -66,8 +65,10 @@ class Planner:
 
     `wall` is the present time (Unix seconds); `seed` generates random numbers. `pause`
     waits the given number of seconds, `jitter` is a number from 0 to 1. Secrets are
-    masked: the secrets of recordings, or as `masking` does it. Raises `PlanProblem`,
-    `ReadProblem`, and `Unreachable` when the server does not answer.
+    masked: the secrets of recordings, or as `masking` does it. `begins` is called with
+    the machine of each rehearsal, for a program that looks at the operator's state.
+    Raises `PlanProblem`, `ReadProblem`, and `Unreachable` when the server does not
+    answer.
     """
 
     def __init__(
@@ -80,8 +81,9 @@ class Planner:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = lambda: 0.5,
         masking: Masking | None = None,
+        begins: Callable[[Machine], None] = lambda machine: None,
     ) -> None:
-        self._api = api
+        self._api, self._begins = api, begins
         self.source = RealCluster(api, pause=pause, jitter=jitter)
         self._given = program
         self._wall, self._seed = wall, seed
@@ -97,15 +99,14 @@ class Planner:
         self,
         rounds: int = 1,
         *,
-        takeover: bool | Predecessor = False,
+        takeover: bool = False,
         dry_run: bool = False,
     ) -> Plan:
         """Read the cluster, rehearse, and re-read the objects that would change.
 
-        With `takeover`, the plan has the handlers that are called again for objects
-        with the marks of a Kopf operator: the one in the settings, or the given one.
-        With `dry_run`, the planner also sends the requests of the first round as dry
-        runs.
+        With `takeover`, the plan has the handlers that an operator calls when it takes
+        over from Kopf. With `dry_run`, the planner also sends the requests of the first
+        round as dry runs.
         """
         base, basis = await self._restored()
         self.first = self._new_rehearsal(base, basis, self._seed, self._wall, 0)
@@ -113,6 +114,7 @@ class Planner:
         self._masking.learn(self.first.found.values())
         self._masking.learn(each.after for each in self.first.seen.writes)
         self._check_service(self.first)
+        due = self._due_after_takeover(self.first) if takeover else None
         later = self._wall + _LATER_SECONDS
         seed = f"{self._seed}-2"  # it becomes a part of Events' names
         self.second = self._new_rehearsal(base, basis, seed, later, 1)
@@ -120,8 +122,7 @@ class Planner:
         self.notes += await self._missing_namespaces(self.first, basis)
         found = self._found(self.first, self.second)
         stale = await self._stale_objects(found)
-        again = self._calls_after_takeover(self.first, takeover) if takeover else None
-        plan = self._plan_from(found, stale, again, rounds)
+        plan = self._plan_from(found, stale, due, rounds)
         return await self._try_requests(plan) if dry_run else plan
 
     def _check_service(self, rehearsal: Rehearsal) -> None:
@@ -208,6 +209,7 @@ class Planner:
         variant: int,
     ) -> Rehearsal:
         made = Rehearsal(self._program, base, seed=seed, wall=wall, variant=variant)
+        self._begins(made.run.machine)
         made.learn(basis)
         return made
 
@@ -253,29 +255,26 @@ class Planner:
                 return each
         return None
 
-    def _calls_after_takeover(
-        self, rehearsal: Rehearsal, given: Predecessor | bool
-    ) -> Again:
+    def _due_after_takeover(self, rehearsal: Rehearsal) -> tuple[Due, ...]:
         settings = rehearsal.run.machine.settings
-        predecessor = settings.predecessor if isinstance(given, bool) else given
-        if predecessor is None:
+        if not settings.succeeds_kopf:
             raise PlanProblem(
                 "the operator takes over from nobody: let a startup handler return "
                 'settings.replace(takes_over="kopf.zalando.org")'
             )
-        return called_again(
-            rehearsal.seen.attempts,
-            rehearsal.seen.unmade,
-            rehearsal.found,
-            self._program.handlers,
-            predecessor,
-        )
+        if rehearsal.waits:
+            raise PlanProblem(
+                "--takeover has no answer: the startup handlers wait for a call, which "
+                "a plan does not make"
+            )
+        state = rehearsal.run.machine.state
+        return due_in(state, settings, rehearsal.served(), self._wall)
 
     def _plan_from(
         self,
         changes: tuple[Change, ...],
         stale: tuple[Stale, ...],
-        again: Again | None,
+        due: tuple[Due, ...] | None,
         rounds: int,
     ) -> Plan:
         rehearsal = self.first
@@ -293,7 +292,7 @@ class Planner:
             masked(failures_of(seen.failures, seen.writes, handlers)),
             tuple(replace(e, why=self._masking.text(e.why)) for e in seen.unread),
             stale,
-            again,
+            due,
             tuple(map(self._masking.text, (*self.notes, *notes))),
             rounds=rounds,
             reads=self.source.reads,

@@ -6,7 +6,7 @@ Functions that run outside are held for ever: the rehearsal does not call them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from fnop.core.admission.configurations import NAME_LABEL
@@ -280,6 +280,15 @@ class Rehearsal(Director):
         version = max(cluster.version, version + self._shift)
         self.run.cluster = replace(cluster, version=version)
         self._knows.add(need)
+
+    def served(self) -> Iterator[tuple[Kind, dict[str, Any]]]:
+        """Yield the objects that the operator lists, as they were read, by kind."""
+        for kind in self.run.machine.state.survey.kinds.values():
+            label = kind.resource.label
+            places = {e.namespace for e in self._lists if e.resource == kind.resource}
+            for (resource, namespace, _), body in self.found.items():
+                if resource == label and {None, namespace} & places:
+                    yield kind, body
 
     def _has_known(self, need: Need) -> bool:
         """Whether the need is known, by reading or because the object was made here."""

@@ -424,13 +424,13 @@ class Restlessness:
         if run.steps - self._begun <= STEPS_MAX:
             return ""  # too few for a circle, as in nearly all runs
         if self._is_over(self._excess + run.steps - self._steps):
-            return f"hardly any time passes: {self._words_for_busiest()}"
+            return f"hardly any time passes: {self.words_for_busiest()}"
         if self._bounded:
             return ""
         if self._is_over(run.steps - self._changed):
-            return f"nothing in the cluster changes: {self._words_for_busiest()}"
+            return f"nothing in the cluster changes: {self.words_for_busiest()}"
         if self._is_over((run.steps - self._begun) / STEPS_FACTOR):
-            return f"the run does not end: {self._words_for_busiest()}"
+            return f"the run does not end: {self.words_for_busiest()}"
         return ""
 
     def _pass_time(self, seconds: float) -> None:
@@ -499,7 +499,8 @@ class Restlessness:
             return [*by], [_dotted_path(each) for each in paths]
         return _most_frequent(found.authors), _most_frequent(found.fields)
 
-    def _words_for_busiest(self) -> str:
+    def words_for_busiest(self) -> str:
+        """The steps that a run has taken, and the handler with most of them."""
         seconds = self._run.clock.elapsed - self._began_at
         taken = f"it took {self._run.steps - self._begun} steps within {seconds:g} s"
         if not self._busy:
@@ -550,7 +551,7 @@ class Prospects:
             or self.despair.present(state)
             or left_of(state, self._run.clock.elapsed)
             or self.restless.reason()
-            or "it does not come to rest"
+            or f"it does not come to rest: {self.restless.words_for_busiest()}"
         )
 
     def left(self, *, bounded: bool) -> str:

@@ -6,6 +6,7 @@ has succeeded runs again, and no finalizer stays.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import PROGRAMS, Operator, User, operating
+from tests.commands import fnop
 from tests.patience import eventually
 from tests.simulations import example
 
@@ -147,6 +149,26 @@ class Story:
         return "last-handled-configuration" in names and not progress
 
 
+def planned(
+    file: Path, api: ApiServer, namespace: str, storage: str
+) -> set[tuple[str, str]]:
+    """The handlers that fnop would call, with their objects."""
+    done = fnop(
+        *("plan", "--kopf", file, "-n", namespace, "--takeover", "-o", "json"),
+        *("--kubeconfig", api.kubeconfig),
+        folder=file.parent,
+        variables={"STORAGE": storage},
+    )
+    assert done.status == 0, done
+    found = json.loads(done.out)
+    assert all(each["bookkeeping_only"] for each in found["changes"])
+    return {
+        (each["handler"], place["name"])
+        for each in found["due"]
+        for place in each["objects"]
+    }
+
+
 @pytest.mark.parametrize("storage", PLAYED)
 def test_kopf_and_fnop_go_on_where_the_other_was_killed(
     storage: str, apiserver: ApiServer, namespace: str, tmp_path: Path
@@ -181,6 +203,12 @@ def test_kopf_and_fnop_go_on_where_the_other_was_killed(
             user.delete(KIND, name)
         story.wait_for_calls("leave waits", STAYS)
         operator.kill()
+    plan = planned(file, apiserver, namespace, storage)
+    assert plan == {
+        *(("second", name) for name in WAITS),
+        *(("deleted", name) for name in STAYS),
+        *(("daemon", name) for name in (*DONE, *WAITS)),
+    }
     before = story.calls
     with by("fnop.kopf", "fnop") as operator:
         story.wait_for_daemons(DONE, before)

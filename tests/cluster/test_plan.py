@@ -336,18 +336,28 @@ def test_a_successor_of_kopf_is_told_what_it_would_call_again(
     # An attempt that has begun, and has not succeeded.
     record = {"started": "2026-01-01T00:00:00", "purpose": "create", "retries": 1}
     begun = {f"{kopf}/created": json.dumps(record)}
+    # The settings do not say that the Kopf operator had this prefix.
+    moved = {"example.com/last-handled-configuration": json.dumps({"spec": {}})}
     command = ("plan", "successor.py", "-n", namespace, "--takeover", "-o", "json")
     config = ("--kubeconfig", apiserver.kubeconfig)
-    for name, notes, status in (("handled", last, 0), ("begun", begun, 3)):
+    for name, notes, status in (
+        ("handled", last, 0),
+        ("begun", begun, 0),
+        ("moved", moved, 3),
+    ):
         thing = example(name, size=1)
         thing["metadata"]["annotations"] = notes
-        thing["metadata"]["finalizers"] = [f"{kopf}/KopfFinalizerMarker"]
+        if name != "moved":
+            thing["metadata"]["finalizers"] = [f"{kopf}/KopfFinalizerMarker"]
         user.create(thing)
         done = fnop(*command, *config, folder=tmp_path)
         assert done.status == status, (done.out, done.err)
-    (again,) = json.loads(done.out)["takeover"]
+    found = json.loads(done.out)
+    (again,) = found["takeover"]
     assert (again["handler"], again["line"]) == ("created", "successor.py:8")
-    assert [each["name"] for each in again["objects"]] == ["begun"]
+    assert [each["name"] for each in again["objects"]] == ["moved"]
+    whys = {each["why"]: each["objects"][0]["name"] for each in found["due"]}
+    assert whys == {"again": "moved", "retry": "begun", "start": "handled"}
     for name in ("handled", "begun"):
         user.edit("fnopexamples", name, {"metadata": {"finalizers": None}})
 

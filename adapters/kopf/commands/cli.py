@@ -117,7 +117,8 @@ _OWN_OPTIONS = (
     click.option(
         "--metrics",
         metavar="URL",
-        help="Serve metrics for Prometheus here: http://:9090.",
+        help="Serve metrics for Prometheus here: http://:9090. They need the extra "
+        "fnop[metrics].",
     ),
     click.option(
         "--simulate",
@@ -135,7 +136,7 @@ _OWN_OPTIONS = (
     click.option(
         "--for",
         "seconds",
-        type=duration,
+        type=duration(),
         help="With --served: stop after this time (90s, 15m, 1h30m).",
     ),
     click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to connect by."),

@@ -1,33 +1,38 @@
 """A Kopf operator as a program for `fnop plan`, which calls no handler of objects.
 
-Startup handlers run: they choose the storages and the finalizer.
+Startup handlers run: they choose the storages and the finalizer. Functions of indices
+and filters run, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeAlias
 
-from fnop.adapters.common.endings import fail, warn
+from fnop.adapters.common.endings import fail
 from fnop.adapters.kopf.commands.loading import loaded
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
-from fnop.adapters.kopf.declaring.storages import PREFIX
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.running.startup import ActivityError, program_of, start
 from fnop.adapters.kopf.running.translation import Unsupported
+from fnop.core.handlers.declare.lifecycles import all_at_once
 from fnop.core.handlers.program.program import Program
-from fnop.core.memory.takeover import Predecessor
+from fnop.core.state.turn import State
+from fnop.interpreters.runtime.machine import Machine
 
-__all__ = ["author_loop", "planned_operator"]
+__all__ = ["author_loop", "planned_by", "planned_operator"]
+
+Planned: TypeAlias = "tuple[Program, Callable[[Machine], None]]"
 
 
 @contextmanager
 def planned_operator(
     paths: Sequence[str], modules: Sequence[str], namespaces: Sequence[str]
-) -> Iterator[tuple[Program, Predecessor]]:
-    """The program, and the marks that the operator has left on handled objects.
+) -> Iterator[Planned]:
+    """The program, and a function to call with the machine of each rehearsal.
 
     The command ends if the operator cannot be loaded, or does not start.
     """
@@ -39,22 +44,42 @@ def planned_operator(
         mine = Operator(registry, settings, None, loop)
         try:
             asyncio.run_coroutine_threadsafe(start(mine), loop).result()
-            program = program_of(mine, namespaces)
+            found = planned_by(mine, namespaces)
         except (ActivityError, Unsupported) as problem:
             fail(str(problem))
-        if registry.indices:
-            warn("filters that look into indices find them empty in a plan")
         try:
-            yield program, _marks(settings)
+            yield found
         finally:
             settings.execution.executor.shutdown(wait=False)
 
 
-def _marks(settings: OperatorSettings) -> Predecessor:
-    """The finalizer, the annotations and the status field of the operator."""
-    storages = settings.persistence
-    prefix = getattr(storages.progress_storage, "prefix", PREFIX)
-    return Predecessor(prefix, storages.finalizer)
+def planned_by(mine: Operator, namespaces: Sequence[str]) -> Planned:
+    """The program of an operator that has started, and the function for its rehearsals.
+
+    All handlers of a change are called at once: in a plan no call ends, and the next
+    one must not wait for that. Raises `Unsupported`, as a run does.
+    """
+    program = program_of(mine, namespaces)
+    settings = program.settings.replace(lifecycle=all_at_once)
+
+    def begins(machine: Machine) -> None:
+        mine.running = _Rehearsed(machine)
+
+    return Program(program.handlers, settings), begins
+
+
+class _Rehearsed:
+    """Stands for the interpreter that runs the operator: no handler posts Events."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    @property
+    def state(self) -> State:
+        return self._machine.state
+
+    def post(self, handler: str, manifest: dict[str, Any]) -> None:
+        """Post nothing."""
 
 
 @contextmanager

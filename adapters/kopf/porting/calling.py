@@ -27,6 +27,7 @@ from fnop.adapters.kopf.porting.values import (
     Given,
     Instance,
     Known,
+    Module,
     Partial,
     Scope,
     Shape,
@@ -519,7 +520,20 @@ def _next(walk: Calls, given: Arguments) -> Values:
     return frozenset().union(*map(contents, given.args)) | ANYTHING
 
 
+def _import_module(walk: Calls, given: Arguments) -> Values:
+    """A module of the operator that a call imports by its name."""
+    found = [e.name for e in walk.project.loads if e.call is given.node]
+    for name in filter(walk.project.has, found):
+        walk.load(name)
+        return frozenset((Module(name),))
+    rule = rule_for("importlib.import_module")
+    assert rule is not None, "the table has it"
+    walk.note(given.node, rule)
+    return frozenset((Unknown("a module"),))
+
+
 _SPECIAL: Mapping[str, _Special] = {
+    "importlib.import_module": _import_module,
     "builtins.next": _next,
     "functools.partial": _partial,
     "functools.wraps": _wraps,

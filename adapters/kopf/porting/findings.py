@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-__all__ = ["Finding", "NameUse", "Place", "Ported", "Porting", "Verdict"]
+__all__ = ["Finding", "Load", "NameUse", "Place", "Ported", "Porting", "Verdict"]
 
 
 class Verdict(IntEnum):
@@ -71,11 +71,19 @@ class NameUse(Struct, frozen=True):
     places: tuple[Place, ...]
 
 
+class Load(Struct, frozen=True):
+    """A call that loads modules whose names only a run knows: none of them is read."""
+
+    place: Place
+    code: str
+
+
 class Porting(Struct, frozen=True):
     """The report about an operator."""
 
     handlers: tuple[Ported, ...]
     names: tuple[NameUse, ...]
+    loads: tuple[Load, ...] = ()
 
     def count(self, verdict: Verdict) -> int:
         """The number of handlers with this verdict."""

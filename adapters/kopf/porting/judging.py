@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnop.adapters.kopf.porting.calling import REST
 from fnop.adapters.kopf.porting.findings import (
     Finding,
+    Load,
     Place,
     Ported,
     Porting,
@@ -76,6 +77,11 @@ _TOP_LEVEL = (
 _NO_SETTINGS = (
     "an impure handler gets no settings: let another startup handler return them"
 )
+_WITHOUT_SETTINGS = "an impure handler gets no settings: leave out the argument"
+_PASS_SETTINGS = (
+    "an impure handler gets no settings: let a pure one pass them to "
+    "fnop.call(function, ...)"
+)
 _NO_PARTS = (
     "an impure handler declares no sub-handlers: give those impure=True, and not this"
 )
@@ -88,6 +94,8 @@ LABELS = {
     Verdict.IMPURE: "keep impure=True",
 }
 _STAYS = "impure, and stays as it is"
+_STAYS_CHANGED = "impure, and stays so after changes"
+_SPLIT = "split it: the settings are pure, the rest has impure=True"
 _NO_IMPURE = "impure, but cannot have impure=True"
 
 
@@ -95,12 +103,21 @@ def ported(projects: Iterable[Project]) -> Porting:
     """The report about these projects: all handlers, in the order of their lines."""
     handlers: list[Ported] = []
     names = []
+    found: list[Load] = []
     for each in projects:
         uses = [*used_in(each)]
         handlers += _Judge(each, uses).handlers()
         names += uses
+        found += _unread(each)
     handlers.sort(key=lambda one: (one.place.file, one.place.line, one.name))
-    return Porting(tuple(handlers), name_uses(names))
+    return Porting(tuple(handlers), name_uses(names), tuple(found))
+
+
+def _unread(project: Project) -> Iterator[Load]:
+    """The calls that load modules whose names only a run knows."""
+    for each in project.loads:
+        if not each.name:
+            yield Load(Place(each.module.shown, each.call.lineno), short(each.call))
 
 
 class _Judge:
@@ -113,8 +130,8 @@ class _Judge:
 
     def handlers(self) -> list[Ported]:
         """Find the handlers, and judge each of them."""
-        for each in self.project.given:
-            self.reader.load(each.name)
+        for name in self.project.begun:
+            self.reader.load(name)
         self._call_the_rest()
         self.indices = [
             (position, name)
@@ -467,8 +484,8 @@ def _verdict(
     findings = _without_clients(findings)
     label = ""
     if all(each in OUTSIDE for each in roles):
-        findings, verdict = _outside(findings)
-        label = _STAYS if verdict is Verdict.IMPURE else ""
+        findings, verdict = _without_purity(findings), Verdict.IMPURE
+        label = _STAYS_CHANGED if findings else _STAYS
     else:
         verdict = max((e.verdict for e in findings), default=Verdict.PURE)
     if verdict is Verdict.IMPURE and not label:
@@ -477,6 +494,8 @@ def _verdict(
         acts = {each.advice for each in findings}
         if {_FILTER_ACTS, _INDEX_ACTS} & acts:
             label = _NO_IMPURE
+        elif _NO_SETTINGS in acts:
+            label = _SPLIT
     place, name = Place(first.file, first.call.lineno), short(first.call)
     if fn is not None:
         own = fn.innermost
@@ -507,12 +526,9 @@ def _without_clients(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _outside(findings: Sequence[Finding]) -> tuple[list[Finding], Verdict]:
+def _without_purity(findings: Sequence[Finding]) -> list[Finding]:
     """The findings about a handler that fnop runs outside of its steps anyway."""
-    kept = [e for e in findings if e.verdict is Verdict.CHANGES and not e.only_pure]
-    acts = len(kept) < len(findings)
-    changes = Verdict.CHANGES if kept else Verdict.PURE
-    return kept, Verdict.IMPURE if acts else changes
+    return [e for e in findings if e.verdict is Verdict.CHANGES and not e.only_pure]
 
 
 def _about_impure(
@@ -535,6 +551,10 @@ def _about_impure(
     elif not is_plain or own.owner or own.name == "<lambda>":
         yield Finding(Verdict.CHANGES, place, own.name, _TOP_LEVEL)
     if "settings" in {e.arg for e in (*own.node.args.args, *own.node.args.kwonlyargs)}:
-        yield Finding(Verdict.CHANGES, place, "settings", _NO_SETTINGS)
+        if "settings" not in judged.used:
+            advice = _WITHOUT_SETTINGS
+        else:
+            advice = _NO_SETTINGS if Role.STARTUP in roles else _PASS_SETTINGS
+        yield Finding(Verdict.CHANGES, place, "settings", advice)
     if judged.declares:
         yield Finding(Verdict.CHANGES, place, own.name, _NO_PARTS)

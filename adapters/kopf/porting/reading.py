@@ -30,6 +30,7 @@ from fnop.adapters.kopf.porting.values import (
     mapping,
 )
 from fnop.adapters.kopf.porting.walking import (
+    NO_JSON,
     READ_ONLY,
     REMEMBERS,
     canonical,
@@ -49,7 +50,8 @@ _CANCELLED = Rule(Verdict.CHANGES, "fnop raises fnop.Cancelled", only_pure=True)
 _TYPES = "arguments are subclasses of dict and list: write isinstance(...)"
 _GLOBAL = Rule(
     Verdict.IMPURE,
-    "it changes a global variable, which a simulation or a replay would change again",
+    "it changes a global variable, which a simulation or a replay would change again: "
+    "assign it at the top of the module, or keep impure=True",
 )
 _LARGE = Rule(Verdict.IMPURE, "it calls more functions than were followed")
 _DEEP = Rule(Verdict.IMPURE, "it is nested too deeply to be judged")
@@ -404,7 +406,7 @@ class Reader(Calls):
             case ast.Subscript():
                 self.value(target.slice, scope)
                 for owner in self.value(target.value, scope):
-                    self._change(owner, target)
+                    self._change(owner, target, values)
                 self.put(target.value, values, scope, text_of(target.slice))
             case _:
                 pass
@@ -434,13 +436,14 @@ class Reader(Calls):
             if isinstance(each, Instance):
                 fields = each.of.fields
                 fields[target.attr] = fields.get(target.attr, NOTHING) | values
-            self._change(each, target)
+            self._change(each, target, values)
 
-    def _change(self, of: Value, node: ast.expr) -> None:
-        """Note a write to an object, if it lasts."""
+    def _change(self, of: Value, node: ast.expr, values: Values) -> None:
+        """Note a write of these values to an object, if it lasts."""
         match of:
             case Given(name="memo"):
-                self.note_change(node, REMEMBERS)
+                is_object = any(isinstance(e, (Known, Instance)) for e in values)
+                self.note_change(node, NO_JSON if is_object else REMEMBERS)
             case Given(name=name):
                 if name not in _WRITABLE and name != "settings":
                     self.note_change(node, READ_ONLY)

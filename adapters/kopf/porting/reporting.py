@@ -26,6 +26,7 @@ _WORDS: Mapping[Verdict, str] = {
     Verdict.CHANGES: "changes",
     Verdict.IMPURE: "impure",
 }
+_LOADS = "Modules that only a run finds; name their files, too, if they have handlers:"
 _INDENT = "  "
 _PLACES_MOST = 8
 # The functions between a handler and a line; of more, only the ends are shown.
@@ -44,6 +45,10 @@ def as_lines(found: Porting) -> Iterator[str]:
             yield ""
             yield title
             yield from (_INDENT + _name(each) for each in names)
+    if found.loads:
+        yield ""
+        yield _LOADS
+        yield from (f"{_INDENT}{each.place}: {each.code}" for each in found.loads)
     yield ""
     yield _summary(found)
 
@@ -89,6 +94,9 @@ def as_json(found: Porting) -> dict[str, Any]:
                 "places": [str(place) for place in each.places],
             }
             for each in found.names
+        ],
+        "loads": [
+            {"place": str(each.place), "code": each.code} for each in found.loads
         ],
         "counts": {word: found.count(verdict) for verdict, word in _WORDS.items()},
     }

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-__all__ = ["Parsed", "Project", "SourceProblem", "parsed", "projects_of"]
+__all__ = ["Loading", "Parsed", "Project", "SourceProblem", "parsed", "projects_of"]
 
 
 class SourceProblem(ValueError):
@@ -43,11 +43,26 @@ class Parsed(Struct, frozen=True):
         >>> here.absolute("prices", 2)
         'shop.prices'
         """
-        if not level:
-            return module or ""
-        parts = self.package.split(".") if self.package else []
-        kept = parts[: len(parts) - level + 1]
-        return ".".join([*kept, module] if module else kept)
+        return _absolute(self.package, module, level)
+
+
+def _absolute(package: str, module: str | None, level: int) -> str:
+    if not level:
+        return module or ""
+    parts = package.split(".") if package else []
+    kept = parts[: len(parts) - level + 1]
+    return ".".join([*kept, module] if module else kept)
+
+
+class Loading(Struct, frozen=True):
+    """A call in a module that loads another one at run time.
+
+    `name` is the name of the loaded module; "" if the call does not have it as a text.
+    """
+
+    module: Parsed
+    call: ast.Call
+    name: str = ""
 
 
 class Project:
@@ -57,8 +72,19 @@ class Project:
         self.modules: Mapping[str, Parsed] = {each.name: each for each in modules}
 
     @cached_property
-    def given(self) -> tuple[Parsed, ...]:
-        return tuple(each for each in self.modules.values() if each.given)
+    def loads(self) -> tuple[Loading, ...]:
+        """The calls that load modules at run time."""
+        return tuple(found for each in self.modules.values() for found in loads(each))
+
+    @cached_property
+    def begun(self) -> tuple[str, ...]:
+        """The names of the given modules, and of those that calls load by their names.
+
+        All others are imported by these.
+        """
+        given = [each.name for each in self.modules.values() if each.given]
+        loaded = dict.fromkeys(each.name for each in self.loads)
+        return (*given, *filter(self.has, loaded))
 
     def has(self, name: str) -> bool:
         """Whether a module of this name is a part of the operator.
@@ -97,6 +123,60 @@ def wanted(module: Parsed) -> Iterator[str]:
             yield base
             prefix = f"{base}." if base else ""
             yield from (f"{prefix}{each.name}" for each in node.names)
+    yield from (each.name for each in loads(module) if each.name)
+
+
+# Functions that import a module when they are called, and some that run a file.
+_IMPORTS = ("importlib.import_module", "__import__")
+_RUNS = (
+    *("runpy.run_module", "runpy.run_path"),
+    *("importlib.util.spec_from_file_location", "importlib.machinery.SourceFileLoader"),
+)
+
+
+def loads(module: Parsed) -> Iterator[Loading]:
+    """The calls that load a module at run time."""
+    names = dict(_imported_names(module.tree))
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call):
+            head, *rest = ast.unparse(node.func).split(".")
+            path = ".".join((names.get(head, head), *rest))
+            if path in _IMPORTS:
+                yield Loading(module, node, _loaded_name(node, module))
+            elif path in _RUNS or (rest and rest[-1] == "load_module"):
+                yield Loading(module, node)
+
+
+def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The names of imports, each with what it means."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((e.asname, e.name) for e in node.names if e.asname)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for each in node.names:
+                yield each.asname or each.name, f"{node.module}.{each.name}"
+
+
+def _loaded_name(node: ast.Call, module: Parsed) -> str:
+    """The dotted name of the module that a call imports; "" if it is not written."""
+    given = {str(each.arg): each.value for each in node.keywords}
+    given |= dict(zip(("name", "package"), node.args, strict=False))
+    name, package = _text_of(given.get("name")), given.get("package")
+    last = name.lstrip(".")
+    match package:
+        case ast.Name(id="__package__"):
+            base = module.package
+        case ast.Name(id="__name__"):
+            base = module.name
+        case _:
+            base = _text_of(package)
+    is_known = bool(last) and (base or not name.startswith("."))
+    return _absolute(base, last, len(name) - len(last)) if is_known else ""
+
+
+def _text_of(node: ast.expr | None) -> str:
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return str(node.value) if isinstance(node, ast.Constant) and is_text else ""
 
 
 Read = Callable[[PurePath], bytes | None]

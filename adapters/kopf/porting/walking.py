@@ -39,6 +39,7 @@ from fnop.adapters.kopf.porting.values import (
 
 __all__ = [
     "NOT_FOUND",
+    "NO_JSON",
     "READ_ONLY",
     "REMEMBERS",
     "Declared",
@@ -63,7 +64,11 @@ _STATE_READ = (
     "it is kept in the process, and functions change it: keep impure=True, or use the "
     "memo or the status"
 )
-_JSON = "the memo holds JSON, which has no attributes: keep the object in a module"
+NO_JSON = "the memo holds JSON, and not such an object: make it at the top of a module"
+_JSON = (
+    "the memo holds JSON, which has no attributes: make the object at the top of a "
+    "module"
+)
 _CODE_MOST = 60
 _DEPTH_MOST = 40
 # Calls that are followed for one handler, before it counts as too large.

@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from fnop.adapters.common.tracebacks import begin_at_author
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.core.handlers.declare.filters import Combination
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
@@ -97,11 +98,10 @@ def plain_result(value: Any) -> Any:
 
 def untied(problem: BaseException) -> BaseException:
     """An exception that a future can carry: a StopIteration cannot."""
-    if isinstance(problem, StopIteration):
-        return RuntimeError(f"StopIteration: {problem}")
-    if isinstance(problem, SystemExit):
-        return RuntimeError(f"SystemExit: {problem}")
-    return problem
+    if not isinstance(problem, (StopIteration, SystemExit)):
+        return problem
+    made = RuntimeError(f"{type(problem).__name__}: {problem}")
+    return made.with_traceback(problem.__traceback__)
 
 
 async def run_function(
@@ -118,7 +118,7 @@ async def run_function(
         if call.family is not None and call.children and not call.family.has_run:
             await call.family.run_on_loop()
     except (StopIteration, SystemExit) as found:
-        raise untied(found) from found
+        raise untied(found) from None
     finally:
         CURRENT.reset(former)
     return value
@@ -226,4 +226,5 @@ def report_failure(
     """Log the end of an attempt that has failed, with a traceback if it is a bug."""
     text = attempt.words_for(problem, now)
     is_expected = isinstance(problem, (PermanentError, TemporaryError))
+    begin_at_author(problem)
     logger.error(text, exc_info=None if is_expected else problem)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
+from fnop.adapters.common.tracebacks import begin_at_author
 from fnop.core.api.hierarchies import build_object_reference
 from fnop.core.seam.commands import Say
 
@@ -188,7 +189,9 @@ def write(say: Say, settings: Any, *, is_of_fnop: bool = False) -> None:
     level = _LEVELS[say.level]
     if level == logging.INFO and not is_of_fnop:
         level = logging.DEBUG  # Kopf has its own words for this level
-    error = None if say.exception is None else _exc_info(say.exception)
+    error = say.exception
+    if error is not None:
+        begin_at_author(error)
     if say.subject is None:
         logging.getLogger("kopf.fnop").log(level, say.message, exc_info=error)
         return
@@ -234,7 +237,3 @@ _LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
-
-
-def _exc_info(problem: BaseException) -> Any:
-    return (type(problem), problem, problem.__traceback__)

@@ -28,10 +28,11 @@ from fnop.core.memory.observation import (
 )
 from fnop.core.memory.progress import Progress
 from fnop.core.memory.stored_state import Stored, Unreadable
-from fnop.core.memory.takeover import LAST_HANDLED
+from fnop.core.memory.takeover import last_handled_places
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import Path, diff, resolve
+from fnop.core.values.merge import leaves
 from fnop.core.values.now import parse_time, wall_text
 from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
@@ -238,6 +239,41 @@ class KopfStates:
                 self._purge(child, given, patch)
         storage.purge(key=id, body=given, patch=patch)
 
+    def clears(self, body: Body) -> Json:
+        """The merge patch that removes everything that storages keep on an object.
+
+        A storage shows where it writes by writing, for the object without any state.
+        """
+        metadata = {k: v for k, v in body.meta.items() if k != "annotations"}
+        kept = {k: v for k, v in body.data.items() if k != "status"}
+        blank = KopfBody(self._lent({**kept, "metadata": metadata}))
+        given, essence = self._given(body.data), self._lent(self.essence(body.data))
+        progress, patch = self._persistence.progress_storage, Patch()
+        diffbase = self._persistence.diffbase_storage
+        diffbase.store(body=blank, patch=patch, essence=essence)
+        progress.touch(body=blank, patch=patch, value="now")
+        for each in self._known:
+            self._purge(each.id, given, patch)
+        progress.flush()
+        found: Json = {}
+        for path in leaves(thaw_json(dict(patch))):
+            if body.at(path) is not None:
+                put_at(found, path, None)
+        return found
+
+    def parts(self, body: Body, handler: str) -> tuple[str, ...]:
+        """The sub-handlers of a handler that have begun, and have not ended."""
+        given, storage = self._given(body.data), self._persistence.progress_storage
+        records = (
+            (name, storage.fetch(key=name, body=given))
+            for name in children_in(storage.fetch(key=handler, body=given))
+        )
+        return tuple(
+            name
+            for name, record in records
+            if record and not (record.get("success") or record.get("failure"))
+        )
+
     def _essence_of(self, stored: Stored, body: Body) -> Json:
         """The essence that was handled; it is not known if no handler observes it."""
         assert stored.seen is not None, "its caller has asked"
@@ -334,17 +370,9 @@ def _left_elsewhere(body: Body) -> Unreadable | None:
     Without a trace of any storage, the object is new: Kopf adds its finalizer before
     its first record.
     """
-    for name in body.mapping("annotations"):
-        if name.endswith(f"/{LAST_HANDLED}"):
-            return Unreadable(
-                f"the annotation {name} has its last-handled configuration, but "
-                "settings.persistence.diffbase_storage does not read it"
-            )
-    status = body.stanza("status")
-    for name, value in status.items():
-        if isinstance(value, Mapping) and LAST_HANDLED in value:
-            return Unreadable(
-                f"status.{name}.{LAST_HANDLED} has its last-handled configuration, but "
-                "settings.persistence.diffbase_storage does not read it"
-            )
+    for place in last_handled_places(body):
+        return Unreadable(
+            f"{place} has its last-handled configuration, but "
+            "settings.persistence.diffbase_storage does not read it"
+        )
     return None

@@ -15,6 +15,7 @@ from fnop.core.handlers.declare.lifecycles import (
     order_of,
     shuffled,
 )
+from fnop.core.memory.observation import Seen
 from fnop.core.memory.progress import Progress, deadline_of
 from fnop.core.objects.decide.actions import (
     Abandon,
@@ -43,14 +44,29 @@ from fnop.core.objects.decide.recording_progress import (
     record_progress,
 )
 from fnop.core.objects.decide.selection import Circumstances, passes
+from fnop.core.objects.decide.unknown_entries import with_unknown_entries
 from fnop.core.state.invocation import Invocation
 from fnop.core.state.record import Change, ObjectRecord, Work
 from fnop.core.state.writing import Contents
-from fnop.core.values.cause import Reason
+from fnop.core.values.cause import Cause, Reason
 from fnop.effects import Execute
 from fnop.effects.structs import replace
 
-__all__ = ["abandons", "goes_on", "handle", "with_children"]
+__all__ = ["abandons", "change_for", "goes_on", "handle", "with_children"]
+
+
+def change_for(
+    at: Circumstances,
+    record: ObjectRecord,
+    cause: Cause,
+    seen: Seen,
+    selected: tuple[Handler, ...],
+) -> Change:
+    """The change that begins now, with the handlers that are selected for its cause."""
+    reason, body = cause.reason, record.body
+    aims = {each.id: aim_of(at, body, reason, each, seen) for each in selected}
+    seen = with_unknown_entries(at, body, reason, selected, seen)
+    return Change(reason, cause.initial, body, seen, selected, aims, body.generation)
 
 
 def abandons(at: Circumstances, record: ObjectRecord, work: Work) -> Abandon | None:
@@ -270,7 +286,8 @@ def _may_begin(
     """
     if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
         return True
-    is_unsaved = any(
+    # A state that cannot be read is never overwritten, so nothing waits for that.
+    is_unsaved = record.readable and any(
         each.is_finished and name not in record.stored.progress
         for name, each in work.progress.items()
         if name in change.aims

@@ -110,7 +110,9 @@ def selected_for(
     for each in at.kind.changes:
         if theirs and not each.optional:
             continue  # no handler has begun without our finalizer
-        if each.id not in found and _takes_part(at, each, record, cause, seen):
+        if _is_wanted(each, found.get(each.id)) and _takes_part(
+            at, each, record, cause, seen
+        ):
             if each.takes_all:
                 found[each.id] = each
                 continue
@@ -122,6 +124,17 @@ def selected_for(
         if not each.entries or not _sees_entries(at, record, cause, seen, each, kept):
             kept.append(each)
     return tuple(each for each in found.values() if each in kept)
+
+
+def _is_wanted(handler: Handler, known: Handler | None) -> bool:
+    """Whether a handler may be called next to, or in place of, one with the same id.
+
+    A function that is declared for resuming, too, is called for the change itself: its
+    success then counts in the next process, whatever the order of its decorators.
+    """
+    if known is None:
+        return True
+    return known.rule.is_for_resuming and not handler.rule.is_for_resuming
 
 
 def _sees_entries(

@@ -38,7 +38,13 @@ from fnop.core.objects.decide.background import (
     background_action,
     background_due,
 )
-from fnop.core.objects.decide.change import abandons, goes_on, handle, with_children
+from fnop.core.objects.decide.change import (
+    abandons,
+    change_for,
+    goes_on,
+    handle,
+    with_children,
+)
 from fnop.core.objects.decide.detection import (
     cause_of,
     concerns,
@@ -46,7 +52,7 @@ from fnop.core.objects.decide.detection import (
     selected_for,
 )
 from fnop.core.objects.decide.mapping_retries import first_event_due
-from fnop.core.objects.decide.progression import acts_upon, aim_of, keeps_back, may_save
+from fnop.core.objects.decide.progression import acts_upon, keeps_back, may_save
 from fnop.core.objects.decide.reconcilers import (
     call_due,
     reconciler_action,
@@ -54,9 +60,9 @@ from fnop.core.objects.decide.reconcilers import (
 )
 from fnop.core.objects.decide.recording_progress import upkeep
 from fnop.core.objects.decide.selection import Circumstances, FilterFailure
-from fnop.core.objects.decide.unknown_entries import seen_now, with_unknown_entries
+from fnop.core.objects.decide.unknown_entries import seen_now
 from fnop.core.state.invocation import Invocation
-from fnop.core.state.record import IDLE, Change, Expectation, ObjectRecord, Work
+from fnop.core.state.record import IDLE, Expectation, ObjectRecord, Work
 from fnop.core.state.writing import Contents
 from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
@@ -322,18 +328,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
         return RecordInMemory(
             replace(record.stored, seen=record.overlooked), ends=False
         )
-    aims = {
-        each.id: aim_of(at, record.body, cause.reason, each, seen) for each in selected
-    }
-    change = Change(
-        cause.reason,
-        cause.initial,
-        record.body,
-        with_unknown_entries(at, record.body, cause.reason, selected, seen),
-        selected,
-        aims,
-        record.body.generation,
-    )
+    change = change_for(at, record, cause, seen, selected)
     return handle(at, record, work, with_children(at, record, work, change))
 
 

@@ -11,19 +11,12 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.writers import DaemonStoppingReason, Transform
 from fnop.core.handlers.program.program import Kind
 from fnop.core.memory.observation import essence_of, see
-from fnop.core.memory.stored_state import (
-    UNSTORED,
-    Stored,
-    Unreadable,
-    read_stored,
-    restated,
-)
-from fnop.core.memory.takeover import taken_over
 from fnop.core.objects.attempt.attempts import let_go
 from fnop.core.objects.decide.mapping_retries import bounded, with_events
 from fnop.core.objects.decide.selecting_events import wanted_events
 from fnop.core.objects.report.events import report_event
 from fnop.core.objects.report.explaining import tell_seen
+from fnop.core.objects.store.first_sight import first_sight
 from fnop.core.objects.store.indexing import indexed, unindexed
 from fnop.core.objects.store.log_reading import read_logs
 from fnop.core.objects.write.expectations import LOOKS_MAX, vanished
@@ -293,59 +286,27 @@ def _drop_replaced(context: Context, record: ObjectRecord) -> Work | None:
 
 
 def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
-    match _stored_state(context, body):
-        case Unreadable(problem):
-            context.say(
-                "warning",
-                "its stored state cannot be read and is left as it is; the object "
-                f"counts as handled before: {problem}",
-                body=body,
-            )
-            seen = see(body, context.kind.observation)
-            return ObjectRecord(body, Stored(seen), readable=False, initial=listed)
-        case None:
-            return _record_of_predecessor(context, body, listed=listed)
-        case stored:
-            observation = context.kind.observation
-            return ObjectRecord(
-                body, restated(stored, body, observation), initial=listed
-            )
-
-
-def _stored_state(context: Context, body: Body) -> Stored | Unreadable | None:
-    """The state that this operator has stored on an object."""
-    places = context.settings.places
-    if places.format is None:
-        return read_stored(places.text(body), body.uid)
-    observation = context.kind.observation
-    found: Stored | Unreadable | None = places.read_formatted(body, observation)
-    return found
-
-
-def _record_of_predecessor(
-    context: Context, body: Body, *, listed: bool
-) -> ObjectRecord:
-    """Return the record of an object without our state, maybe with a predecessor's."""
-    kopf = context.settings.predecessor
-    if kopf is None:
-        return ObjectRecord(body, UNSTORED, initial=listed)
-    kind = context.kind
-    handlers = [each.id for each in kind.changes]
-    match taken_over(body, kopf, kind.observation, handlers):
-        case Unreadable(problem):
-            context.turn.failed()
-            text = (
-                "it was handled by the operator that is taken over, and is left alone: "
-                f"{problem}; set takes_over_key= or takes_over_field= to where that "
-                "operator kept it, or take the finalizer off to have it created anew"
-            )
-            context.say("error", text, body=body)
-            seen = Stored(see(body, kind.observation))
-            record = ObjectRecord(body, seen, readable=False)
-            event = Event("NotTakenOver", problem, "Warning")
-            return report_event(context, record, event)
-        case stored:
-            return ObjectRecord(body, stored or UNSTORED, initial=listed)
+    """Return the record of an object that was not known; report an unreadable state."""
+    found = first_sight(context.kind, context.settings, body, listed=listed)
+    if not found.problem:
+        return found.record
+    if not found.is_of_predecessor:
+        context.say(
+            "warning",
+            "its stored state cannot be read and is left as it is; the object "
+            f"counts as handled before: {found.problem}",
+            body=body,
+        )
+        return found.record
+    context.turn.failed()
+    text = (
+        "it was handled by the operator that is taken over, and is left alone: "
+        f"{found.problem}; set takes_over_key= or takes_over_field= to where that "
+        "operator kept it, or take the finalizer off to have it created anew"
+    )
+    context.say("error", text, body=body)
+    event = Event("NotTakenOver", found.problem, "Warning")
+    return report_event(context, found.record, event)
 
 
 def _next_version(

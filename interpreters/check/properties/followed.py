@@ -8,6 +8,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import Family
 from fnop.core.values.cause import Reason
+from fnop.interpreters.check.state.records import Phase
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.simulation.actions import Edit, address_of
 
@@ -40,7 +41,8 @@ def _called_handlers(
 
     If no handler was called for the edited object, these are the handlers that were
     called for other objects, which may own the edited one or depend on it. Timers and
-    daemons do not follow edits.
+    daemons do not follow edits. Nor do handlers that are called after the restart at
+    the end: a new process calls them, whatever the user has done.
     """
     background = {
         each.id
@@ -49,8 +51,9 @@ def _called_handlers(
     }
     ended = [
         (say.handler, say.subject)
-        for number, say in trial.journal.said
-        if number == place and say.ended is not None and say.subject
+        for phase, number, say in trial.journal.said
+        if phase <= Phase.HEALED and number == place
+        if say.ended is not None and say.subject
         if say.handler and say.handler not in background
     ]
     edited = resource.key, name
@@ -82,7 +85,7 @@ def _reasons(handlers: tuple[Handler, ...], resource: Resource) -> Iterator[str]
     updating = [each for each in own if _is_for_updates(each)]
     for each in updating or own:
         if not updating:
-            yield f"`{each.id}` is {each.rule.decorator}"
+            yield f"`{each.id}` is for {each.rule.decorator.removeprefix('@fnop.')}"
         elif each.field:
             yield f"`{each.id}` has field={'.'.join(each.field)}"
         else:

@@ -104,10 +104,10 @@ class Journal:
     `since` is in virtual seconds. `actors` are the makers of changes, each from a
     version of the cluster on. `story` has the acts of the user, the operator and the
     faults. `lines` are the warnings and errors of the log. `said` are all log lines,
-    each with the number of actions before it, as long as no fault is to strike. `stray`
-    are the uids of objects whose creation landed late. `users` are pairs: the uid of an
-    object, and the uid of a handled object whose handler has read or written it.
-    `rests` are by the number of actions.
+    each with its phase and the number of actions before it, as long as no fault is to
+    strike. `stray` are the uids of objects whose creation landed late. `users` are
+    pairs: the uid of an object, and the uid of a handled object whose handler has read
+    or written it. `rests` are by the number of actions.
     """
 
     beginning: Cluster
@@ -117,7 +117,7 @@ class Journal:
     writes: list[Write] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
     lines: list[tuple[Phase, Say]] = field(default_factory=list)
-    said: list[tuple[int, Say]] = field(default_factory=list)
+    said: list[tuple[Phase, int, Say]] = field(default_factory=list)
     story: list[Happened] = field(default_factory=list)
     actors: list[tuple[int, str]] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)

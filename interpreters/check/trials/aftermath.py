@@ -44,7 +44,7 @@ class Aftermath(Struct, frozen=True):
 
 
 def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
-    """Follow a run after its end on one fork: everything that goes on by itself.
+    """Follow a run after its end: everything that goes on by itself.
 
     All systems may change if the run does not settle. The same holds for daemons, which
     may begin something at any time, and for timers of an unknown pace.
@@ -57,10 +57,7 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
     everything = Aftermath(frozenset(before))
     if trial.is_endless or not handlers:
         return everything
-    try:
-        later = trial.fork()
-    except CannotFork:
-        return everything
+    later = _once_more(trial)
     window, spans = traffic.Window(later), [traffic.SECONDS]
     spans += [DRIFT_SECONDS] if background else []
     spans += [seconds] if before and seconds is not None else []
@@ -73,6 +70,14 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
         changed = (alias for alias, text in before.items() if after[alias] != text)
         found = replace(found, systems=frozenset(changed))
     return found
+
+
+def _once_more(trial: Trial) -> Trial:
+    """The same run at its end: a fork, or a repetition of a run in this process."""
+    try:
+        return trial.fork()
+    except CannotFork:
+        return Trial(trial.scene).play()
 
 
 def _changed_fields(

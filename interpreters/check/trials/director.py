@@ -297,7 +297,7 @@ class TrialDirector(Director):
         if say.level in ("warning", "error"):
             journal.lines.append((state.phase, say))
         if not (state.left or state.struck):
-            journal.said.append((state.user.place, say))
+            journal.said.append((state.phase, state.user.place, say))
         if {"repaired", "anew"} <= dict(say.fields).keys():
             self._forget_refusal(say)
         if say.ended is not None and say.handler is not None:

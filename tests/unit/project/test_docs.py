@@ -18,6 +18,7 @@ from hypothesis import is_hypothesis_test, settings
 
 import fnop
 from fnop.adapters.cli.main import main
+from fnop.adapters.kopf.commands.cli import run as run_of_kopf
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
 from fnop.core.api import hierarchies
 from fnop.core.handlers.declare.registry import default_registry
@@ -176,6 +177,22 @@ def calls_in(page: Path) -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.parametrize("page", PAGES, ids=title)
 def test_the_commands_that_it_shows_have_these_options(page: Path) -> None:
     assert [(call, wrong) for call, wrong in calls_in(page) if wrong] == []
+
+
+# The flags that need an extra.
+EXTRAS = {"--metrics": "metrics", "--otel": "otel"}
+
+
+@pytest.mark.parametrize("flag", EXTRAS)
+def test_a_page_that_shows_how_to_use_a_flag_names_its_extra(flag: str) -> None:
+    shown = re.compile(rf"{flag} http|\| .*`{flag}`|^ +fnop run .*{flag}", re.MULTILINE)
+    for page in ROOT.glob("docs/how-to/*.md"):
+        if shown.search(page.read_text()):
+            assert f"fnop[{EXTRAS[flag]}]" in page.read_text(), title(page)
+    for command in (main.get_command(click.Context(main), "run"), run_of_kopf):
+        for each in command.params if command is not None else ():
+            if isinstance(each, click.Option) and flag in each.opts:
+                assert f"fnop[{EXTRAS[flag]}]" in (each.help or "")
 
 
 HIERARCHIES = sorted(hierarchies.__all__)

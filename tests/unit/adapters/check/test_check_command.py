@@ -243,7 +243,8 @@ def test_what_an_operator_prints_is_no_part_of_a_report(folder: Path) -> None:
         (("{file}", "--property", "nice"), "there is no property nice"),
         (("{file}", "--property", "pure", "--without", "pure"), "no property is left"),
         (("{file}", "--name", "a b"), "the operator's name 'a b' must be"),
-        (("{file}", "--time", "nan"), "is not a number of seconds"),
+        (("{file}", "--time", "nan"), "is not a duration"),
+        (("{file}", "--time", "0s"), "is not more than 0s"),
         (("--as-test", "object.yaml"), "is not a recording of a failure"),
         (("--merge", "."), "there are no results in ."),
         (

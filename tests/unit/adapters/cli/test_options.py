@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 import pytest
 
 from fnop.adapters.cli.main import main
 from fnop.adapters.cli.options import SHARED
+from fnop.adapters.common.durations import duration
+from fnop.adapters.kopf.commands.cli import main as kopf
 
 # Flags that mean different things, as the reason says; the commands that differ.
 EXCEPTIONS: dict[str, tuple[str, set[str]]] = {
@@ -100,3 +102,70 @@ def test_every_option_is_explained(flag: str) -> None:
     for name, option in FLAGS[flag].items():
         text = option.help or ""
         assert option.hidden or text.endswith("."), (name, flag, text)
+
+
+# Words of flags that are about lengths of time.
+TIMES = ("time", "for", "lifetime", "timeout", "wait", "interval", "seconds", "grace")
+
+
+def durations() -> Iterator[tuple[str, str, click.Option]]:
+    """The options whose value is a length of time; also those of Kopf's commands."""
+    for name, command in (*commands(main, "fnop"), *commands(kopf, "kopf")):
+        for each in command.params:
+            if isinstance(each, click.Option) and not each.is_flag:
+                flag = each.opts[-1]
+                if {*flag.strip("-").split("-")} & {*TIMES}:
+                    yield name, flag, each
+
+
+DURATIONS = [*durations()]
+
+
+def test_the_options_that_are_durations_are_found() -> None:
+    assert {flag for _, flag, _ in DURATIONS} == {
+        *("--for", "--lifetime", "--peering-lifetime", "--time")
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("1d", 86400)],
+)
+@pytest.mark.parametrize(
+    "option", [each for *_, each in DURATIONS], ids=[f"{a}{b}" for a, b, _ in DURATIONS]
+)
+def test_all_durations_are_written_alike(
+    option: click.Option, text: str, seconds: int
+) -> None:
+    context = click.Context(click.Command("any"))
+    assert option.type_cast_value(context, text) == seconds
+    assert option.make_metavar(context) == "DURATION"
+    assert "(90s, 15m, 1h30m)" in (option.help or "")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "nan", "inf", "-5s", "5x", "s", "1h30", "1.5.5s", "5 s"]
+)
+@pytest.mark.parametrize(
+    "option", [each for *_, each in DURATIONS], ids=[f"{a}{b}" for a, b, _ in DURATIONS]
+)
+def test_what_is_no_duration_is_refused(option: click.Option, text: str) -> None:
+    context = click.Context(click.Command("any"))
+    with pytest.raises(click.BadParameter, match="write 90, 90s, 15m or 1h30m"):
+        option.type_cast_value(context, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        (duration(more_than=0), "0s", "0s is not more than 0s"),
+        (duration(least=5), "4999ms", "4999ms is less than 5s"),
+        (duration(is_whole=True), "1.5", "1.5 is not a whole number of seconds"),
+        (duration(is_whole=True), "9" * 400, "is not a whole number of seconds"),
+    ],
+)
+def test_durations_have_limits(
+    kind: Callable[[str], float], text: str, message: str
+) -> None:
+    with pytest.raises(click.BadParameter, match=message):
+        kind(text)

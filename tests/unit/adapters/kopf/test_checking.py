@@ -21,8 +21,13 @@ import pytest
 from fnop.adapters.kopf.checking import door, strands
 from fnop.adapters.kopf.checking.processes import checked_operator
 from fnop.adapters.testing.cases import CheckProblem
+from fnop.interpreters.check.campaign.explore import Case, prepared
 from fnop.interpreters.check.state.worlds import world_of
+from fnop.interpreters.check.trials.aftermath import aftermath_of
+from fnop.interpreters.check.trials.differences import Volatile
+from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.simulation.actions import Apply
 from fnop.interpreters.simulation.simulation import CannotFork
 from tests.commands import Done, fnop, write
 from tests.simulations import DEFINITION, Scenario, example
@@ -60,10 +65,10 @@ def send(method, path, body=None):
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def checked(folder: Path, operator: str, *more: str) -> Done:
-    """The end of a check of one creation."""
+def checked(folder: Path, operator: str, *more: str, script: str = SCRIPT) -> Done:
+    """The end of a check of one creation, or of another script."""
     write(folder, NAME, dedent(operator))
-    write(folder, "script.py", SCRIPT)
+    write(folder, "script.py", script)
     write(folder, "crd.yaml", json.dumps(DEFINITION))
     files = ("--crd", "crd.yaml", "--script", "script.py")
     return fnop("check", "--kopf", NAME, *files, "--depth", "1", *more, folder=folder)
@@ -117,6 +122,34 @@ def test_a_handler_that_repeats_its_effect_after_a_crash_is_found(
     refused = fnop("check", "--as-test", recording, folder=tmp_path)
     assert refused.status == 2, refused
     assert "a failure of a Kopf operator has no test" in refused.complaint
+
+
+def test_a_handler_that_only_a_restart_calls_follows_no_edit(tmp_path: Path) -> None:
+    edit = "edit('fnopexamples/x', spec={'duration': '2m'})"
+    done = checked(
+        tmp_path,
+        f"""{CLIENT}
+import kopf
+
+@kopf.on.create("fnopexamples")
+@kopf.on.resume("fnopexamples")
+def made(spec, body, name, **_):
+    child = {{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": name}},
+             "data": {{"duration": spec.get("duration", "")}}}}
+    kopf.append_owner_reference(child, body)
+    send("POST", "{MAPS}", child) or send("PUT", f"{MAPS}/{{name}}", child)
+""",
+        *("--property", "history", "--budget", "1"),
+        script=SCRIPT.replace("import apply", "import apply, edit").replace(
+            ")]}", f"), {edit}]}}"
+        ),
+    )
+    assert done.status == 1, done
+    assert "until the operator restarts" in done.out
+    assert (
+        "edit fnopexamples/x spec.duration='2m': no handler of changes is called "
+        "(`made` is for on.resume; `made` is for on.create)"
+    ) in done.out
 
 
 def test_a_correct_operator_passes_and_the_report_says_what_is_not_judged(
@@ -576,6 +609,43 @@ def test_a_daemon_that_lasts_after_failures_lets_a_check_go_on(tmp_path: Path) -
     )
     assert done.status == 0, done
     assert "4 schedules of 1 script tried: no property is violated" in done.out
+
+
+COUNTING = """
+    import asyncio
+    import kopf
+
+    @kopf.daemon("fnopexamples", cancellation_timeout=1.0)
+    async def polls(stopped, **_):
+        while not stopped:
+            await asyncio.sleep(5)
+
+    @kopf.timer("fnopexamples", interval=30)
+    def counts(status, patch, **_):
+        patch.status["ticks"] = status.get("ticks", 0) + 1
+    """
+
+
+def test_a_run_settles_beside_a_daemon_that_polls_and_a_timer(tmp_path: Path) -> None:
+    done = checked(tmp_path, COUNTING, "--budget", "4")
+    assert done.status == 0, done
+    assert "4 schedules of 1 script tried: no property is violated" in done.out
+
+
+def test_time_alone_explains_what_a_timer_counts(tmp_path: Path) -> None:
+    """Each fault costs time, in which the timer ticks: that is no failure."""
+    write(tmp_path, f"{tmp_path.name}.py", dedent(COUNTING))
+    with checked_operator([str(tmp_path / f"{tmp_path.name}.py")]) as processes:
+        case = Case(
+            processes.declared(),
+            [DEFINITION],
+            (Apply(example("x", size=1)),),
+            begin=processes.begin,
+        )
+        trial = Trial(prepared(case)).play()
+        aftermath = aftermath_of(trial, Volatile())
+        assert aftermath.explains("fnopexamples.fnop.dev/x", "status.ticks")
+        assert not aftermath.explains("fnopexamples.fnop.dev/x", "spec.size")
 
 
 def test_a_daemon_that_waits_for_its_cancellation_stands_still(

@@ -44,38 +44,118 @@ def handled(name: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {**found, "metadata": meta}
 
 
-def planned(folder: Path, *objects: dict[str, Any], more: tuple[str, ...] = ()) -> Done:
-    write(folder, "operator_with_kopf.py", OPERATOR)
+def planned(
+    folder: Path,
+    *objects: dict[str, Any],
+    more: tuple[str, ...] = ("-o", "json"),
+    operator: str = OPERATOR,
+) -> Done:
+    write(folder, "operator_with_kopf.py", operator)
     cluster = SimulatedCluster()
     cluster.apply([DEFINITION, *objects])
     with cluster.serve() as served:
         done = fnop(
-            *("plan", "--kopf", "operator_with_kopf.py", "-o", "json", *more),
+            *("plan", "--kopf", "operator_with_kopf.py", *more),
             folder=folder,
             variables={"KUBECONFIG": str(served.kubeconfig)},
         )
-    assert not (folder / "called").exists(), "only startup handlers run"
+    assert not (folder / "called").exists(), "handlers of objects do not run"
     return done
 
 
+TAKEOVER = ("-o", "json", "--takeover")
+
+
 def test_handled_objects_are_not_handled_again(tmp_path: Path) -> None:
-    done = planned(tmp_path, handled("x", {"size": 1}), more=("--takeover",))
+    done = planned(tmp_path, handled("x", {"size": 1}), more=TAKEOVER)
     assert done.status == 0, done
     found = json.loads(done.out)
-    assert (found["takeover"], found["calls"]) == ([], [])
+    assert (found["takeover"], found["due"], found["calls"]) == ([], [], [])
 
 
 def test_handlers_of_new_and_changed_objects_are_listed_with_their_places(
     tmp_path: Path,
 ) -> None:
     objects = (example("new", size=1), handled("changed", {"size": 2}))
-    done = planned(tmp_path, *objects, more=("--takeover",))
-    assert done.status == 3, done
+    done = planned(tmp_path, *objects, more=TAKEOVER)
+    assert done.status == 0, done
     found = json.loads(done.out)
-    [again] = found["takeover"]
-    assert [each["name"] for each in again["objects"]] == ["changed"]
-    assert (again["handler"], again["line"]) == ("handle", "operator_with_kopf.py:12")
+    assert found["takeover"] == []
+    assert {
+        (each["why"], each["reason"], each["handler"], each["line"], place["name"])
+        for each in found["due"]
+        for place in each["objects"]
+    } == {
+        ("first", "create", "handle", "operator_with_kopf.py:12", "new"),
+        ("first", "update", "handle", "operator_with_kopf.py:12", "changed"),
+    }
     assert {each["object"]["name"] for each in found["calls"]} == {"new", "changed"}
+
+
+def test_an_object_whose_state_is_not_found_is_handled_again_and_fails(
+    tmp_path: Path,
+) -> None:
+    moved = handled("moved", {"size": 1})
+    del moved["metadata"]["finalizers"]
+    operator = OPERATOR.replace("AnnotationsDiffBase", "StatusDiffBase").replace(
+        'prefix="my.example.com"', ""
+    )
+    done = planned(tmp_path, moved, more=("--takeover",), operator=operator)
+    assert done.status == 3, done
+    assert "handlers would be called again: handle" in done.err
+    assert "would be called again for the creation of" in done.out
+
+
+def test_writes_that_kopf_makes_for_itself_are_bookkeeping(tmp_path: Path) -> None:
+    stale = handled("stale", {"size": 1})
+    kopf = "kopf.zalando.org"
+    reverted = {"purpose": "update", "retries": 1, "success": False}
+    stale["metadata"]["annotations"] |= {
+        f"{kopf}/touch-dummy": "now",
+        f"{kopf}/handle": json.dumps(reverted),
+    }
+    unheld = handled("unheld", {"size": 1})
+    del unheld["metadata"]["finalizers"]
+    gate = ("--takeover", "--fail-on", "change")
+    done = planned(tmp_path, stale, unheld, more=gate)
+    assert done.status == 0, done
+    assert "~ bookkeeping: state " in done.out
+    assert "~ bookkeeping: finalizer added" in done.out
+    assert "0 to change, 0 to delete, 2 bookkeeping only. " in done.out
+
+
+INDEXED = """
+import kopf
+
+@kopf.index("fnopexamples")
+def sizes(name, spec, **_):
+    return {name: spec["size"]}
+
+@kopf.on.create("fnopexamples", when=lambda name, sizes, **_: 1 in sizes[name])
+def chosen(**_):
+    pass
+
+@kopf.on.update("fnopexamples", field="metadata.name")
+def renamed(**_):
+    pass
+"""
+
+
+def test_filters_see_indices_and_fields_that_handlers_name_are_compared(
+    tmp_path: Path,
+) -> None:
+    essence = json.dumps({"spec": {"size": 1}, "metadata": {"name": "known"}})
+    known = example("known", size=1)
+    known["metadata"]["annotations"] = {
+        "kopf.zalando.org/last-handled-configuration": essence
+    }
+    objects = (example("one", size=1), example("two", size=2), known)
+    done = planned(tmp_path, *objects, more=TAKEOVER, operator=INDEXED)
+    assert done.status == 0, done
+    assert [
+        (each["why"], each["handler"], [place["name"] for place in each["objects"]])
+        for each in json.loads(done.out)["due"]
+    ] == [("first", "chosen", ["one"])]
 
 
 @pytest.mark.parametrize("option", [("-l", "a=b"), ("--state-key-file", "/dev/null")])

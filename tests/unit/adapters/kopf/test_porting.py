@@ -464,7 +464,6 @@ OF_DECLARATIONS = [
     ),
     ("@kopf.index('kex')", "async def h(name, **_): return name", "write def"),
     ("@kopf.index('kex', retries=3)", "def h(name, **_): return name", "leave it out"),
-    ("@kopf.on.probe(retries=3)", "def h(**_): return 1", "leave it out"),
     ("@kopf.daemon('kex')", "def h(**_): pass", "a daemon is an async def"),
     (
         "@kopf.daemon('kex')",
@@ -909,7 +908,7 @@ def test_sub_handlers_are_judged_by_themselves() -> None:
 
 
 def test_handlers_that_run_outside_may_act() -> None:
-    login, probe, clean = report(
+    login, probe, clean, changed = report(
         """
         import kopf, requests, time
         @kopf.on.login()
@@ -922,11 +921,76 @@ def test_handlers_that_run_outside_may_act() -> None:
         @kopf.on.probe()
         def clean(**_):
             return [1]
+        @kopf.on.probe(retries=3)
+        def changed(**_):
+            return 1
         """
     ).handlers
-    assert login.label == probe.label == "impure, and stays as it is"
-    assert (login.findings, probe.findings) == ((), ())
-    assert clean.label == "pure already"
+    outside = login, probe, clean
+    assert {each.label for each in outside} == {"impure, and stays as it is"}
+    assert [each.findings for each in outside] == [(), (), ()]
+    assert changed.label == "impure, and stays so after changes"
+    assert "leave it out" in advice(changed)
+    assert {each.verdict for each in (*outside, changed)} == {IMPURE}
+
+
+STARTUPS = {
+    "it sets both": (
+        "global CLIENT; CLIENT = 1; settings.posting.enabled = False",
+        "split it: the settings are pure, the rest has impure=True",
+        "let another startup handler return them",
+    ),
+    "it does not use its settings": (
+        "global CLIENT; CLIENT = 1",
+        "keep impure=True",
+        "leave out the argument",
+    ),
+    "its settings alone": (
+        "settings.posting.enabled = False",
+        "pure after changes",
+        "fnop has no such setting",
+    ),
+    "a client in the memo": (
+        "memo.client = requests.Session()",
+        "keep impure=True",
+        "the memo holds JSON, and not such an object: make it at the top of a module",
+    ),
+    "a number in the memo": (
+        "memo.size = 1",
+        "pure after changes",
+        "return fnop.remember(key=value)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STARTUPS)
+def test_the_advice_about_a_startup_handler_agrees_with_its_label(name: str) -> None:
+    body, label, part = STARTUPS[name]
+    found = only(
+        f"""
+        import kopf, requests
+        CLIENT = None
+        @kopf.on.startup()
+        def h(settings, memo, **_):
+            {body}
+        """
+    )
+    assert (found.label, part in advice(found)) == (label, True), advice(found)
+    if "impure" not in label:
+        assert "impure" not in advice(found)
+
+
+def test_the_settings_of_another_impure_handler_come_from_a_pure_one() -> None:
+    found = only(
+        """
+        import kopf, requests
+        @kopf.on.cleanup()
+        def h(settings, **_):
+            requests.get(settings.x)
+        """
+    )
+    assert "let a pure one pass them to fnop.call" in advice(found)
+    assert found.label == "keep impure=True"
 
 
 def test_filters_and_indices_cannot_be_impure() -> None:
@@ -1045,6 +1109,79 @@ def test_an_imported_module_has_handlers_too(line: str, is_package: bool) -> Non
     assert [each.name for each in found.handlers] == ["made"]
 
 
+MADE = """
+    import kopf
+
+    @kopf.on.create("kex")
+    def made(**_): pass
+    """
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "importlib.import_module('parts.changes')",
+        "importlib.import_module(name='parts.changes')",
+        "importlib.import_module('.changes', 'parts')",
+        "importlib.import_module('.parts.changes', __package__)",
+        "from importlib import import_module as load; load('parts.changes')",
+        "import importlib as lib; lib.import_module('parts.changes')",
+        "__import__('parts.changes')",
+        "def begin(): importlib.import_module('parts.changes')",
+    ],
+)
+def test_a_module_that_a_call_imports_by_its_name_is_read(line: str) -> None:
+    files = {
+        HERE / "all/__init__.py": b"",
+        HERE / "all/main.py": f"import importlib\n{line}".encode(),
+        HERE / "all/parts/changes.py": dedent(MADE).encode(),
+        HERE / "parts/changes.py": dedent(MADE).encode(),
+    }
+    found = ported(projects_of([HERE / "all/main.py"], files.get, HERE))  # type: ignore[arg-type]
+    assert [each.name for each in found.handlers] == ["made"]
+    assert found.loads == ()
+
+
+def test_a_handler_may_use_a_module_that_a_call_imports() -> None:
+    source = """
+        import importlib, kopf
+
+        parts = importlib.import_module("parts")
+
+        @kopf.on.create("kex")
+        def made(spec, **_):
+            return {"size": parts.size_of(spec)}
+        """
+    pure = only(source, parts="def size_of(spec): return str(spec['size'])")
+    assert pure.verdict is PURE, advice(pure)
+    acts = only(source, parts="import requests\ndef size_of(_): requests.get('x')")
+    assert acts.verdict is IMPURE
+    assert "parts.py:2" in advice(acts)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for each in pkgutil.iter_modules(['x']): importlib.import_module(each.name)",
+        "importlib.import_module(f'parts.{name}')",
+        "importlib.import_module('.changes', package)",
+        "importlib.util.spec_from_file_location('x', 'y.py')",
+        "runpy.run_path('parts/changes.py')",
+        "finder.find_module(name).load_module(name)",
+        "__import__(name)",
+    ],
+)
+def test_the_lines_that_load_other_modules_are_listed(line: str) -> None:
+    found = report(f"import importlib, pkgutil, runpy\n{line}", parts__changes=MADE)
+    assert found.handlers == ()
+    assert [str(each.place) for each in found.loads] == ["operator.py:2"]
+
+
+def test_a_library_that_a_call_imports_is_no_module_of_the_operator() -> None:
+    found = report("import importlib\nimportlib.import_module('requests')")
+    assert (found.handlers, found.loads) == ((), ())
+
+
 def test_a_module_of_the_same_package_has_handlers_too() -> None:
     files = {
         HERE / "parts/__init__.py": b"",
@@ -1061,7 +1198,7 @@ def test_a_module_of_the_same_package_has_handlers_too() -> None:
 PURE_IN_REPLICAS = {
     "01-pages": {"retitled"},
     "02-tenants": {"provision", "paused", "welcome", "<lambda>"},
-    "03-channels": {"sync_probe"},
+    "03-channels": set[str](),
     "04-backups": {"rest", "checked", "on_copy"},
     "05-shelves": {"by_colour", "crimes", "signed", "on_shelf", "pulped"},
     "06-accounts": set[str](),
@@ -1089,7 +1226,7 @@ PURE_IN_REPLICAS = {
     "18-realms": {
         *("edict", "bury", "workload", "shifted", "idle", "town_seen", "broken_seal"),
     },
-    "19-vaults": {"login", "emptied", "never"},
+    "19-vaults": {"emptied", "never"},
     "20-sensors": {
         *("modes", "unlimited", "impatient", "count", "quiet", "lonely", "probe_all"),
     },
@@ -1148,6 +1285,25 @@ def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
     source, shown = re.findall(r"```(?:py|text)\n(.*?)```", page, re.DOTALL)
     (tmp_path / "operator.py").write_text(source)
     assert port(tmp_path, "operator.py").out == shown
+
+
+def test_the_command_prints_the_lines_that_load_modules(tmp_path: Path) -> None:
+    load = "import importlib\nfor e in ['x']: importlib.import_module(e)\n"
+    write(tmp_path, "operator.py", load + OPERATOR)
+    write(tmp_path, "empty.py", load)
+    (tmp_path / "x.py").write_text(OPERATOR)
+    shown = (
+        "Modules that only a run finds; name their files, too, if they have handlers:\n"
+        "  operator.py:2: importlib.import_module(...)"
+    )
+    assert shown in port(tmp_path, "operator.py").out
+    found = json.loads(port(tmp_path, "operator.py", "-o", "json").out)
+    call = {"place": "operator.py:2", "code": "importlib.import_module(...)"}
+    assert found["loads"] == [call]
+    assert "x.py:5: created" in port(tmp_path, "empty.py", "x.py").out
+    refused = port(tmp_path, "empty.py")
+    assert refused.status == 1
+    assert "empty.py:2 loads modules that only a run finds: name" in refused.err
 
 
 def test_the_command_prints_json(tmp_path: Path) -> None:

@@ -63,6 +63,12 @@ class Notes:
         }
         return {"metadata": {"annotations": {NOTE: json.dumps(note)}}}
 
+    def clears(self, body: Body) -> Mapping[str, Any]:
+        return self.remove(body)
+
+    def parts(self, body: Body, handler: str) -> tuple[str, ...]:
+        return ()
+
     def remove(self, body: Body) -> Mapping[str, Any]:
         if NOTE not in body.mapping("annotations"):
             return {}

@@ -133,6 +133,7 @@ def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     assert refused("--tls")[0] == 2
     assert refused("--controllers", "nobody=on")[0] == 1
     assert refused("--controllers", "kubelet=fast")[0] == 1
+    assert refused("--controllers", "nobody=5m")[0] == 1
     for service in ("default/hooks", "hooks=1", "/hooks=1", "a/b=0", "a/b=70000"):
         status, line = refused("--service", service)
         assert status == 1

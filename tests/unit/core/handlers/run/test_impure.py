@@ -957,6 +957,19 @@ def test_a_simulation_settles_with_a_daemon_that_waits(
         assert run.clock.elapsed == other.clock.elapsed > 0
 
 
+@BOTH_FORMS
+def test_a_simulation_settles_with_a_timer_beside_a_daemon_that_waits(
+    registry: Registry, handler: Any, alone: None
+) -> None:
+    def looks(**_: Any) -> None:
+        """Change nothing."""
+
+    fnop.timer(KIND, registry=registry, interval=30)(looks)
+    run = tending(registry, handler)
+    assert run.settle()
+    assert run.clock.elapsed < 100
+
+
 async def waiting(stopped: Any, logger: Any, **_: Any) -> None:
     await stopped.wait()
     logger.info("told: %s", stopped.reason)

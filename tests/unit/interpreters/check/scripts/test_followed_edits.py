@@ -42,6 +42,8 @@ async def follow(name, spec, **_):
     )
 """
 )
+# It is called for no edit, but after the restart at the end.
+RESUMES = MAKES.replace("\n@fnop", '\n@fnop.on.resume("xs.example.com")\n@fnop')
 IGNORES = (
     MAKES
     + """
@@ -72,7 +74,14 @@ NONE = "no handler of changes is called"
         ),
         (
             MAKES,
-            [f"{each}: {NONE} (`make` is @fnop.on.create)" for each in (SIZE, IMAGE)],
+            [f"{each}: {NONE} (`make` is for on.create)" for each in (SIZE, IMAGE)],
+        ),
+        (
+            RESUMES,
+            [
+                f"{each}: {NONE} (`make` is for on.create; `make` is for on.resume)"
+                for each in (SIZE, IMAGE)
+            ],
         ),
         (FORGETS, [f"{SIZE}: follow", f"{IMAGE}: follow"]),
         (
