@@ -27,6 +27,7 @@ from fnop.adapters.kopf.commands.planning import author_loop
 from fnop.adapters.kopf.commands.program import run_program
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.deciding import Deciding
 from fnop.adapters.kopf.running.embedding import Options, Serving
 from fnop.adapters.kopf.running.handlers import handlers_of
 from fnop.adapters.kopf.running.logins import DEFAULT_LOGINS
@@ -36,7 +37,6 @@ from fnop.adapters.kopf.running.translation import Unsupported
 from fnop.core.handlers.declare.registry import default_registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
-from fnop.core.operator.step import State
 from fnop.core.values.errors import text_of
 from fnop.interpreters.runtime.machine import Machine
 
@@ -102,22 +102,8 @@ class KopfReplay:
             **{name: getattr(recorded, name) for name in _RECORDED}
         )
         machine = Machine(Program(program.handlers, settings))
-        mine.serves(_Deciding(machine), self._parts.loop)
+        mine.serves(Deciding(machine), self._parts.loop)
         return machine
-
-
-class _Deciding:
-    """Stands for the interpreter of an operator: it has the state of a machine."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-    @property
-    def state(self) -> State:
-        return self._machine.state
-
-    def post(self, handler: str, manifest: dict[str, Any]) -> None:
-        """Post nothing: the Events of handlers are inputs in the recording."""
 
 
 # The settings that a run has from its command line and its place.

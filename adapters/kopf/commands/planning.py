@@ -10,17 +10,17 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from fnop.adapters.common.endings import fail
 from fnop.adapters.kopf.commands.loading import loaded
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.deciding import Deciding
 from fnop.adapters.kopf.running.operator import Operator
 from fnop.adapters.kopf.running.startup import ActivityError, program_of, start
 from fnop.adapters.kopf.running.translation import Unsupported
 from fnop.core.handlers.declare.lifecycles import all_at_once
 from fnop.core.handlers.program.program import Program
-from fnop.core.state.turn import State
 from fnop.interpreters.runtime.machine import Machine
 
 __all__ = ["author_loop", "planned_by", "planned_operator"]
@@ -63,23 +63,9 @@ def planned_by(mine: Operator, namespaces: Sequence[str]) -> Planned:
     settings = program.settings.replace(lifecycle=all_at_once)
 
     def begins(machine: Machine) -> None:
-        mine.running = _Rehearsed(machine)
+        mine.running = Deciding(machine)
 
     return Program(program.handlers, settings), begins
-
-
-class _Rehearsed:
-    """Stands for the interpreter that runs the operator: no handler posts Events."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-    @property
-    def state(self) -> State:
-        return self._machine.state
-
-    def post(self, handler: str, manifest: dict[str, Any]) -> None:
-        """Post nothing."""
 
 
 @contextmanager
