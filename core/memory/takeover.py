@@ -39,6 +39,7 @@ __all__ = [
 
 LAST_HANDLED = "last-handled-configuration"
 _NAME_LENGTH_MAX = 63
+_IN_NAMES = str.maketrans({"/": ".", "<": "_", ">": "_", ":": "_"})
 
 
 class Predecessor(Struct, frozen=True):
@@ -182,8 +183,11 @@ def annotation_names(prefix: str, handler: str) -> tuple[str, str]:
 
     >>> annotation_names("kopf.zalando.org", "create_fn/spec")
     ('kopf.zalando.org/create_fn.spec', 'kopf.zalando.org/create_fn.spec')
+
+    The id of a lambda has a colon, which Kubernetes accepts in no annotation's name, so
+    Kopf stores no progress of lambdas.
     """
-    safe = handler.replace("/", ".").replace("<", "_").replace(">", "_")
+    safe = handler.translate(_IN_NAMES)
     name = safe
     if len(handler) > _NAME_LENGTH_MAX:
         suffix = _suffix_of(handler)

@@ -39,6 +39,7 @@ __all__ = [
     "Milestone",
     "Phase",
     "advance",
+    "cancels_at",
     "ended",
     "failed",
     "is_late",
@@ -212,6 +213,18 @@ def repeats_stop(life: Lifecycle, now: Now) -> bool:
 def ended(life: Lifecycle) -> Lifecycle:
     """Return the lifecycle after the operator's end, from any phase."""
     return replace(life, phase=Phase.ENDED)
+
+
+def cancels_at(life: Lifecycle, now: Now, drain: float) -> float | None:
+    """The time (monotonic) when handlers of changes are cancelled; None: not at all.
+
+    A stop lets them go on for `drain` seconds. Without the right to serve, they are
+    cancelled at once.
+    """
+    if life.phase is Phase.SERVING:
+        return None
+    since = life.stopping_since
+    return now.mono if since is None else since + drain
 
 
 def is_late(life: Lifecycle, now: Now) -> bool:

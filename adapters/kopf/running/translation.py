@@ -25,6 +25,8 @@ __all__ = ["Unsupported", "settings_of"]
 
 # Kopf serves without a limit of requests under way; this one is never reached by it.
 _REQUESTS = 100
+# A stop ends all else within its grace period, after the handlers.
+_GRACE_SECONDS = 5.0
 _LIFECYCLES = (all_at_once, asap, one_by_one, randomized, shuffled)
 
 
@@ -76,6 +78,7 @@ def settings_of(
     )
     if member is not None and member.name != peering.name:
         member = replace(member, name=peering.name)
+    drain = kopf.queueing.exit_timeout or 0.0
     backoff: float | Backoff = kopf.execution.default_backoff
     return Settings(
         namespaces=tuple(map(str, namespaces)) or None,
@@ -87,6 +90,8 @@ def settings_of(
         watch_silence_seconds=max(watching.inactivity_timeout or 330.0, 1.0),
         initial_streaming=watching.initial_streaming,
         list_page_limit=watching.chunk_size or 500,
+        drain_seconds=drain,
+        grace_period_seconds=max(_GRACE_SECONDS, 2 * drain),
         conditions=False,
         guard=False,
         finalizer=persistence.finalizer,

@@ -128,6 +128,7 @@ def _check_scope(settings: Settings) -> None:
 _LOG_LINE_BYTES_MIN = 256
 _DURATIONS = (
     "echo_timeout_seconds",
+    "drain_seconds",
     "grace_period_seconds",
     "watch_timeout_seconds",
     "watch_silence_seconds",
@@ -208,6 +209,8 @@ class Settings(Struct, frozen=True, metaclass=_SettingsType):
       sets no limit.
     - `echo_timeout_seconds`: how long the watch may take to show a write of the
       operator, before fnop reads the object instead.
+    - `drain_seconds`: how long a stop lets handlers of changes go on before it cancels
+      them, as part of the grace period.
     - `grace_period_seconds`: how long a stop waits for attempts and requests under way,
       and for leaving the peers. Cleanup handlers have another minute.
     - `list_page_limit`: the number of objects in a page of a listing.
@@ -278,6 +281,7 @@ class Settings(Struct, frozen=True, metaclass=_SettingsType):
     default_backoff: float | Backoff = Backoff()
     request_concurrency: int = 32
     echo_timeout_seconds: float = 5.0
+    drain_seconds: float = 0.0
     grace_period_seconds: float = 5.0
     list_page_limit: int = 500
     initial_streaming: bool = False

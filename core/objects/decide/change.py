@@ -81,17 +81,19 @@ def abandons(at: Circumstances, record: ObjectRecord, work: Work) -> Abandon | N
     return None
 
 
-def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
+def goes_on(
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
+) -> bool:
     """Whether the present change is still the one to handle.
 
     It is while its conversations are under way. It also is when all is done for its
     view and only has to be recorded. Otherwise the present object decides, and
-    unfinished work starts again (R15).
+    unfinished work starts again (R15). Kopf first writes what its handlers have done.
     """
     if work.running:
         return True
     if record.body.is_deleting and change.reason is not Reason.DELETE:
-        return False
+        return at.settings.as_kopf and _has_unsaved(record, work)
     return bool(change.selected) and all(
         current_progress(record, work, change, each).is_finished
         for each in change.selected
@@ -153,8 +155,11 @@ def _writes_before_next(at: Circumstances, record: ObjectRecord, work: Work) -> 
 
     Kopf calls one handler in a pass over the object, and writes at the end of each.
     """
-    if at.settings.lifecycle is all_at_once:
-        return False
+    return at.settings.lifecycle is not all_at_once and _has_unsaved(record, work)
+
+
+def _has_unsaved(record: ObjectRecord, work: Work) -> bool:
+    """Whether handlers have ended, or changed the object, and that is not written."""
     stored = record.stored.progress
     return any(changes_object(work, author) for author, _ in work.patches) or any(
         (each.is_finished or each.retries) and stored.get(name) != each

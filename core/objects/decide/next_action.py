@@ -149,9 +149,10 @@ def _change_or_rest(at: Circumstances, record: ObjectRecord, work: Work) -> Acti
     if work.running and _is_unwanted(at, record, work):
         return Cancel()
     if record.gone:
-        others = (*work.event_runs, *work.background_runs)
+        others = (*work.running, *work.event_runs, *work.background_runs)
         if others or (work.pending_events and not at.stopping):
-            return Rest(earlier(first_due(others), _events_due(at, record, work)))
+            waking = _next_due(at, work, others)
+            return Rest(earlier(waking, _events_due(at, record, work)))
         if at.log_until is not None and at.log_until > at.now.mono:
             return Rest(at.log_until)
         return Forget()
@@ -210,16 +211,31 @@ def _is_let_go(at: Circumstances, record: ObjectRecord, invocation: Invocation) 
 
 
 def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
-    """Whether the change that the conversations are about is outdated (R16)."""
-    if record.gone or at.stopping:
+    """Whether the change that the conversations are about is outdated (R16).
+
+    Kopf sees the deletion of an object only after the call of a handler: what it has
+    made outside is known by its end alone.
+    """
+    if at.cancels_at is not None and at.cancels_at <= at.now.mono:
+        return True
+    if at.settings.as_kopf and all(each.handler.function for each in work.running):
+        return False
+    if record.gone:
         return True
     reason = work.change.reason if work.change else None
     return record.body.is_deleting and reason is not Reason.DELETE
 
 
+def _next_due(
+    at: Circumstances, work: Work, invocations: tuple[Invocation, ...]
+) -> float | None:
+    """The time when the first of these conversations is due, or to be cancelled."""
+    return earlier(first_due(invocations), at.cancels_at if work.running else None)
+
+
 def _wake_time(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
     """The time when work is due that does not wait for a write of the object."""
-    waking = None if work is IDLE else first_due(work.invocations)
+    waking = None if work is IDLE else _next_due(at, work, work.invocations)
     if work.pending_events:
         waking = earlier(waking, _events_due(at, record, work))
     if record.vanished or not at.kind.background:
@@ -305,7 +321,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
     """The next action of a change: detect it, hold the object, handle it, record it."""
     if work.change is not None:
         change = with_children(at, record, work, work.change)
-        if goes_on(record, work, change):
+        if goes_on(at, record, work, change):
             return handle(at, record, work, change)
     duty = duty_of(at, record)
     if duty is not Duty.NONE and not at.stopping:

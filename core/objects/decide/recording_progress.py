@@ -324,7 +324,22 @@ def _progress_to_keep(
         elif each.acted and not each.is_finished:
             mark = mark_of(each) if marking else stored.progress.get(name)
             kept |= {} if mark is None else {name: mark}
-    return kept
+    return _with_waiting(kept, all_progress) if at.settings.as_kopf else kept
+
+
+def _with_waiting(
+    kept: dict[str, Progress], all_progress: Mapping[str, Progress]
+) -> dict[str, Progress]:
+    """The progress with that of handlers which have not begun, as Kopf stores it."""
+    begun = min((each.started for each in kept.values() if each.started), default=None)
+    if begun is None:
+        return kept
+    waiting = {
+        name: replace(each, started=each.started or begun)
+        for name, each in all_progress.items()
+        if name not in kept
+    }
+    return {**kept, **waiting}
 
 
 def _matters(

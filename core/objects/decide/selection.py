@@ -75,6 +75,8 @@ class Circumstances(Struct, frozen=True):
     now: Now
     seed: str
     stopping: bool
+    # The time when handlers that run are cancelled (monotonic); None: not at all.
+    cancels_at: float | None = None
     indices: Mapping[str, Any] = NOTHING
     # The filters that raise, as `next_action` collects them; None: the error is raised.
     failures: list[FilterFailure] | None = None

@@ -611,6 +611,68 @@ def test_a_daemon_that_lasts_after_failures_lets_a_check_go_on(tmp_path: Path) -
     assert "4 schedules of 1 script tried: no property is violated" in done.out
 
 
+SLOW = """
+    import asyncio
+    import time
+    import kopf
+
+    @kopf.on.create("fnopexamples")
+    {kind} slow(logger, patch, **_):
+        {sleep}
+        patch.status["done"] = True
+
+    @kopf.on.create("fnopexamples")
+    def second(**_):
+        pass
+
+    @kopf.on.delete("fnopexamples")
+    def gone(body, status, **_):
+        kopf.info(body, reason="Gone", message=f"done: {{status.get('done')}}")
+    """
+BOTH_FORMS = pytest.mark.parametrize(
+    "operator",
+    [
+        SLOW.format(kind="async def", sleep="await asyncio.sleep(10)"),
+        SLOW.format(kind="def", sleep="time.sleep(10)"),
+    ],
+    ids=["coroutine", "thread"],
+)
+
+
+@BOTH_FORMS
+def test_a_handler_ends_before_its_object_is_deleted(
+    tmp_path: Path, operator: str
+) -> None:
+    """As under Kopf, the deletion handler knows all that it has done."""
+    with living(tmp_path, operator) as run:
+        run.apply(example("y"))
+        run.wait(5)
+        run.delete("fnopexamples", "y")
+        run.settle()
+        assert run.get("fnopexamples", "y") is None
+        (event,) = run.objects("events")
+        assert event["message"] == "done: True"
+
+
+@BOTH_FORMS
+@pytest.mark.parametrize(("left", "done"), [(1.5, True), (2.5, None)])
+def test_a_stop_lets_handlers_end(
+    tmp_path: Path, operator: str, left: float, done: bool | None
+) -> None:
+    """At most for `settings.queueing.exit_timeout`; their ends are stored."""
+    with living(tmp_path, operator) as run:
+        run.apply(example("y"))
+        run.wait(10 - left)
+        run.stop()
+        assert run.wait(60)
+        assert run.exit is not None
+        found = run.get("fnopexamples", "y")
+        assert found is not None
+        assert found.get("status", {}).get("done") is done
+        notes = found["metadata"].get("annotations", {})
+        assert ("kopf.zalando.org/slow" in notes) is bool(done)
+
+
 COUNTING = """
     import asyncio
     import kopf

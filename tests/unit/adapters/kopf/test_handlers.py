@@ -688,7 +688,7 @@ def test_the_settings_have_the_default_backoff(
 
 @pytest.mark.parametrize(
     ("lifecycle", "stored"),
-    [(lifecycles.asap, [[], ["one"]]), (lifecycles.all_at_once, [[], []])],
+    [(lifecycles.asap, [[], ["one", "two"]]), (lifecycles.all_at_once, [[], []])],
     ids=["one in a pass", "all at once"],
 )
 def test_the_end_of_a_handler_is_stored_before_the_next_call(
