@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,25 @@ def run_program(given: Sequence[str]) -> None:
     """Run a file, or the module after `-m`, as Python runs its main module."""
     if given[0] == "-m":
         sys.argv = [*given[1:]]
+        if not _is_found(given[1]):
+            fail(f"there is no module {given[1]}")
         runpy.run_module(given[1], run_name="__main__", alter_sys=True)
         return
+    if not Path(given[0]).exists():
+        fail(f"there is no file {given[0]}")
     sys.argv = [*given]
     sys.path.insert(0, str(Path(given[0]).resolve().parent))
     runpy.run_path(given[0], run_name="__main__")
+
+
+def _is_found(module: str) -> bool:
+    """Whether there is a module; its packages are imported for that."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not f"{module}.".startswith(f"{problem.name}."):
+            raise  # an import of the program's own
+        return False
 
 
 def _split(given: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

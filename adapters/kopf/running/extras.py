@@ -16,10 +16,10 @@ from typing import Any
 
 from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem
 
-__all__ = ["EXTRAS", "claimed_metrics", "claimed_path", "extra", "extras_given"]
+__all__ = ["CLUSTER", "claimed_metrics", "claimed_path", "extra", "extras_given"]
 
-# They change no decision of an operator, and concern all of its process.
-EXTRAS = ("record", "metrics", "kubeconfig", "context")
+# The options that choose the cluster.
+CLUSTER = ("kubeconfig", "context")
 # The options with a variable that holds for programs, too.
 _VARIABLES = {"record": "KOPF_RUN_RECORD", "metrics": "KOPF_RUN_METRICS"}
 
