@@ -24,8 +24,9 @@ from typing import Any
 
 import click
 
-from fnop.adapters.common.endings import fail
+from fnop.adapters.common.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.common.manifests import dump_yaml, echo_yaml
+from fnop.adapters.common.plain import echo
 from fnop.adapters.common.spreading import SpreadingCommand
 from fnop.adapters.kopf.commands.cli import (
     check_simulation,
@@ -34,11 +35,13 @@ from fnop.adapters.kopf.commands.cli import (
     populate,
 )
 from fnop.adapters.kopf.commands.finder import install
+from fnop.adapters.kopf.declaring.registry import get_default_registry
 from fnop.adapters.kopf.running.extras import extras_given
 from fnop.adapters.running.embedding import ConfigurationProblem
 
 __all__ = ["main", "run_program"]
 
+_NAME = "python -m fnop.kopf"
 _USAGE = (
     "usage: python -m fnop.kopf [OPTIONS] [--] [FILE | -m MODULE] ..., or "
     "python -m fnop.kopf [run | --help] ..."
@@ -58,7 +61,10 @@ def main() -> None:
     """Run the program that the command line names; `import kopf` finds fnop in it."""
     install()
     given = sys.argv[1:]
-    if not given or given[0] in ("--help", "--version", *commands.commands):
+    if not given or given[0] == "--help":
+        echo(_help())
+        sys.exit(0 if given else EXIT_USAGE)
+    if given[0] in ("--version", *commands.commands):
         commands(prog_name="python -m fnop.kopf")
         return
     own, program = _split(given)
@@ -67,6 +73,18 @@ def main() -> None:
     if program[0] == "-m" and len(program) < 2:
         sys.exit(_USAGE)
     _run(program, _options_in(own))
+
+
+def _help() -> str:
+    """The help about commands of Kopf, and then about programs."""
+    about_commands = commands.get_help(click.Context(commands, info_name=_NAME))
+    about_programs = click.HelpFormatter()
+    _OPTIONS.format_options(click.Context(_OPTIONS), about_programs)
+    return (
+        f"{about_commands}\n\n"
+        f"A program that starts its operator itself: {_NAME} [OPTIONS] -- FILE ...\n"
+        f"or {_NAME} [OPTIONS] -- -m MODULE ...\n\n{about_programs.getvalue()}"
+    )
 
 
 def _options_in(own: Sequence[str]) -> dict[str, Any]:
@@ -89,7 +107,7 @@ def _options_in(own: Sequence[str]) -> dict[str, Any]:
 def _run(program: Sequence[str], options: Mapping[str, Any]) -> None:
     """Run a program with options of fnop, which are for all of its operators."""
     extras = {name: options[name] for name in ("record", "metrics", "kubeconfig")}
-    with extras_given({**extras, "context": options["kube_context"]}):
+    with extras_given({**extras, "context": options["kube_context"]}) as has_begun:
         try:
             if options["served"]:
                 _run_served(program, options["simulate"], options["seconds"])
@@ -97,6 +115,12 @@ def _run(program: Sequence[str], options: Mapping[str, Any]) -> None:
                 run_program(program)
         except ConfigurationProblem as problem:
             fail(str(problem))
+        if not has_begun() and not get_default_registry().is_empty:
+            words = " ".join(program[:2] if program[0] == "-m" else program[:1])
+            warn(
+                f"{words} declares handlers, and has started no operator; to run them, "
+                f"write: fnop run --kopf {words}"
+            )
 
 
 def run_program(given: Sequence[str]) -> None:

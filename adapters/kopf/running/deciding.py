@@ -1,4 +1,4 @@
-"""What stands for the interpreter of an operator that only decides."""
+"""A stand-in for the interpreter of an operator that only decides."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _why(
 def _is_lost(
     record: ObjectRecord, change: Change, handler: Handler, before: Progress
 ) -> bool:
-    """Whether a Kopf operator has stored the progress where nobody reads it."""
+    """Whether Kopf has stored the progress where this operator does not read it."""
     # Progress that is readable belongs to this operator, and so does the change.
     if record.stored.progress or before.aim:
         return False

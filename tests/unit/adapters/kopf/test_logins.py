@@ -147,10 +147,12 @@ async def test_the_chosen_cluster_comes_before_all_others(
 ) -> None:
     library = install(name, in_cluster=True)
     asked: list[dict[str, str | None]] = []
-    monkeypatch.setattr(logins, "login_with_service_account", lambda **_: None)
-    monkeypatch.setattr(
-        logins, "login_with_kubeconfig", lambda **given: asked.append(given) or INFO
-    )
+
+    def login(**given: str | None) -> ConnectionInfo:
+        asked.append(given)
+        return INFO
+
+    monkeypatch.setattr(logins, "login_with_kubeconfig", login)
     assert await logged_in(name, **cluster) is INFO
     assert asked == [{"kubeconfig": None, "context": None, **cluster}]
     if name != "pykube":
