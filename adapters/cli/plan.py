@@ -384,7 +384,7 @@ def _status(found: Plan, given: PlanOptions) -> int:
         )
     if found.unfound:
         reasons.append(
-            f"--takeover: the state of {len(found.unfound)} objects is not found; let "
+            f"--takeover: objects whose state is not found: {len(found.unfound)}; let "
             "the settings name the places where Kopf has stored it"
         )
     if found.due is not None and found.unlisted:

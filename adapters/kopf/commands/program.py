@@ -62,7 +62,8 @@ def main() -> None:
     install()
     given = sys.argv[1:]
     if not given or given[0] == "--help":
-        echo(_help())
+        for line in _help().splitlines():
+            echo(line)
         sys.exit(0 if given else EXIT_USAGE)
     if given[0] in ("--version", *commands.commands):
         commands(prog_name="python -m fnop.kopf")

@@ -111,7 +111,7 @@ def test_changes_of_an_object_whose_state_is_not_found_fail(tmp_path: Path) -> N
     operator = OPERATOR.replace('prefix="my', 'prefix="other')
     done = planned(tmp_path, changed, more=("--takeover",), operator=operator)
     assert done.status == 3, done
-    assert "the state of 1 objects is not found" in done.err
+    assert "objects whose state is not found: 1" in done.err
     assert "changes until now are not handled for fnopexamples.fnop.dev/ch" in done.out
     assert "no handler would be called again" not in done.out
 
