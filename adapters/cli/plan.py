@@ -228,7 +228,8 @@ def plan(given: PlanOptions) -> None:
     the operator would not serve, or for a wrong call; 2 with --detailed-exitcode when
     something would change, or is not known, and with --admission when an object would
     be refused or changed; 3 when the plan has what --fail-on names, or --takeover finds
-    handlers that would be called again, or objects that it may not read.
+    handlers that would be called again, changes that would not be handled, or
+    objects that it may not read.
     """
     with _program(given) as (program, begins):
         found = _planned(program, begins, given)
@@ -380,6 +381,11 @@ def _status(found: Plan, given: PlanOptions) -> int:
         reasons.append(
             f"--takeover: handlers would be called again: {names}; do the settings "
             "name the places where Kopf has stored the state of their objects?"
+        )
+    if found.unfound:
+        reasons.append(
+            f"--takeover: objects whose state is not found: {len(found.unfound)}; let "
+            "the settings name the places where Kopf has stored it"
         )
     if found.due is not None and found.unlisted:
         names = ", ".join(each.label for each in found.unlisted)

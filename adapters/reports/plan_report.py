@@ -50,7 +50,7 @@ def as_lines(plan: Plan, *, own: bool = False) -> Iterator[str]:
     if plan.tried is not None:
         yield from _tried_lines(plan)
     if plan.due is not None:
-        yield from _due_lines(plan.due, plan.unlisted)
+        yield from _due_lines(plan.due, plan)
     for note in plan.notes:
         yield f"  note: {note}"
     yield _footer(plan)
@@ -215,13 +215,16 @@ def _rounds_clause(told: Failure | Notice) -> str:
     return f", again in round{many} {joined(list(map(str, told.again)))}"
 
 
-def _due_lines(due: Sequence[Due], unlisted: Sequence[Place]) -> Iterator[str]:
+def _due_lines(due: Sequence[Due], plan: Plan) -> Iterator[str]:
     """The handlers that are called when the operator starts."""
     for each in due:
         yield f"  takeover: {_source(each.source)} {_words_for_due(each)}"
-    if unlisted:
-        yield f"  takeover: not known for {_names(unlisted)}, which cannot be read"
-    elif not any(each.why == "again" for each in due):
+    for why in dict.fromkeys(each.why for each in plan.unfound):
+        names = _names([each.place for each in plan.unfound if each.why == why])
+        yield f"  takeover: changes until now are not handled for {names}: {why}"
+    if plan.unlisted:
+        yield f"  takeover: not known for {_names(plan.unlisted)}, which cannot be read"
+    elif not plan.again and not plan.unfound:
         yield "  takeover: no handler would be called again"
     if due:
         yield "  takeover: these calls may lead to others, which are not known"
@@ -327,6 +330,9 @@ def as_json(plan: Plan) -> dict[str, Any]:
         found["dry_run"] = [_dry_run_json(each) for each in plan.tried]
     if plan.due is not None:
         found["takeover"] = [_due_json(each) for each in plan.again]
+        found["unfound"] = [
+            {**place_json(each.place), "why": each.why} for each in plan.unfound
+        ]
         found["due"] = [
             {**_due_json(each), "why": each.why, "reason": each.reason or None}
             for each in plan.due

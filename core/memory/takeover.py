@@ -34,12 +34,15 @@ __all__ = [
     "annotation_names",
     "last_handled_places",
     "progress_by",
+    "purposes_anywhere",
     "taken_over",
 ]
 
 LAST_HANDLED = "last-handled-configuration"
 _NAME_LENGTH_MAX = 63
 _IN_NAMES = str.maketrans({"/": ".", "<": "_", ">": "_", ":": "_"})
+# Each record has one of them; a field or an annotation of users hardly does.
+_RECORD_FIELDS = frozenset(("started", "purpose"))
 
 
 class Predecessor(Struct, frozen=True):
@@ -159,6 +162,26 @@ def progress_by(body: Body, kopf: Predecessor, handler: str) -> Progress | None:
         retries if isinstance(retries, int) else 0,
         finished=finished,
     )
+
+
+def purposes_anywhere(body: Body, handler: str) -> Iterator[str]:
+    """The reasons of the changes in the records of a handler by any Kopf operator.
+
+    >>> body = Body({"status": {"mine": {"progress": {"fn": {"purpose": "update"}}}}})
+    >>> [*purposes_anywhere(body, "fn")], [*purposes_anywhere(body, "other")]
+    (['update'], [])
+    """
+    found: list[Any] = []
+    annotations = {} if is_copied_to(body.data) else body.mapping("annotations")
+    for prefix in {name.partition("/")[0] for name in annotations if "/" in name}:
+        names = dict.fromkeys(annotation_names(prefix, handler))
+        found += [_parse_json(annotations.get(each)) for each in names]
+    for value in body.stanza("status").values():
+        kept = value.get("progress") if isinstance(value, Mapping) else None
+        found.append(kept.get(handler) if isinstance(kept, Mapping) else None)
+    for record in found:
+        if isinstance(record, Mapping) and not _RECORD_FIELDS.isdisjoint(record):
+            yield _purpose_of(record)
 
 
 def last_handled_places(body: Body) -> Iterator[str]:

@@ -20,6 +20,7 @@ __all__ = [
     "Source",
     "Stale",
     "Tried",
+    "Unfound",
     "Unmade",
     "Unread",
     "Write",
@@ -202,6 +203,16 @@ class Due(Struct, frozen=True):
     places: tuple[Place, ...]
 
 
+class Unfound(Struct, frozen=True):
+    """An object that was handled, and whose state is not where the operator reads it.
+
+    It counts as handled as it is: what has changed since then calls no handler.
+    """
+
+    place: Place
+    why: str
+
+
 class Stale(Struct, frozen=True):
     """An object to be changed, and that another client has changed meanwhile."""
 
@@ -255,8 +266,8 @@ class Plan(Struct, frozen=True):
     `reads` counts the requests that were sent for the plan, all of them GET. `due` are
     the handlers that are called when the operator starts. `tried` are the requests of
     `tries` dry runs that the server itself refuses or answers differently. Both are
-    None unless the caller asked for them. `notes` are sentences. `requests` are not
-    masked. A plan that `is_restless` goes on for ever.
+    None unless the caller asked for them; `unfound` goes with `due`. `notes` are
+    sentences. `requests` are not masked. A plan that `is_restless` goes on for ever.
     """
 
     changes: tuple[Change, ...] = ()
@@ -273,6 +284,7 @@ class Plan(Struct, frozen=True):
     tries: int = 0
     requests: tuple[Write, ...] = ()
     is_restless: bool = False
+    unfound: tuple[Unfound, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -26,6 +26,7 @@ from fnop.interpreters.plan.facts import (
     Place,
     Plan,
     Stale,
+    Unfound,
     Unmade,
     Write,
     sources_of,
@@ -114,7 +115,7 @@ class Planner:
         self._masking.learn(self.first.found.values())
         self._masking.learn(each.after for each in self.first.seen.writes)
         self._check_service(self.first)
-        due = self._due_after_takeover(self.first) if takeover else None
+        due, unfound = self._due_after_takeover(self.first) if takeover else (None, ())
         later = self._wall + _LATER_SECONDS
         seed = f"{self._seed}-2"  # it becomes a part of Events' names
         self.second = self._new_rehearsal(base, basis, seed, later, 1)
@@ -122,7 +123,7 @@ class Planner:
         self.notes += await self._missing_namespaces(self.first, basis)
         found = self._found(self.first, self.second)
         stale = await self._stale_objects(found)
-        plan = self._plan_from(found, stale, due, rounds)
+        plan = replace(self._plan_from(found, stale, due, rounds), unfound=unfound)
         return await self._try_requests(plan) if dry_run else plan
 
     def _check_service(self, rehearsal: Rehearsal) -> None:
@@ -255,7 +256,9 @@ class Planner:
                 return each
         return None
 
-    def _due_after_takeover(self, rehearsal: Rehearsal) -> tuple[Due, ...]:
+    def _due_after_takeover(
+        self, rehearsal: Rehearsal
+    ) -> tuple[tuple[Due, ...], tuple[Unfound, ...]]:
         settings = rehearsal.run.machine.settings
         if not settings.succeeds_kopf:
             raise PlanProblem(
@@ -268,7 +271,9 @@ class Planner:
                 "a plan does not make"
             )
         state = rehearsal.run.machine.state
-        return due_in(state, settings, rehearsal.served(), self._wall)
+        due, unfound = due_in(state, settings, rehearsal.served(), self._wall)
+        mask = self._masking.text
+        return due, tuple(replace(each, why=mask(each.why)) for each in unfound)
 
     def _plan_from(
         self,

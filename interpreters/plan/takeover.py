@@ -14,7 +14,7 @@ from fnop.core.state.turn import State
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects.structs import replace
-from fnop.interpreters.plan.facts import Due, Place, Source
+from fnop.interpreters.plan.facts import Due, Place, Source, Unfound
 
 __all__ = ["due_in"]
 
@@ -26,17 +26,23 @@ def due_in(
     settings: Settings,
     served: Iterable[tuple[Kind, dict[str, Any]]],
     wall: float,
-) -> tuple[Due, ...]:
-    """The handlers that are called for objects as they were read.
+) -> tuple[tuple[Due, ...], tuple[Unfound, ...]]:
+    """The handlers that are called for objects as they were read, and lost states.
 
     `state` and `settings` are those of an operator that serves; `wall` is the time of
     its start.
     """
     found: dict[tuple[str, str, Source], dict[Place, None]] = {}
+    unfound = []
     for kind, data in served:
         body = Body(data)
-        record = first_sight(kind, settings, body, listed=True).record
-        record = replace(record, memo=state.lifecycle.memo)
+        sight, place = (
+            first_sight(kind, settings, body, listed=True),
+            _place_of(kind, body),
+        )
+        if sight.problem and kind.changes:
+            unfound.append(Unfound(place, sight.problem))
+        record = replace(sight.record, memo=state.lifecycle.memo)
         at = Circumstances(
             kind,
             settings,
@@ -46,12 +52,12 @@ def due_in(
             indices=state.objects.indices,
             failures=[],
         )
-        place = _place_of(kind, body)
         for each in due_calls(at, record):
             key = each.why.value, each.reason, Source(each.id, *each.handler.definition)
             found.setdefault(key, {})[place] = None
     due = (Due(*key, tuple(places)) for key, places in found.items())
-    return tuple(sorted(due, key=lambda each: _ORDER.index(each.why)))
+    ordered = sorted(due, key=lambda each: _ORDER.index(each.why))
+    return tuple(ordered), tuple(unfound)
 
 
 def _place_of(kind: Kind, body: Body) -> Place:

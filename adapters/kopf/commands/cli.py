@@ -27,6 +27,7 @@ from fnop.adapters.kopf.running.logs import LogFormat, configure
 from fnop.adapters.kopf.running.startup import ActivityError
 from fnop.adapters.kopf.running.translation import Unsupported
 from fnop.adapters.running.embedding import ConfigurationProblem, OperatorFailed
+from fnop.core.api.namespaces import check_namespace
 
 if TYPE_CHECKING:
     from fnop.adapters.serving.live_cluster import Live
@@ -228,6 +229,11 @@ def run(
     Exit status: 0 when stopped; 1 when the operator cannot run; 2 for a wrong call.
     """
     given = [each for each in namespaces if each]
+    try:
+        for each in given:
+            check_namespace(each)
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from None
     if options["clusterwide"] and given:
         raise click.UsageError("use either --namespace or --all-namespaces")
     check_simulation(simulate, served, seconds, options["kubeconfig"], kube_context)

@@ -18,13 +18,15 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fnop.adapters.common.endings import fail
+from fnop.adapters.common.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.common.manifests import dump_yaml, echo_yaml
+from fnop.adapters.common.plain import echo
 from fnop.adapters.common.spreading import SpreadingCommand
 from fnop.adapters.kopf.commands.cli import (
     check_simulation,
@@ -33,11 +35,13 @@ from fnop.adapters.kopf.commands.cli import (
     populate,
 )
 from fnop.adapters.kopf.commands.finder import install
+from fnop.adapters.kopf.declaring.registry import get_default_registry
 from fnop.adapters.kopf.running.extras import extras_given
 from fnop.adapters.running.embedding import ConfigurationProblem
 
 __all__ = ["main", "run_program"]
 
+_NAME = "python -m fnop.kopf"
 _USAGE = (
     "usage: python -m fnop.kopf [OPTIONS] [--] [FILE | -m MODULE] ..., or "
     "python -m fnop.kopf [run | --help] ..."
@@ -57,7 +61,11 @@ def main() -> None:
     """Run the program that the command line names; `import kopf` finds fnop in it."""
     install()
     given = sys.argv[1:]
-    if not given or given[0] in ("--help", "--version", *commands.commands):
+    if not given or given[0] == "--help":
+        for line in _help().splitlines():
+            echo(line)
+        sys.exit(0 if given else EXIT_USAGE)
+    if given[0] in ("--version", *commands.commands):
         commands(prog_name="python -m fnop.kopf")
         return
     own, program = _split(given)
@@ -66,6 +74,18 @@ def main() -> None:
     if program[0] == "-m" and len(program) < 2:
         sys.exit(_USAGE)
     _run(program, _options_in(own))
+
+
+def _help() -> str:
+    """The help about commands of Kopf, and then about programs."""
+    about_commands = commands.get_help(click.Context(commands, info_name=_NAME))
+    about_programs = click.HelpFormatter()
+    _OPTIONS.format_options(click.Context(_OPTIONS), about_programs)
+    return (
+        f"{about_commands}\n\n"
+        f"A program that starts its operator itself: {_NAME} [OPTIONS] -- FILE ...\n"
+        f"or {_NAME} [OPTIONS] -- -m MODULE ...\n\n{about_programs.getvalue()}"
+    )
 
 
 def _options_in(own: Sequence[str]) -> dict[str, Any]:
@@ -88,7 +108,7 @@ def _options_in(own: Sequence[str]) -> dict[str, Any]:
 def _run(program: Sequence[str], options: Mapping[str, Any]) -> None:
     """Run a program with options of fnop, which are for all of its operators."""
     extras = {name: options[name] for name in ("record", "metrics", "kubeconfig")}
-    with extras_given({**extras, "context": options["kube_context"]}):
+    with extras_given({**extras, "context": options["kube_context"]}) as has_begun:
         try:
             if options["served"]:
                 _run_served(program, options["simulate"], options["seconds"])
@@ -96,17 +116,37 @@ def _run(program: Sequence[str], options: Mapping[str, Any]) -> None:
                 run_program(program)
         except ConfigurationProblem as problem:
             fail(str(problem))
+        if not has_begun() and not get_default_registry().is_empty:
+            words = " ".join(program[:2] if program[0] == "-m" else program[:1])
+            warn(
+                f"{words} declares handlers, and has started no operator; to run them, "
+                f"write: fnop run --kopf {words}"
+            )
 
 
 def run_program(given: Sequence[str]) -> None:
     """Run a file, or the module after `-m`, as Python runs its main module."""
     if given[0] == "-m":
         sys.argv = [*given[1:]]
+        if not _is_found(given[1]):
+            fail(f"there is no module {given[1]}")
         runpy.run_module(given[1], run_name="__main__", alter_sys=True)
         return
+    if not Path(given[0]).exists():
+        fail(f"there is no file {given[0]}")
     sys.argv = [*given]
     sys.path.insert(0, str(Path(given[0]).resolve().parent))
     runpy.run_path(given[0], run_name="__main__")
+
+
+def _is_found(module: str) -> bool:
+    """Whether there is a module; its packages are imported for that."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not f"{module}.".startswith(f"{problem.name}."):
+            raise  # an import of the program's own
+        return False
 
 
 def _split(given: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

@@ -19,6 +19,7 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from contextlib import contextmanager, suppress
@@ -33,7 +34,7 @@ from fnop.adapters.kopf.declaring.registry import (
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.events import LinePoster
 from fnop.adapters.kopf.running.extras import (
-    EXTRAS,
+    CLUSTER,
     claimed_metrics,
     claimed_path,
     extra,
@@ -222,7 +223,10 @@ class Serving:
     async def run(self) -> None:
         """Run the startup handlers, serve, and run the cleanup handlers."""
         loop = asyncio.get_running_loop()
-        mine = Operator(self._registry, self._settings, self._options.get("memo"), loop)
+        mine = Operator(
+            *(self._registry, self._settings, self._options.get("memo"), loop),
+            cluster=self._cluster(),
+        )
         poster = LinePoster(self._settings, mine.post)
         objects = logging.getLogger("kopf.objects")
         undo = self._heed_signals(loop)
@@ -236,6 +240,11 @@ class Serving:
             objects.removeHandler(poster)
             watching.cancel()
             undo()
+
+    def _cluster(self) -> Mapping[str, str]:
+        """The kubeconfig and the context that the user has chosen, as far as given."""
+        found = {name: extra(self._options, name) for name in CLUSTER}
+        return {name: given for name, given in found.items() if given is not None}
 
     # ------------------------------------------------------------------ startup
 
@@ -259,9 +268,7 @@ class Serving:
 
     async def _serve(self, mine: Operator) -> None:
         """Serve in a thread, until the operator ends, or this task is cancelled."""
-        record, metrics, kubeconfig, context = (
-            extra(self._options, name) for name in EXTRAS
-        )
+        record, metrics = (extra(self._options, name) for name in ("record", "metrics"))
         program = program_of(
             mine,
             self._namespaces,
@@ -272,8 +279,8 @@ class Serving:
         place = Place(
             liveness=self._options.get("liveness_endpoint"),
             metrics=metrics,
-            kubeconfig=kubeconfig,
-            context=context,
+            kubeconfig=mine.cluster.get("kubeconfig"),
+            context=mine.cluster.get("context"),
         )
         flags = (self._stop, self._hurry)
         with claimed_metrics(metrics), self._recorded(record, program) as recorders:

@@ -9,33 +9,41 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem
 
-__all__ = ["EXTRAS", "claimed_metrics", "claimed_path", "extra", "extras_given"]
+__all__ = ["CLUSTER", "claimed_metrics", "claimed_path", "extra", "extras_given"]
 
-# They change no decision of an operator, and concern all of its process.
-EXTRAS = ("record", "metrics", "kubeconfig", "context")
+# The options that choose the cluster.
+CLUSTER = ("kubeconfig", "context")
 # The options with a variable that holds for programs, too.
 _VARIABLES = {"record": "KOPF_RUN_RECORD", "metrics": "KOPF_RUN_METRICS"}
 
 _given: dict[str, str | None] = {}
+# Set when an operator asks for its options: so it has begun.
+_asked = threading.Event()
 _lock = threading.Lock()
 # The recordings and the endpoints of the operators that run now.
 _taken: set[str] = set()
 
 
 @contextmanager
-def extras_given(options: Mapping[str, str | None]) -> Iterator[None]:
-    """Give these options to all operators that begin within the block."""
+def extras_given(
+    options: Mapping[str, str | None],
+) -> Iterator[Callable[[], bool]]:
+    """Give these options to all operators that begin within the block.
+
+    The block gets a function that returns whether an operator has begun.
+    """
     before = {**_given}
     _given.update(options)
+    _asked.clear()
     try:
-        yield
+        yield _asked.is_set
     finally:
         _given.clear()
         _given.update(before)
@@ -43,6 +51,7 @@ def extras_given(options: Mapping[str, str | None]) -> Iterator[None]:
 
 def extra(options: Mapping[str, Any], name: str) -> str | None:
     """An option of one operator: as its program gives it, or as it is for all."""
+    _asked.set()
     found: str | None = options.get(name) or _given.get(name)
     return found or os.environ.get(_VARIABLES.get(name, "")) or None
 

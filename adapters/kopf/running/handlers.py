@@ -687,6 +687,8 @@ async def run_activity(
         **times_of(started, operator.clock.now().wall),
         **operator.indices(),
     }
+    if entry.role is Role.LOGIN:
+        kwargs |= operator.cluster
     call = CurrentCall(entry.id, None, None)
     attempt = _attempt_of(operator, entry, retry, started)
     work = functools.partial(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.adapters.kopf.declaring.registry import Entry, OperatorRegistry
 from fnop.adapters.kubernetes.credentials import (
@@ -57,61 +57,83 @@ def connection_of(found: Any) -> ConnectionInfo | None:
     raise LoginError(f"a login handler answers kopf.ConnectionInfo, not {found!r:.60}")
 
 
-def _current() -> ConnectionInfo | None:
-    """The credentials of the kubeconfig or of the pod; None without either."""
-    return login_with_service_account() or login_with_kubeconfig()
+class _Cluster(NamedTuple):
+    """The kubeconfig and the context that the user has chosen, if any."""
+
+    kubeconfig: str | None
+    context: str | None
+
+    @property
+    def is_chosen(self) -> bool:
+        return self.kubeconfig is not None or self.context is not None
+
+    def connection(self) -> ConnectionInfo | None:
+        """The credentials of the pod or of the kubeconfig; None without either."""
+        found = None if self.is_chosen else login_with_service_account()
+        return found or login_with_kubeconfig(**self._asdict())
+
+    def configure(self, config: Any) -> Any:
+        """Let a library load the configuration; an awaitable if it is asynchronous."""
+        options = {"config_file": self.kubeconfig, "context": self.context}
+        given = {name: value for name, value in options.items() if value is not None}
+        if self.is_chosen:
+            return config.load_kube_config(**given)
+        try:
+            return config.load_incluster_config()
+        except config.ConfigException:
+            return config.load_kube_config()
 
 
-def login_via_client(*, logger: Any = None, **_: Any) -> ConnectionInfo | None:
+def login_via_client(
+    *, kubeconfig: str | None = None, context: str | None = None, **_: Any
+) -> ConnectionInfo | None:
     """Configure the official client, and log in with the same credentials.
 
     None if the library is not installed. Raises `LoginError` if it finds no cluster.
     """
-    return _via("kubernetes", _configure_official)
+    if find_spec("kubernetes") is None:
+        return None
+    cluster = _Cluster(kubeconfig, context)
+    try:
+        cluster.configure(import_module("kubernetes.config"))
+    except Exception as problem:
+        raise _unusable("kubernetes", problem) from problem
+    return _connection("kubernetes", cluster)
 
 
 async def login_via_async_client(
-    *, logger: Any = None, **_: Any
+    *, kubeconfig: str | None = None, context: str | None = None, **_: Any
 ) -> ConnectionInfo | None:
     """Configure kubernetes_asyncio, and log in with the same credentials."""
     if find_spec("kubernetes_asyncio") is None:
         return None
-    await _configure_async()
-    return _via("kubernetes_asyncio", lambda: None)
+    cluster = _Cluster(kubeconfig, context)
+    loading = cluster.configure(import_module("kubernetes_asyncio.config"))
+    if loading is not None:
+        await loading
+    return _connection("kubernetes_asyncio", cluster)
 
 
-def login_via_pykube(*, logger: Any = None, **_: Any) -> ConnectionInfo | None:
+def login_via_pykube(
+    *, kubeconfig: str | None = None, context: str | None = None, **_: Any
+) -> ConnectionInfo | None:
     """Log in as pykube does; it reads its configuration itself."""
-    return _via("pykube", lambda: None)
-
-
-def _via(library: str, configure: Callable[[], None]) -> ConnectionInfo | None:
-    """Log in with the library's credentials, once it is configured."""
-    if find_spec(library) is None:
+    if find_spec("pykube") is None:
         return None
+    return _connection("pykube", _Cluster(kubeconfig, context))
+
+
+def _connection(library: str, cluster: _Cluster) -> ConnectionInfo | None:
     try:
-        configure()
-        return _current()
+        return cluster.connection()
     except LoginError:  # credentials plugins, for example, which only fnop runs
         return None
     except Exception as problem:
-        raise LoginError(f"{library} cannot be configured: {problem}") from problem
+        raise _unusable(library, problem) from problem
 
 
-def _configure_official() -> None:
-    config = import_module("kubernetes.config")
-    try:
-        config.load_incluster_config()
-    except config.ConfigException:
-        config.load_kube_config()
-
-
-async def _configure_async() -> None:
-    config = import_module("kubernetes_asyncio.config")
-    try:
-        config.load_incluster_config()
-    except config.ConfigException:
-        await config.load_kube_config()
+def _unusable(library: str, problem: Exception) -> LoginError:
+    return LoginError(f"{library} cannot be configured: {problem}")
 
 
 def default_logins(

@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from fnop.adapters.kopf.arguments.bodies import Cell
@@ -91,7 +92,8 @@ class Serving(Protocol):
 class Operator:
     """A registry with settings, memos and indices; it observes fnop's steps.
 
-    `loop` is the author's event loop.
+    `loop` is the author's event loop. `cluster` has the `kubeconfig` and the `context`
+    that the user has chosen, if any: arguments of login handlers.
     """
 
     def __init__(
@@ -101,8 +103,10 @@ class Operator:
         memo: Any,
         loop: asyncio.AbstractEventLoop,
         clock: Clock | None = None,
+        cluster: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.registry = registry
+        self.cluster = cluster
         self.settings = settings
         self.loop = loop
         self.clock = clock or SystemClock()

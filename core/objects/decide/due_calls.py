@@ -16,7 +16,11 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import INFORMING
 from fnop.core.handlers.run.arguments import Situation
 from fnop.core.memory.progress import Progress, deadline_of
-from fnop.core.memory.takeover import last_handled_places, progress_by
+from fnop.core.memory.takeover import (
+    last_handled_places,
+    progress_by,
+    purposes_anywhere,
+)
 from fnop.core.objects.decide.change import change_for
 from fnop.core.objects.decide.detection import (
     cause_of,
@@ -43,7 +47,8 @@ __all__ = ["DueCall", "Why", "due_calls"]
 class Why(Enum):
     """The reasons for a call.
 
-    - AGAIN: the handler has succeeded with this change before, by the object's state
+    - AGAIN: the handler has succeeded with this change before, by the object's state,
+      or a Kopf operator has stored its progress where this operator does not read it
     - RETRY: its earlier attempts with this change have not succeeded
     - FIRST: nothing shows that it was called for this change
     - START: each start of an operator calls it
@@ -147,10 +152,20 @@ def _why(
             return Why.AGAIN
         if before.retries:
             return Why.RETRY
-    # Progress that is readable belongs to this operator, and so does the creation.
-    is_new = change.reason is Reason.CREATE and not record.stored.progress
-    is_lost = is_new and any(last_handled_places(record.body))
-    return Why.AGAIN if is_lost else Why.FIRST
+    return Why.AGAIN if _is_lost(record, change, handler, before) else Why.FIRST
+
+
+def _is_lost(
+    record: ObjectRecord, change: Change, handler: Handler, before: Progress
+) -> bool:
+    """Whether Kopf has stored the progress where this operator does not read it."""
+    # Progress that is readable belongs to this operator, and so does the change.
+    if record.stored.progress or before.aim:
+        return False
+    reason, body = change.reason, record.body
+    if reason is Reason.CREATE and any(last_handled_places(body)):
+        return True
+    return reason.value in purposes_anywhere(body, handler.id)
 
 
 def _is_for_start(

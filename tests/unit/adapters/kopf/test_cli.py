@@ -144,6 +144,17 @@ def test_a_namespace_and_all_of_them_exclude_each_other(
     assert calls == []
 
 
+def test_an_expression_as_a_namespace_is_a_wrong_call(
+    file: str, calls: list[Given]
+) -> None:
+    done = invoke("run", file, "-n", "prod-(a|b)")
+    assert done.exit_code == 2
+    assert (
+        "'prod-(a|b)' is neither the name of a namespace nor a pattern" in done.output
+    )
+    assert not calls
+
+
 def test_a_missing_file_is_named(calls: list[Given]) -> None:
     found = invoke("run", "-A", "nowhere.py")
     assert found.exit_code == 1

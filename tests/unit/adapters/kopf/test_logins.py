@@ -60,8 +60,9 @@ class Library(types.ModuleType):
         if not self.in_cluster:
             raise self.ConfigException("not in a cluster")
 
-    def load_kube_config(self) -> Any:
+    def load_kube_config(self, **given: str) -> Any:
         self.calls.append("kubeconfig")
+        self.given = given
         if not self.has_config:
             raise self.ConfigException("no kubeconfig")
 
@@ -95,11 +96,11 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return add
 
 
-async def logged_in(name: str) -> Any:
+async def logged_in(name: str, **cluster: str) -> Any:
     if name == "kubernetes_asyncio":
-        return await login_via_async_client()
+        return await login_via_async_client(**cluster)
     return {"kubernetes": login_via_client, "pykube": login_via_pykube}[name](
-        logger=None, settings=None
+        logger=None, settings=None, **cluster
     )
 
 
@@ -126,6 +127,36 @@ async def test_the_account_of_the_pod_comes_first(install: Callable[..., Any]) -
     library = install("kubernetes", in_cluster=True)
     assert await logged_in("kubernetes") is INFO
     assert library.calls == ["in cluster"]
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize(
+    ("cluster", "options"),
+    [
+        ({"kubeconfig": "/a"}, {"config_file": "/a"}),
+        ({"context": "staging"}, {"context": "staging"}),
+    ],
+    ids=["kubeconfig", "context"],
+)
+async def test_the_chosen_cluster_comes_before_all_others(
+    install: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    cluster: dict[str, str],
+    options: dict[str, str],
+) -> None:
+    library = install(name, in_cluster=True)
+    asked: list[dict[str, str | None]] = []
+
+    def login(**given: str | None) -> ConnectionInfo:
+        asked.append(given)
+        return INFO
+
+    monkeypatch.setattr(logins, "login_with_kubeconfig", login)
+    assert await logged_in(name, **cluster) is INFO
+    assert asked == [{"kubeconfig": None, "context": None, **cluster}]
+    if name != "pykube":
+        assert (library.calls, library.given) == (["kubeconfig"], options)
 
 
 async def test_a_library_that_finds_no_cluster_is_an_error(

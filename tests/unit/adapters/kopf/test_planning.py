@@ -106,6 +106,16 @@ def test_an_object_whose_state_is_not_found_is_handled_again_and_fails(
     assert "would be called again for the creation of" in done.out
 
 
+def test_changes_of_an_object_whose_state_is_not_found_fail(tmp_path: Path) -> None:
+    changed = handled("changed", {"size": 2})
+    operator = OPERATOR.replace('prefix="my', 'prefix="other')
+    done = planned(tmp_path, changed, more=("--takeover",), operator=operator)
+    assert done.status == 3, done
+    assert "objects whose state is not found: 1" in done.err
+    assert "changes until now are not handled for fnopexamples.fnop.dev/ch" in done.out
+    assert "no handler would be called again" not in done.out
+
+
 def test_writes_that_kopf_makes_for_itself_are_bookkeeping(tmp_path: Path) -> None:
     stale = handled("stale", {"size": 1})
     kopf = "kopf.zalando.org"

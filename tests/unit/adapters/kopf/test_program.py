@@ -65,6 +65,47 @@ def test_commands_are_those_of_kopf(
     assert found.value.code in ((0,) if given else (0, 2))
 
 
+def test_the_help_has_the_options_of_programs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        run("--help")
+    printed = capsys.readouterr().out
+    assert "python -m fnop.kopf [OPTIONS] -- FILE" in printed
+    for name in ("--record", "--metrics", "--kubeconfig", "--context", "--served"):
+        assert f"  {name} " in printed
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["no.py"], "there is no file no.py"),
+        (["-m", "no_such_module"], "there is no module no_such_module"),
+        (["-m", "no_such.module"], "there is no module no_such.module"),
+    ],
+    ids=["file", "module", "package"],
+)
+def test_a_program_that_is_not_there_is_named(
+    capsys: pytest.CaptureFixture[str], given: list[str], words: str
+) -> None:
+    with pytest.raises(SystemExit) as found:
+        run(*given)
+    assert found.value.code == 1
+    assert capsys.readouterr().err == f"fnop: {words}\n"
+
+
+def test_a_program_that_starts_no_operator_gets_the_other_command(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    declared = "import kopf\n@kopf.on.create('pods')\ndef fn(**_): pass\n"
+    Path("declared.py").write_text(declared)
+    run("declared.py")
+    assert "write: fnop run --kopf declared.py\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "given", [["-m"], ["--unknown"], ["-x", "file.py"]], ids=range(3)
 )

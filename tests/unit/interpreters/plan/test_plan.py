@@ -578,6 +578,29 @@ def test_a_successor_of_kopf_is_told_which_handlers_are_called(
         planned(planner_of(registry, served, wall), takeover=True)
 
 
+@pytest.mark.parametrize("purpose", ["create", "update"])
+def test_records_that_nobody_reads_are_of_handlers_that_are_called_again(
+    registry: Registry, purpose: str
+) -> None:
+    def handle(**_: Any) -> None:
+        pass
+
+    for reason, declare in {"create": fnop.on.create, "update": fnop.on.update}.items():
+        declare(KIND, id=f"done/{reason}", registry=registry)(handle)
+        declare(KIND, id=f"fresh/{reason}", registry=registry)(handle)
+    found = example("x", size=1) if purpose == "create" else by_kopf("x", {"size": 2})
+    record = json.dumps({"purpose": purpose, "success": True, "retries": 1})
+    notes = found["metadata"].setdefault("annotations", {})
+    notes[f"former.example.com/done.{purpose}"] = record
+    served, wall = source_of(Scenario(registry, [found]))
+    settings = Settings(takes_over=KOPF)
+    plan = planned(planner_of(registry, served, wall, settings), takeover=True)
+    assert due_of(plan) == {
+        ("again", purpose, f"done/{purpose}", "x"),
+        ("first", purpose, f"fresh/{purpose}", "x"),
+    }
+
+
 def test_where_nothing_is_called_again_the_report_says_so(registry: Registry) -> None:
     @fnop.on.create(KIND, id="create", registry=registry)
     def create(**_: Any) -> None:
