@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
 from fnop.adapters.kopf.declaring.settings import PersistenceSettings
 from fnop.adapters.kopf.declaring.storages import (
     AnnotationsDiffBaseStorage,
     AnnotationsProgressStorage,
+    MultiDiffBaseStorage,
+    MultiProgressStorage,
     StatusDiffBaseStorage,
     StatusProgressStorage,
 )
@@ -376,6 +379,34 @@ def test_the_author_selects_the_storages() -> None:
     found = read(states, changed(POD, patch))
     assert found.progress["made"].retries == 1
     assert found.seen.values.parsed[""] == {"labels": {"app": "db"}}
+
+
+@pytest.mark.parametrize("taken", ["status", "metadata"])
+@pytest.mark.parametrize("step", [1, -1])
+def test_all_members_of_a_storage_are_written_by_two_requests(
+    taken: str, step: int
+) -> None:
+    """Those of the status are written by a request of their own, before or after."""
+    diffbases = [StatusDiffBaseStorage(), AnnotationsDiffBaseStorage()]
+    progresses = [StatusProgressStorage(), AnnotationsProgressStorage()]
+    persistence = PersistenceSettings(
+        diffbase_storage=MultiDiffBaseStorage(diffbases[::step]),
+        progress_storage=MultiProgressStorage(
+            [progresses[0], MultiProgressStorage(progresses[1:])][::step]
+        ),
+    )
+    states = states_of(persistence)
+    stored = handled(states, made=Progress("update:", 1, 0.0))
+    patch = states.write(stored, Body(POD))
+    assert patch.keys() == {"status", "metadata"}
+    between = changed(POD, {taken: patch.pop(taken)})
+    assert states.write(stored, Body(between)) == patch
+    after = changed(between, patch)
+    assert states.write(stored, Body(after)) == {}
+    for diffbase in diffbases:
+        assert diffbase.fetch(body=KopfBody(after)) == states.essence(POD)
+    for progress in progresses:
+        assert progress.fetch(key="made", body=KopfBody(after))
 
 
 @pytest.mark.parametrize("field", ["spec.size", "spec"])
