@@ -41,7 +41,9 @@ __all__ = [
     "advance",
     "ended",
     "failed",
+    "grace_of",
     "is_late",
+    "patient_until",
     "repeats_stop",
     "settled",
     "stopping",
@@ -55,6 +57,9 @@ CLEANUP_SECONDS = 60.0
 # The parts of the grace period: for attempts and requests to end, and for leaving. The
 # rest is left for the process to exit.
 _STOPPING_SHARE, _LEAVING_SHARE = 0.7, 0.2
+# The part of the time of STOPPING in which calls may end by themselves. The rest is for
+# the writes after them.
+_PATIENT_SHARE = 4 / 7
 # A stop that takes longer logs what it waits for.
 TELL_AFTER_SECONDS = 1.0
 
@@ -195,6 +200,23 @@ def stopping(life: Lifecycle, now: Now, grace: float) -> Lifecycle:
     tell_at = now.mono + TELL_AFTER_SECONDS
     begun = replace(life, stopping_since=now.mono, grace=grace, tell_at=tell_at)
     return _enter_phase(begun, Phase.STOPPING, now)
+
+
+def patient_until(life: Lifecycle) -> float:
+    """Until when a stop lets calls go on (monotonic); in the past if nothing stops.
+
+    >>> begun = stopping(Lifecycle(Phase.SERVING), Now(0.0, 10.0), grace_of(2.0))
+    >>> round(patient_until(begun), 3)
+    12.0
+    """
+    if life.stopping_since is None:
+        return 0.0
+    return life.stopping_since + life.grace * _STOPPING_SHARE * _PATIENT_SHARE
+
+
+def grace_of(patience: float) -> float:
+    """The grace period of a stop that lets calls go on for `patience` seconds."""
+    return patience / (_STOPPING_SHARE * _PATIENT_SHARE)
 
 
 def failed(life: Lifecycle) -> Lifecycle:

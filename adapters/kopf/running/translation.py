@@ -18,6 +18,7 @@ from fnop.core.handlers.declare.lifecycles import (
 )
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.storage import FormattedStorage
+from fnop.core.state.lifecycle import grace_of
 from fnop.core.values.backoff import Backoff
 from fnop.effects.structs import replace
 
@@ -25,6 +26,8 @@ __all__ = ["Unsupported", "settings_of"]
 
 # Kopf serves without a limit of requests under way; this one is never reached by it.
 _REQUESTS = 100
+# At a stop, requests and daemons need time to end, too, in seconds.
+_GRACE_LEAST = 5.0
 _LIFECYCLES = (all_at_once, asap, one_by_one, randomized, shuffled)
 
 
@@ -83,6 +86,7 @@ def settings_of(
         lifecycle=lifecycle,
         request_concurrency=_REQUESTS,
         echo_timeout_seconds=persistence.consistency_timeout or 0.1,
+        grace_period_seconds=max(_GRACE_LEAST, grace_of(kopf.queueing.exit_timeout)),
         watch_timeout_seconds=int(watching.server_timeout or 290),
         watch_silence_seconds=max(watching.inactivity_timeout or 330.0, 1.0),
         initial_streaming=watching.initial_streaming,

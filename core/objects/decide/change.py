@@ -52,7 +52,14 @@ from fnop.core.values.cause import Cause, Reason
 from fnop.effects import Execute
 from fnop.effects.structs import replace
 
-__all__ = ["abandons", "change_for", "goes_on", "handle", "with_children"]
+__all__ = [
+    "abandons",
+    "change_for",
+    "goes_on",
+    "handle",
+    "record_superseded",
+    "with_children",
+]
 
 
 def change_for(
@@ -146,6 +153,22 @@ def handle(
         return Rest(deadline)
     due = earlier(deadline, due)
     return record_progress(at, record, work, change, all_progress, due)
+
+
+def record_superseded(
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
+) -> Action:
+    """Record what the handlers of a change have done before the deletion began.
+
+    Kopf writes the end of a call, and only then looks at the deletion.
+    """
+    if change.reason is Reason.DELETE:
+        return Rest()
+    all_progress = {
+        each.id: current_progress(record, work, change, each)
+        for each in change.selected
+    }
+    return record_progress(at, record, work, change, all_progress, None)
 
 
 def _writes_before_next(at: Circumstances, record: ObjectRecord, work: Work) -> bool:

@@ -43,6 +43,7 @@ from fnop.core.objects.decide.change import (
     change_for,
     goes_on,
     handle,
+    record_superseded,
     with_children,
 )
 from fnop.core.objects.decide.detection import (
@@ -149,9 +150,10 @@ def _change_or_rest(at: Circumstances, record: ObjectRecord, work: Work) -> Acti
     if work.running and _is_unwanted(at, record, work):
         return Cancel()
     if record.gone:
-        others = (*work.event_runs, *work.background_runs)
+        others = (*work.running, *work.event_runs, *work.background_runs)
         if others or (work.pending_events and not at.stopping):
-            return Rest(earlier(first_due(others), _events_due(at, record, work)))
+            due = earlier(first_due(others), _cancellation_due(at, work))
+            return Rest(earlier(due, _events_due(at, record, work)))
         if at.log_until is not None and at.log_until > at.now.mono:
             return Rest(at.log_until)
         return Forget()
@@ -210,16 +212,28 @@ def _is_let_go(at: Circumstances, record: ObjectRecord, invocation: Invocation) 
 
 
 def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
-    """Whether the change that the conversations are about is outdated (R16)."""
+    """Whether the change that the conversations are about is outdated (R16).
+
+    Kopf lets a call end that has begun, also when its object is deleted. What the call
+    has made outside is known only by its end.
+    """
+    if at.settings.as_kopf and all(each.handler.function for each in work.running):
+        return at.stopping and at.patient_until <= at.now.mono
     if record.gone or at.stopping:
         return True
     reason = work.change.reason if work.change else None
     return record.body.is_deleting and reason is not Reason.DELETE
 
 
+def _cancellation_due(at: Circumstances, work: Work) -> float | None:
+    """The time when a stop cancels the calls that it has let go on."""
+    return at.patient_until if at.stopping and work.running else None
+
+
 def _wake_time(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
     """The time when work is due that does not wait for a write of the object."""
     waking = None if work is IDLE else first_due(work.invocations)
+    waking = earlier(waking, _cancellation_due(at, work))
     if work.pending_events:
         waking = earlier(waking, _events_due(at, record, work))
     if record.vanished or not at.kind.background:
@@ -307,6 +321,10 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
         change = with_children(at, record, work, work.change)
         if goes_on(record, work, change):
             return handle(at, record, work, change)
+        if at.settings.as_kopf and record.body.is_deleting and not work.running:
+            action = record_superseded(at, record, work, change)
+            if not isinstance(action, Rest):
+                return action
     duty = duty_of(at, record)
     if duty is not Duty.NONE and not at.stopping:
         if (

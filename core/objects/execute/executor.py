@@ -71,7 +71,7 @@ from fnop.core.objects.write.write import begin_write, continue_write
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
-from fnop.core.state.lifecycle import SUSPENDED, Phase
+from fnop.core.state.lifecycle import SUSPENDED, Phase, patient_until
 from fnop.core.state.record import IDLE, Change, Deferred, ObjectRecord, PendingEvent
 from fnop.effects.structs import replace
 
@@ -191,6 +191,7 @@ def _decide_action(context: Context, record: ObjectRecord) -> Action:
         now,
         turn.counters.seed,
         turn.lifecycle.phase is not Phase.SERVING,
+        patient_until(turn.lifecycle),
         objects.indices,
         [],
         context.children,
