@@ -137,6 +137,10 @@ class _Maker:
         operation = given.pop("operation", None)
         if operation is not None:
             given["operations"] = [*given.get("operations", ()), operation]
+        if role in INDICES:
+            # A failed function is called again at the next event of its object.
+            for name in ("timeout", "retries", "backoff"):
+                given.pop(name, None)
         if role in BACKGROUND:
             # In Kopf timers hold their objects, too.
             given |= {"finalizer": True, **_cancellation(given)}
