@@ -232,9 +232,9 @@ class KopfStates:
                 if _known_fields(found) != _known_fields(record):
                     member.store(key=each.id, record=record, body=given, patch=patch)
         for parent, children in self._children.items():
-            # A child may be a parent, too.
-            above = parent if parent in stored.progress else parent.partition("/")[0]
-            for child in () if above in stored.progress else children:
+            # A child may be a parent, too, and the id of a handler may have a slash.
+            known = any(f"{parent}/".startswith(f"{id}/") for id in stored.progress)
+            for child in () if known else children:
                 storage.purge(key=child, body=given, patch=patch)
         storage.touch(body=given, patch=patch, value=None)
         storage.flush()

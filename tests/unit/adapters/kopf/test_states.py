@@ -332,21 +332,26 @@ def test_a_touch_of_kopf_is_removed() -> None:
     assert "touch-dummy" not in str(written(states, handled(states), touched))
 
 
-def test_records_of_sub_handlers_stay_as_long_as_their_parent() -> None:
+@pytest.mark.parametrize("parent", ["made", "sized/spec.size"])
+def test_records_of_sub_handlers_stay_as_long_as_their_parent(parent: str) -> None:
     states = states_of()
-    states.know_children("made", ["made/a"])
-    states.know_children("made/a", ["made/a/b"])
+    child, grandchild = f"{parent}/a", f"{parent}/a/b"
+    states.know_children(parent, [child])
+    states.know_children(child, [grandchild])
     storage, patch = AnnotationsProgressStorage(), theirs.Patch()
-    for key in ("made/a", "made/a/b"):
+    for key in (child, grandchild):
         storage.store(
             key=key, record={"retries": 1}, body=theirs.Body(POD), patch=patch
         )
     busy = written(
-        states, handled(states, made=Progress("update:", 1)), changed(POD, dict(patch))
+        states,
+        handled(states, **{parent: Progress("update:", 1)}),
+        changed(POD, dict(patch)),
     )
-    assert "made.a.b" in str(busy)
+    assert storage.fetch(key=grandchild, body=KopfBody(busy))
     after = written(states, handled(states), busy)
-    assert "made" not in str(after["metadata"]["annotations"])
+    for key in (parent, child, grandchild):
+        assert storage.fetch(key=key, body=KopfBody(after)) is None
 
 
 def test_a_removal_leaves_the_last_handled_object_as_kopf_does() -> None:
