@@ -93,6 +93,7 @@ def label_of(role: Role, id: str) -> str:
     return f"{label} {id!r}"
 
 
+_OF_ATTEMPTS = frozenset({"timeout", "retries", "backoff"})
 _NOT_IN_NAMES = str.maketrans({":": ".", "<": "_", ">": "_"})
 
 
@@ -120,6 +121,8 @@ class _Maker:
 
     def _index(self, entry: Entry, options: Json) -> Handler:
         fn = _index_function(self._operator, entry)
+        # A failed function is called again at the next event of its object.
+        options = {k: v for k, v in options.items() if k not in _OF_ATTEMPTS}
         return _outside(entry, options, fn, "")
 
     def _name(self, id: str) -> str:
@@ -137,10 +140,6 @@ class _Maker:
         operation = given.pop("operation", None)
         if operation is not None:
             given["operations"] = [*given.get("operations", ()), operation]
-        if role in INDICES:
-            # A failed function is called again at the next event of its object.
-            for name in ("timeout", "retries", "backoff"):
-                given.pop(name, None)
         if role in BACKGROUND:
             # In Kopf timers hold their objects, too.
             given |= {"finalizer": True, **_cancellation(given)}
