@@ -345,7 +345,7 @@ def test_records_of_sub_handlers_stay_as_long_as_their_parent(parent: str) -> No
         )
     busy = written(
         states,
-        handled(states, **{parent: Progress("update:", 1)}),
+        replace(handled(states), progress={parent: Progress("update:", 1)}),
         changed(POD, dict(patch)),
     )
     assert storage.fetch(key=grandchild, body=KopfBody(busy))
