@@ -28,6 +28,8 @@ A story has these keys:
   - `look: NAME`: wait until all is quiet, and record the objects
   - `probe: {}`, or with values that the answer will have
   - `restart: STEPS`: steps while no operator runs, or `{}`
+  - `stop: STEPS` and `kill: STEPS`: the same, but SIGTERM or SIGKILL ends the operator
+    at once, also amid its work
   - `rival: {options:, steps:}`: steps while a second `kopf run` runs, too
   - `command: ARGUMENTS`: another command of Kopf, such as `freeze`
   - `pytest: FILE`: run the operator's own tests
@@ -357,6 +359,8 @@ class Player:
             "look": self._look,
             "probe": self._probe,
             "restart": self._restart,
+            "stop": partial(self._interrupt, signal.SIGTERM),
+            "kill": partial(self._interrupt, signal.SIGKILL),
             "rival": self._rival,
             "command": self._run_command,
             "pytest": self._pytest,
@@ -367,7 +371,10 @@ class Player:
 
     def _restart(self, steps: Any) -> None:
         self.settle()
-        self.end()
+        self._interrupt(signal.SIGTERM, steps)
+
+    def _interrupt(self, by: signal.Signals, steps: Any) -> None:
+        self.end(by)
         self._perform(steps)
         self.begin()
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 import abc
 import json
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+)
 from functools import lru_cache
 from typing import Any, TypeAlias, TypedDict
 
@@ -31,6 +38,7 @@ __all__ = [
     "StatusDiffBaseStorage",
     "StatusProgressStorage",
     "is_ours",
+    "members_of",
     "put_at",
 ]
 
@@ -563,6 +571,19 @@ class MultiDiffBaseStorage(DiffBaseStorage):
     def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
         for each in self.storages:
             each.store(body=body, patch=patch, essence=essence)
+
+
+def members_of(storage: Any) -> Iterator[Any]:
+    """Yield the storages that a storage writes to: itself, or its members.
+
+    >>> [type(each).__name__ for each in members_of(SmartProgressStorage())]
+    ['AnnotationsProgressStorage', '_FormerStatusStorage']
+    """
+    if type(storage).store in (MultiProgressStorage.store, MultiDiffBaseStorage.store):
+        for each in storage.storages:
+            yield from members_of(each)
+    else:
+        yield storage
 
 
 def is_ours(storage: ProgressStorage | DiffBaseStorage) -> bool:

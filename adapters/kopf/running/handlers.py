@@ -93,6 +93,7 @@ def label_of(role: Role, id: str) -> str:
     return f"{label} {id!r}"
 
 
+_OF_ATTEMPTS = frozenset({"timeout", "retries", "backoff"})
 _NOT_IN_NAMES = str.maketrans({":": ".", "<": "_", ">": "_"})
 
 
@@ -120,6 +121,8 @@ class _Maker:
 
     def _index(self, entry: Entry, options: Json) -> Handler:
         fn = _index_function(self._operator, entry)
+        # A failed function is called again at the next event of its object.
+        options = {k: v for k, v in options.items() if k not in _OF_ATTEMPTS}
         return _outside(entry, options, fn, "")
 
     def _name(self, id: str) -> str:

@@ -16,7 +16,12 @@ from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
 from fnop.adapters.kopf.arguments.patches import Patch
 from fnop.adapters.kopf.arguments.types import Diff
 from fnop.adapters.kopf.declaring.settings import PersistenceSettings
-from fnop.adapters.kopf.declaring.storages import ProgressRecord, is_ours, put_at
+from fnop.adapters.kopf.declaring.storages import (
+    ProgressRecord,
+    is_ours,
+    members_of,
+    put_at,
+)
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import CHANGES
 from fnop.core.memory.observation import (
@@ -204,10 +209,12 @@ class KopfStates:
         storage = self._persistence.progress_storage
         if stored.seen is not None and not stored.creating:
             essence = self._essence_of(stored, body)
-            diffbase = self._persistence.diffbase_storage
-            if diffbase.fetch(body=given) != essence:
-                lent = self._lent(essence)
-                diffbase.store(body=given, patch=patch, essence=lent)
+            # Members in the status, and others, are written by two requests. At the
+            # second one, some have the essence already.
+            for member in members_of(self._persistence.diffbase_storage):
+                if member.fetch(body=given) != essence:
+                    lent = self._lent(essence)
+                    member.store(body=given, patch=patch, essence=lent)
         for each in self._known:
             progress = stored.progress.get(each.id)
             if progress is None or not progress.aim:
@@ -215,8 +222,10 @@ class KopfStates:
                 continue
             known = storage.fetch(key=each.id, body=given)
             record = record_of(progress, children_in(known))
-            if _known_fields(known) != _known_fields(record):
-                storage.store(key=each.id, record=record, body=given, patch=patch)
+            for member in members_of(storage):
+                found = member.fetch(key=each.id, body=given)
+                if _known_fields(found) != _known_fields(record):
+                    member.store(key=each.id, record=record, body=given, patch=patch)
         storage.touch(body=given, patch=patch, value=None)
         storage.flush()
         return thaw_json(dict(patch))  # type: ignore[no-any-return]

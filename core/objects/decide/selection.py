@@ -14,6 +14,7 @@ from msgspec import Struct
 from fnop.core.api.ownership import owner_of
 from fnop.core.handlers.declare.filters import UNKNOWN, Sight
 from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import BACKGROUND
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Kind
 from fnop.core.handlers.run.arguments import Situation, filter_arguments
@@ -230,7 +231,9 @@ def _sight_of(
     body, field = record.body, handler.field
     # For Kopf each value was absent before the creation.
     is_new = at.settings.as_kopf and record.stored.creating
-    before = None if is_new else record.before(handler, at.kind.observation)
+    # Daemons and timers run for the object as it is now, whatever it was before.
+    is_about_now = handler.role in BACKGROUND or is_new
+    before = None if is_about_now else record.before(handler, at.kind.observation)
     situation = Situation(
         handler,
         at.settings,

@@ -10,9 +10,17 @@ from typing import Any
 
 import pytest
 
+import fnop
 from fnop import kopf
 from fnop.adapters.kopf.declaring.registry import OperatorRegistry
+from fnop.adapters.kopf.declaring.settings import PersistenceSettings
+from fnop.adapters.kopf.running.states import KopfStates
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.memory.storage import FormattedStorage
+from fnop.core.seam.commands import Command, Interrupt
 from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
+from tests.stories import Story
 from tests.unit.adapters.kopf.simulated import KIND, Simulated, example, simulated
 
 Diary = list[Any]
@@ -193,3 +201,118 @@ def test_a_deletion_leaves_no_record_on_an_object_that_others_hold(
         names = {*found["metadata"]["annotations"]}
         assert names == {"kopf.zalando.org/last-handled-configuration"}
         assert not ((found.get("status") or {}).get("kopf") or {}).get("progress")
+
+
+# ------------------------------------------------------------------ calls under way
+
+
+# A call that has succeeded with a result, as its process reports it.
+END = {"value": {"made": 1}}
+
+
+async def created(**_: Any) -> None: ...
+
+
+class Kopfs(Story):
+    """An operator by Kopf's rules; it notes whether it has cancelled a call."""
+
+    interrupted = False
+
+    def edit_of(self, patch: dict[str, Any]) -> ApiRequest:
+        """A user's request to patch the object."""
+        path = self.path(KIND, "example-1")
+        return ApiRequest("PATCH", path, (), patch, MERGE_PATCH)
+
+    def perform(self, command: Command) -> None:
+        self.interrupted |= isinstance(command, Interrupt)
+        super().perform(command)
+
+
+def by_kopfs_rules(registry: Registry, manifest: Any) -> Kopfs:
+    fields = tuple(each.field for each in registry.handlers if each.field)
+    states = KopfStates(PersistenceSettings(), lambda *_: fields, registry.handlers)
+    settings = Settings(
+        storage=FormattedStorage(states), conditions=False, drain_seconds=2.0
+    )
+    return Kopfs(registry, [manifest], settings=settings)
+
+
+@pytest.fixture
+def story(diary: Diary) -> Kopfs:
+    """An operator whose creation handler has been called."""
+    registry = Registry()
+
+    fnop.on.create(KIND, registry=registry, impure=True)(created)
+
+    @fnop.on.delete(KIND, registry=registry)
+    def deleted(status: Any, **_: Any) -> None:
+        diary.append(("deleted", dict(status)))
+
+    story = by_kopfs_rules(registry, example())
+    story.late_calls = True
+    story.settle(seconds=5)
+    assert len(story.called) == 1
+    return story
+
+
+def test_a_call_ends_before_the_deletion_of_its_object_is_handled(
+    story: Kopfs, diary: Diary
+) -> None:
+    story.delete(KIND).settle(seconds=50)
+    assert not story.interrupted
+    assert diary == []
+    story.answer_call(END).settle(seconds=50)
+    assert diary == [("deleted", {"created": {"made": 1}})]
+    assert story.get(KIND) is None
+
+
+def test_a_call_ends_although_its_object_is_gone(story: Kopfs, diary: Diary) -> None:
+    story.request(story.edit_of({"metadata": {"finalizers": None}}))
+    story.delete(KIND).settle(seconds=50)
+    assert not story.interrupted
+    story.answer_call(END).settle(seconds=50)
+    assert diary == []
+    assert not story.said_at("error")
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1.9])
+def test_a_stop_stores_the_end_of_a_call_that_comes_in_time(
+    story: Kopfs, seconds: float
+) -> None:
+    story.stop()
+    story.settle(seconds=seconds)
+    assert not story.interrupted
+    story.answer_call(END).settle(seconds=50)
+    assert story.exit is not None
+    assert story.status() == {"created": {"made": 1}}
+
+
+def test_a_stop_cancels_a_call_that_goes_on(story: Kopfs) -> None:
+    story.stop()
+    story.settle(seconds=2.1)
+    assert story.interrupted
+    story.settle(seconds=50)
+    assert story.exit is not None
+    assert story.status() == {}
+
+
+def test_a_daemon_does_not_run_for_what_the_object_was_before_a_restart(
+    diary: Diary,
+) -> None:
+    registry = Registry()
+
+    @fnop.daemon(KIND, field="spec.ring", value=True, registry=registry)
+    async def ring(**_: Any) -> None:
+        diary.append("ring")
+
+    @fnop.on.update(KIND, registry=registry)
+    def updated(old: Any, **_: Any) -> None:
+        diary.append(("updated", old["spec"]))
+
+    story = by_kopfs_rules(registry, example(ring=True))
+    story.settle(seconds=50)
+    assert diary == ["ring"]
+    story.request(story.edit_of({"spec": {"ring": None}}))
+    story.crash()
+    story.settle(seconds=50)
+    assert diary == ["ring", ("updated", {"ring": True})]

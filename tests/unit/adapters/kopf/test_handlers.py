@@ -1031,3 +1031,29 @@ async def test_an_admission_handler_is_called_for_all_requests(
     assert handler.webhook is not None
     assert handler.webhook.side_effects
     assert not handler.webhook.spares(is_ending=True, is_own=True)
+
+
+ERRORS = {
+    "errors": kopf.ErrorsMode.TEMPORARY,
+    "timeout": 60,
+    "retries": 2,
+    "backoff": 1,
+}
+
+
+@pytest.mark.parametrize("option", ERRORS)
+@pytest.mark.parametrize(
+    "declare",
+    [
+        *(kopf.on.create, kopf.on.update, kopf.on.delete, kopf.on.resume),
+        *(kopf.index, kopf.daemon, kopf.timer),
+    ],
+    ids=lambda declare: declare.__name__,
+)
+def test_an_operator_starts_with_each_option_about_errors(
+    registry: OperatorRegistry, declare: Any, option: str
+) -> None:
+    more = {"interval": 60} if declare is kopf.timer else {}
+    declare(KIND, registry=registry, **{option: ERRORS[option]}, **more)(str)
+    with simulated(registry) as run:
+        assert not run.errors()

@@ -1230,6 +1230,8 @@ PURE_IN_REPLICAS = {
     "20-sensors": {
         *("modes", "unlimited", "impatient", "count", "quiet", "lonely", "probe_all"),
     },
+    "21-relays": {"Station.tune"},
+    "24-hubs": set(),
 }
 
 

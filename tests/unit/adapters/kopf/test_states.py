@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from fnop.adapters.kopf.arguments.bodies import Body as KopfBody
 from fnop.adapters.kopf.declaring.settings import PersistenceSettings
 from fnop.adapters.kopf.declaring.storages import (
     AnnotationsDiffBaseStorage,
     AnnotationsProgressStorage,
+    MultiDiffBaseStorage,
+    MultiProgressStorage,
     StatusDiffBaseStorage,
     StatusProgressStorage,
 )
@@ -329,22 +332,26 @@ def test_a_touch_of_kopf_is_removed() -> None:
     assert "touch-dummy" not in str(written(states, handled(states), touched))
 
 
-def test_records_of_sub_handlers_stay_as_long_as_their_parent() -> None:
+@pytest.mark.parametrize("parent", ["made", "sized/spec.size"])
+def test_records_of_sub_handlers_stay_as_long_as_their_parent(parent: str) -> None:
     states = states_of()
     storage, patch = AnnotationsProgressStorage(), theirs.Patch()
-    children = {"made": ["made/a"], "made/a": ["made/a/b"], "made/a/b": None}
+    child, grandchild = f"{parent}/a", f"{parent}/a/b"
+    children = {parent: [child], child: [grandchild], grandchild: None}
     for key, names in children.items():
         record: Any = {"retries": 1, "subrefs": names}
         storage.store(key=key, record=record, body=theirs.Body(POD), patch=patch)
     busy = written(
-        states, handled(states, made=Progress("update:", 1)), changed(POD, dict(patch))
+        states,
+        replace(handled(states), progress={parent: Progress("update:", 1)}),
+        changed(POD, dict(patch)),
     )
-    assert "made.a.b" in str(busy)
-    after = written(states, handled(states), busy)
-    assert "made" not in str(after["metadata"]["annotations"])
+    assert storage.fetch(key=grandchild, body=KopfBody(busy))
     removal = states.remove(Body(busy))
     assert set(removal["metadata"]["annotations"].values()) == {None}
-    assert "made" not in str(changed(busy, removal)["metadata"]["annotations"])
+    for after in (written(states, handled(states), busy), changed(busy, removal)):
+        for key in children:
+            assert storage.fetch(key=key, body=KopfBody(after)) is None
 
 
 def test_a_record_names_no_handlers_of_others() -> None:
@@ -387,6 +394,34 @@ def test_the_author_selects_the_storages() -> None:
     found = read(states, changed(POD, patch))
     assert found.progress["made"].retries == 1
     assert found.seen.values.parsed[""] == {"labels": {"app": "db"}}
+
+
+@pytest.mark.parametrize("taken", ["status", "metadata"])
+@pytest.mark.parametrize("step", [1, -1])
+def test_all_members_of_a_storage_are_written_by_two_requests(
+    taken: str, step: int
+) -> None:
+    """Those of the status are written by a request of their own, before or after."""
+    diffbases = [StatusDiffBaseStorage(), AnnotationsDiffBaseStorage()]
+    progresses = [StatusProgressStorage(), AnnotationsProgressStorage()]
+    persistence = PersistenceSettings(
+        diffbase_storage=MultiDiffBaseStorage(diffbases[::step]),
+        progress_storage=MultiProgressStorage(
+            [progresses[0], MultiProgressStorage(progresses[1:])][::step]
+        ),
+    )
+    states = states_of(persistence)
+    stored = handled(states, made=Progress("update:", 1, 0.0))
+    patch = states.write(stored, Body(POD))
+    assert patch.keys() == {"status", "metadata"}
+    between = changed(POD, {taken: patch.pop(taken)})
+    assert states.write(stored, Body(between)) == patch
+    after = changed(between, patch)
+    assert states.write(stored, Body(after)) == {}
+    for diffbase in diffbases:
+        assert diffbase.fetch(body=KopfBody(after)) == states.essence(POD)
+    for progress in progresses:
+        assert progress.fetch(key="made", body=KopfBody(after))
 
 
 @pytest.mark.parametrize("field", ["spec.size", "spec"])
