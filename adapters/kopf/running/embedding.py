@@ -49,6 +49,7 @@ from fnop.adapters.running.embedding import (
     serving,
 )
 from fnop.core.handlers.declare.registry import default_registry
+from fnop.core.handlers.declare.roles import Role
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
 from fnop.interpreters.runtime.machine import Observer
@@ -446,6 +447,7 @@ def sayer(program: Program, settings: Any) -> Callable[[Say], None]:
     """
     given = {each.id for each in default_registry.handlers}
     ours = given.intersection(each.id for each in program.handlers)
+    logins = {e.id for e in program.handlers if e.role is Role.LOGIN} - given
 
     def is_of_fnop(handler: str | None) -> bool:
         parts = (handler or "").split("/")
@@ -453,7 +455,8 @@ def sayer(program: Program, settings: Any) -> Callable[[Say], None]:
 
     def say(line: Say) -> None:
         own = bool(ours) and is_of_fnop(line.handler)
-        if own or not _is_told(line):
+        is_login = line.handler in logins and line.error is not None
+        if own or not (is_login or _is_told(line)):
             write(line, settings, is_of_fnop=own)
 
     return say

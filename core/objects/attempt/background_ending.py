@@ -29,7 +29,13 @@ def run_ended(
         return with_run_state(record, handler, None), said
     if judgement.progress.finished == "failure":
         context.turn.failed()
-    after = rested(handler, run_state, judgement.progress, context.now)
+    after = rested(
+        handler,
+        run_state,
+        judgement.progress,
+        context.now,
+        as_kopf=context.settings.as_kopf,
+    )
     failure, body = invocation.failure, invocation.situation.body
     if after.over and failure is not None and failure.misfit and body is not None:
         after = replace(after, unfit_in=body.version)

@@ -231,15 +231,20 @@ def _is_wanted(
 
 
 def rested(
-    handler: Handler, run_state: RunState, progress: Progress, now: Now
+    handler: Handler,
+    run_state: RunState,
+    progress: Progress,
+    now: Now,
+    *,
+    as_kopf: bool = False,
 ) -> RunState:
     """Return the state of a daemon or timer after a run ended with this progress.
 
-    A permanent failure ends it. A delay comes before the schedule. A success resets the
-    progress.
+    A permanent failure ends it, but in Kopf only a daemon. A delay comes before the
+    schedule. A success resets the progress.
     """
     began = run_state.began
-    if progress.finished == "failure":
+    if progress.finished == "failure" and (handler.rule.lasts or not as_kopf):
         return RunState(None, began, over=True, progress=progress)
     if not progress.is_finished:
         return RunState(progress.due_at(now), began, progress=progress)

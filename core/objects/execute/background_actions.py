@@ -158,7 +158,13 @@ def _time_out(
     context.turn.failed()
     level, line = judgement.level, judgement.line
     context.say_of(handler, level, line, body=record.body, error=why)
-    after = rested(handler, run_state, judgement.progress, context.now)
+    after = rested(
+        handler,
+        run_state,
+        judgement.progress,
+        context.now,
+        as_kopf=context.settings.as_kopf,
+    )
     context.put(with_run_state(record, handler, after))
 
 

@@ -589,6 +589,28 @@ def test_daemons_and_timers_run_on_virtual_time(tmp_path: Path) -> None:
         assert run.get("fnopexamples", "x") is None, "the daemons have ended"
 
 
+@pytest.mark.parametrize(
+    ("options", "tries"),
+    [
+        ("retries=2, backoff=5", [0, 1, 0, 1]),
+        ("errors=kopf.ErrorsMode.PERMANENT", [0, 0, 0, 0]),
+    ],
+)
+def test_a_timer_that_has_failed_is_called_at_its_next_interval(
+    tmp_path: Path, options: str, tries: list[int]
+) -> None:
+    operator = f"""
+        import kopf
+
+        @kopf.timer("fnopexamples", interval=5, {options})
+        def ticks(retry, status, patch, **_):
+            patch.status["tries"] = [*status.get("tries", []), retry]
+            raise ValueError("no")
+        """
+    with living(tmp_path, operator, seconds=16) as run:
+        assert status_in(run)["tries"] == tries
+
+
 def test_a_daemon_that_lasts_after_failures_lets_a_check_go_on(tmp_path: Path) -> None:
     """Its last try never ends, and no try follows."""
     done = checked(

@@ -1231,6 +1231,11 @@ PURE_IN_REPLICAS = {
         *("modes", "unlimited", "impatient", "count", "quiet", "lonely", "probe_all"),
     },
     "21-relays": {"Station.tune"},
+    "22-orchards": {
+        *("trees_of", "fence", "gate", "dig", "soil", "repaint", "over", "red", "off"),
+        *("clip", "saw", "stumps"),
+    },
+    "23-estates": {"deeds_lost"},
     "24-hubs": set(),
 }
 

@@ -83,6 +83,17 @@ def test_handlers_of_fnop_beside_those_of_kopf_have_their_own_lines(
     ]
 
 
+def test_a_login_that_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """In Kopf's words, by its activity; what ends an operator is another error."""
+    kopfs = Registry()
+    fnop.on.login(registry=kopfs, id="gate")(lambda **_: None)
+    say = sayer(Program(kopfs.handlers), kopf.OperatorSettings())
+    caplog.set_level(logging.INFO)
+    say(Say("error", "login handler gate failed", handler="gate", error="shut"))
+    say(Say("info", "of nobody"))
+    assert [each.message for each in caplog.records] == []
+
+
 def test_kopfs_modules_for_tests_and_programs_are_there() -> None:
     from fnop.kopf import cli, testing
 
