@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from fnop.core.values.durations import ago, span
-from fnop.core.values.errors import number_of
+from fnop.core.values.errors import joined, number_of
 from fnop.core.values.now import wall_seconds
 from fnop.interpreters.explain.facts import Requested
 from fnop.interpreters.explain.story import (
@@ -176,6 +176,8 @@ def _operator(operator: Operator, wall: float) -> Iterator[str]:
         yield f"not known whether it runs: {_reason_unknown(operator)}"
     if operator.others:
         yield f"other operators of fnop have written it: {', '.join(operator.others)}"
+    if operator.kopf:
+        yield f"an operator with Kopf's API keeps its state in {joined(operator.kopf)}"
 
 
 def _reason_unknown(operator: Operator) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from fnop.core.values.durations import ago, span
-from fnop.core.values.errors import listed, number_of
+from fnop.core.values.errors import joined, listed, number_of
 from fnop.interpreters.explain.story import (
     Advice,
     Child,
@@ -32,6 +32,8 @@ _LATE_SECONDS = 30.0
 _NAMED_MAX = 5
 # The finalizers of Kubernetes' own controllers, and the events they wait for.
 _KNOWN = {
+    "kopf.zalando.org/KopfFinalizerMarker": "its operator with Kopf's API is to call "
+    "its deletion handlers first",
     "foregroundDeletion": "the garbage collector deletes its children first",
     "orphan": "the garbage collector takes its children from it first",
     "kubernetes": "the content of the namespace goes first",
@@ -460,6 +462,12 @@ def _words_for_unmarked(story: Story) -> str:
     if operator.others:
         names = ", ".join(operator.others)
         return f"{text}; {names} has: see fnop explain ... --name {operator.others[0]}"
+    if operator.kopf:
+        return (
+            f"An operator with Kopf's API handles it, under Kopf or under fnop: it "
+            f"keeps its state in {joined(operator.kopf)}. To see which handlers are "
+            "called next, run: fnop plan --kopf --takeover FILE"
+        )
     if story.handlers is not None:
         fitting = [each for each in story.handlers if each.fits]
         if not story.handlers:

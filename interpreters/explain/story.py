@@ -97,9 +97,10 @@ class Operator(Struct, frozen=True):
 
     `life` is "alive", "frozen", "dead" (its Lease has run out), "absent" (the peering
     object has no record), or "unknown" if there is no evidence. `others` are the names
-    of other operators of fnop that have left marks on the object. `wrote` is when this
-    operator last wrote the object, a child or an Event. With `sees_all`, the API server
-    refused to show no lease and no peering object.
+    of other operators of fnop that have left marks on the object. `kopf` are the places
+    of the state of operators with Kopf's API. `wrote` is when this operator last wrote
+    the object, a child or an Event. With `sees_all`, the API server refused to show no
+    lease and no peering object.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Operator(Struct, frozen=True):
     wrote: float | None
     marked: bool
     others: tuple[str, ...]
+    kopf: tuple[str, ...]
     sees_all: bool
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from fnop.core.children.marks import APPLIED_ANNOTATION, KEEP_ANNOTATION, SET_LABEL
 from fnop.core.children.owned import OWNER_ANNOTATION, owners_of
 from fnop.core.memory.storage import PREFIX
+from fnop.core.memory.takeover import last_handled_places
 from fnop.core.operator.uninstalling import alive_peers, lease_holder
 from fnop.core.peers.lease import parse_lease
 from fnop.core.peers.peers import FREEZE_PRIORITY, parse_peers
@@ -145,6 +146,7 @@ def operator_of(evidence: Evidence, body: Body) -> Operator:
         wrote,
         name in on,
         tuple(each for each in on if each != name),
+        tuple(last_handled_places(body)),
         evidence.sees_operators,
     )
 

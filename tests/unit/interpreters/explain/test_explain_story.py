@@ -411,6 +411,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["unmarked"],
         ["No operator named shop has left a mark on it"],
     ),
+    "an operator's of Kopf": (
+        thing(annotations={"kopf.zalando.org/last-handled-configuration": "{}"}),
+        {},
+        ["unmarked"],
+        ["it keeps its state in the annotation kopf.zalando.org/last-handled-conf"],
+    ),
     "another's": (
         thing(finalizers=["fnop.dev/billing"]),
         {},
