@@ -382,9 +382,7 @@ class _Given:
     def _passes(self, handler: Handler, seen: Body) -> bool:
         """Whether a handler of changes may be called for the object."""
         kind = kind_of(self.resource, [handler], self.settings)
-        at = Circumstances(
-            *(kind, self.settings, self.now, ""), stopping=False, indices=self.indices
-        )
+        at = Circumstances(*(kind, self.settings, self.now, ""), indices=self.indices)
         return passes(
             at,
             ObjectRecord(

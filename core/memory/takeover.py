@@ -29,6 +29,7 @@ from fnop.core.values.cause import Reason
 from fnop.core.values.diff import Path
 
 __all__ = [
+    "KOPF_FINALIZER",
     "LAST_HANDLED",
     "Predecessor",
     "annotation_names",
@@ -38,6 +39,8 @@ __all__ = [
     "taken_over",
 ]
 
+# Kopf's finalizer, unless an operator chooses its own.
+KOPF_FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
 LAST_HANDLED = "last-handled-configuration"
 _NAME_LENGTH_MAX = 63
 _IN_NAMES = str.maketrans({"/": ".", "<": "_", ">": "_", ":": "_"})

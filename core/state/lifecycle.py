@@ -216,7 +216,7 @@ def ended(life: Lifecycle) -> Lifecycle:
 
 
 def cancels_at(life: Lifecycle, now: Now, drain: float) -> float | None:
-    """The time (monotonic) when handlers of changes are cancelled; None: not at all.
+    """The time (monotonic) when handlers of changes are cancelled; None while serving.
 
     A stop lets them go on for `drain` seconds. Without the right to serve, they are
     cancelled at once.

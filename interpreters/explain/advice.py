@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from fnop.core.memory.takeover import KOPF_FINALIZER
 from fnop.core.values.durations import ago, span
 from fnop.core.values.errors import joined, listed, number_of
 from fnop.interpreters.explain.story import (
@@ -32,8 +33,8 @@ _LATE_SECONDS = 30.0
 _NAMED_MAX = 5
 # The finalizers of Kubernetes' own controllers, and the events they wait for.
 _KNOWN = {
-    "kopf.zalando.org/KopfFinalizerMarker": "its operator with Kopf's API is to call "
-    "its deletion handlers first",
+    KOPF_FINALIZER: "its operator with Kopf's API is to call its deletion handlers "
+    "first",
     "foregroundDeletion": "the garbage collector deletes its children first",
     "orphan": "the garbage collector takes its children from it first",
     "kubernetes": "the content of the namespace goes first",

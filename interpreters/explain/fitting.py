@@ -84,7 +84,7 @@ def _handler_fits(
     kind = kind_of(resource, [handler], settings)
     try:
         if handler.role in CHANGES or handler.role in RECONCILERS:
-            at = Circumstances(kind, settings, now, "", stopping=False)
+            at = Circumstances(kind, settings, now, "")
             return prematches(at, ObjectRecord(body, UNSTORED), handler)
         return sees(handler, Situation(handler, settings, now, resource, body))
     except BaseException:  # from the author's code

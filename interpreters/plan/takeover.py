@@ -36,10 +36,8 @@ def due_in(
     unfound = []
     for kind, data in served:
         body = Body(data)
-        sight, place = (
-            first_sight(kind, settings, body, listed=True),
-            _place_of(kind, body),
-        )
+        sight = first_sight(kind, settings, body, listed=True)
+        place = _place_of(kind, body)
         if sight.problem and kind.changes:
             unfound.append(Unfound(place, sight.problem))
         record = replace(sight.record, memo=state.lifecycle.memo)
@@ -48,7 +46,6 @@ def due_in(
             settings,
             Now(wall, 0.0),
             state.counters.seed,
-            stopping=False,
             indices=state.objects.indices,
             failures=[],
         )

@@ -168,7 +168,13 @@ def _parts(
         with _started(paths, modules, {*handlers} - logins) as parts:
             yield parts
         return
-    registry = loaded(paths, modules, broken=EXIT_USAGE)
+    with _by_command(loaded(paths, modules, broken=EXIT_USAGE)) as parts:
+        yield parts
+
+
+@contextmanager
+def _by_command(registry: OperatorRegistry) -> Iterator[_Parts]:
+    """The parts of an operator that a command runs: no program gives it any."""
     with author_loop() as loop:
         yield _Parts(registry, OperatorSettings(), None, None, loop)
 
@@ -285,5 +291,5 @@ def _declared(name: str, problem: BaseException | None) -> Iterator[_Parts]:
         )
     registry = get_default_registry()
     refuse_empty(registry, (name,))
-    with author_loop() as loop:
-        yield _Parts(registry, OperatorSettings(), None, None, loop)
+    with _by_command(registry) as parts:
+        yield parts

@@ -43,11 +43,11 @@ __all__ = ["main", "run_program"]
 
 _NAME = "python -m fnop.kopf"
 _USAGE = (
-    "usage: python -m fnop.kopf [OPTIONS] [--] [FILE | -m MODULE] ..., or "
-    "python -m fnop.kopf [run | --help] ..."
+    f"usage: {_NAME} [OPTIONS] [--] [FILE | -m MODULE] ..., or "
+    f"{_NAME} [run | --help] ..."
 )
 
-_OPTIONS = SpreadingCommand("python -m fnop.kopf")
+_OPTIONS = SpreadingCommand(_NAME)
 own_options(_OPTIONS)
 _WITH_VALUES = frozenset(
     name
@@ -66,7 +66,7 @@ def main() -> None:
             echo(line)
         sys.exit(0 if given else EXIT_USAGE)
     if given[0] in ("--version", *commands.commands):
-        commands(prog_name="python -m fnop.kopf")
+        commands(prog_name=_NAME)
         return
     own, program = _split(given)
     if not program or (program[0].startswith("-") and program[0] != "-m"):
@@ -91,9 +91,7 @@ def _help() -> str:
 def _options_in(own: Sequence[str]) -> dict[str, Any]:
     """The values of fnop's options; a wrong call ends the program."""
     try:
-        context = _OPTIONS.make_context(
-            "python -m fnop.kopf", [*own], auto_envvar_prefix="KOPF_RUN"
-        )
+        context = _OPTIONS.make_context(_NAME, [*own], auto_envvar_prefix="KOPF_RUN")
         found: dict[str, Any] = context.params
         clusters = found["kubeconfig"], found["kube_context"]
         check_simulation(

@@ -14,6 +14,7 @@ from fnop.adapters.kopf.declaring.storages import (
     ProgressStorage,
     SmartProgressStorage,
 )
+from fnop.core.memory.takeover import KOPF_FINALIZER
 
 __all__ = ["OperatorSettings"]
 
@@ -137,7 +138,7 @@ class NetworkingSettings:
 
 @dataclass
 class PersistenceSettings:
-    finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
+    finalizer: str = KOPF_FINALIZER
     progress_storage: ProgressStorage = field(default_factory=SmartProgressStorage)
     diffbase_storage: DiffBaseStorage = field(
         default_factory=AnnotationsDiffBaseStorage

@@ -147,10 +147,9 @@ def default_logins(
     """
     if any(each.role is Role.LOGIN for each in registry.entries):
         return []
-    found: list[Any] = []
     if recorded is not None:
-        found = [each for each in DEFAULT_LOGINS if each.__name__ in recorded]
-        return _entries(found)
+        return _entries(e for e in DEFAULT_LOGINS if e.__name__ in recorded)
+    found: list[Any] = []
     if find_spec("pykube") is not None:
         found.append(login_via_pykube)
     if find_spec("kubernetes") is not None:

@@ -20,7 +20,7 @@ from fnop.core.memory.storage import (
     Places,
     places_of,
 )
-from fnop.core.memory.takeover import LAST_HANDLED, Predecessor
+from fnop.core.memory.takeover import KOPF_FINALIZER, LAST_HANDLED, Predecessor
 from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member
 from fnop.core.values.backoff import Backoff
@@ -298,7 +298,7 @@ class Settings(Struct, frozen=True, metaclass=_SettingsType):
     posting_level: str | None = None
     finalizer: str | None = None
     takes_over: str | None = None
-    takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
+    takes_over_finalizer: str = KOPF_FINALIZER
     takes_over_key: str = LAST_HANDLED
     takes_over_field: str | Sequence[str] = "status.kopf"
     peering: Member | None = None

@@ -30,11 +30,7 @@ def run_ended(
     if judgement.progress.finished == "failure":
         context.turn.failed()
     after = rested(
-        handler,
-        run_state,
-        judgement.progress,
-        context.now,
-        as_kopf=context.settings.as_kopf,
+        handler, run_state, judgement.progress, context.now, context.settings
     )
     failure, body = invocation.failure, invocation.situation.body
     if after.over and failure is not None and failure.misfit and body is not None:

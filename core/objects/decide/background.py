@@ -24,6 +24,7 @@ from msgspec import Struct
 from fnop.core.handlers.declare.filters import Callback
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.schedule import Schedule, due_at, next_run
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.declare.writers import DaemonStoppingReason
 from fnop.core.handlers.program.program import Kind
 from fnop.core.memory.progress import FRESH, Progress
@@ -235,8 +236,7 @@ def rested(
     run_state: RunState,
     progress: Progress,
     now: Now,
-    *,
-    as_kopf: bool = False,
+    settings: Settings,
 ) -> RunState:
     """Return the state of a daemon or timer after a run ended with this progress.
 
@@ -244,7 +244,7 @@ def rested(
     schedule. A success resets the progress.
     """
     began = run_state.began
-    if progress.finished == "failure" and (handler.rule.lasts or not as_kopf):
+    if progress.finished == "failure" and (handler.rule.lasts or not settings.as_kopf):
         return RunState(None, began, over=True, progress=progress)
     if not progress.is_finished:
         return RunState(progress.due_at(now), began, progress=progress)

@@ -75,8 +75,7 @@ class Circumstances(Struct, frozen=True):
     settings: Settings
     now: Now
     seed: str
-    stopping: bool
-    # The time when handlers that run are cancelled (monotonic); None: not at all.
+    # The time when a stop cancels handlers that run (monotonic); None while it serves.
     cancels_at: float | None = None
     indices: Mapping[str, Any] = NOTHING
     # The filters that raise, as `next_action` collects them; None: the error is raised.
@@ -88,6 +87,11 @@ class Circumstances(Struct, frozen=True):
     is_blind: Callable[[str], bool] = lambda _: False
     # The end of the wait for logs of an object that is gone (monotonic).
     log_until: float | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the operator does not serve: no handler begins."""
+        return self.cancels_at is not None
 
 
 def is_child(handler: Handler, body: Body) -> bool:

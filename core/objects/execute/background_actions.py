@@ -159,11 +159,7 @@ def _time_out(
     level, line = judgement.level, judgement.line
     context.say_of(handler, level, line, body=record.body, error=why)
     after = rested(
-        handler,
-        run_state,
-        judgement.progress,
-        context.now,
-        as_kopf=context.settings.as_kopf,
+        handler, run_state, judgement.progress, context.now, context.settings
     )
     context.put(with_run_state(record, handler, after))
 

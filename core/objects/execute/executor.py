@@ -71,7 +71,7 @@ from fnop.core.objects.write.write import begin_write, continue_write
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
-from fnop.core.state.lifecycle import SUSPENDED, Phase, cancels_at
+from fnop.core.state.lifecycle import SUSPENDED, cancels_at
 from fnop.core.state.record import IDLE, Change, Deferred, ObjectRecord, PendingEvent
 from fnop.effects.structs import replace
 
@@ -190,7 +190,6 @@ def _decide_action(context: Context, record: ObjectRecord) -> Action:
         context.settings,
         now,
         turn.counters.seed,
-        turn.lifecycle.phase is not Phase.SERVING,
         cancels_at(turn.lifecycle, now, context.settings.drain_seconds),
         objects.indices,
         [],
