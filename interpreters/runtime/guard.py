@@ -8,8 +8,7 @@ the events of threads that currently take a step.
 
 The guard does not notice connections that were made before, and actions of a C library.
 It permits reading, printing, logging through the standard `logging`, the code of a
-module during its import, objects that the garbage collector closes, and signal
-handlers.
+module during its import, what the garbage collector calls, and signal handlers.
 """
 
 from __future__ import annotations
@@ -32,7 +31,14 @@ from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.values.errors import NotPure
 from fnop.effects import Witness
 
-__all__ = ["GUARDED", "WATCHED_EVENTS", "Act", "Guard", "authors_frames"]
+__all__ = [
+    "GUARDED",
+    "WATCHED_EVENTS",
+    "Act",
+    "Guard",
+    "authors_frames",
+    "notice_collections",
+]
 
 _REMEDY = "let fnop.call(function, ...) do it, or declare the handler with impure=True"
 _ELSEWHERE = (
@@ -153,10 +159,40 @@ _IMPORTING = "<frozen importlib._bootstrap>"
 def _called_by_python() -> set[CodeType | None]:
     """The functions that Python calls by itself, at any point of a thread.
 
-    They are handlers of signals, and callbacks of the garbage collector.
+    They are handlers of signals, callbacks of the garbage collector, and finalizers of
+    objects that nobody refers to any more.
     """
     handlers = (signal.getsignal(each) for each in signal.valid_signals())
-    return {getattr(each, "__code__", None) for each in (*gc.callbacks, *handlers)}
+    found = {getattr(each, "__code__", None) for each in (*gc.callbacks, *handlers)}
+    processes = sys.modules.get("multiprocessing.util")
+    if processes is not None:
+        found.add(processes.Finalize.__call__.__code__)
+    return found
+
+
+# The threads in which a garbage collection runs. It calls finalizers, callbacks of weak
+# references, and the `finally` blocks of abandoned generators and coroutines.
+_COLLECTING: set[int] = set()
+
+
+def _note_collection(
+    phase: str,
+    info: dict[str, int],
+    # Bound here, because at the end of the process the module is empty.
+    collecting: set[int] = _COLLECTING,
+    thread: Callable[[], int] = get_ident,
+) -> None:
+    """Note the start and the end of a garbage collection, as one of `gc.callbacks`."""
+    if phase == "start":
+        collecting.add(thread())
+    else:
+        collecting.discard(thread())
+
+
+def notice_collections() -> None:
+    """Let `authors_frames` know what the garbage collector calls."""
+    if _note_collection not in gc.callbacks:
+        gc.callbacks.append(_note_collection)
 
 
 def authors_frames(frame: FrameType | None) -> list[FrameType]:
@@ -165,6 +201,8 @@ def authors_frames(frame: FrameType | None) -> list[FrameType]:
     The list is empty if fnop itself acts, or code for which that function is not
     responsible.
     """
+    if get_ident() in _COLLECTING:
+        return []
     found: list[FrameType] = []
     strangers = _called_by_python()
     while frame is not None:
@@ -275,6 +313,7 @@ def _install() -> None:
     if not _installed:
         _installed = True
         sys.addaudithook(_handle_audit_event)
+        notice_collections()
         if sys.version_info < (3, 12):
             _report_threads()
 

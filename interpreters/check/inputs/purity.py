@@ -42,7 +42,11 @@ from fnop.core.handlers.declare.declaring import Declaring
 from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
 from fnop.effects.structs import replace
-from fnop.interpreters.runtime.guard import WATCHED_EVENTS, authors_frames
+from fnop.interpreters.runtime.guard import (
+    WATCHED_EVENTS,
+    authors_frames,
+    notice_collections,
+)
 from fnop.interpreters.runtime.installed import is_installed, is_library
 
 __all__ = ["Finding", "Purity"]
@@ -526,6 +530,7 @@ def _install() -> None:
     if not _installed:
         _installed = True
         sys.addaudithook(_handle_audit_event)
+        notice_collections()
 
 
 def _handle_audit_event(

@@ -25,6 +25,7 @@ import itertools
 import json
 import logging
 import math
+import multiprocessing.util
 import os
 import pathlib
 import platform
@@ -46,8 +47,9 @@ import types
 import urllib.parse
 import uuid
 import warnings
+import weakref
 import zoneinfo
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 from time import time as imported_before
@@ -697,6 +699,55 @@ def test_what_python_calls_by_itself_is_free() -> None:
         gc.callbacks.remove(collected)
         signal.signal(signal.SIGUSR1, before)
     assert len(seen) >= 3
+
+
+def asks_when_closed(asked: list[float]) -> Generator[None, None, None]:
+    try:
+        yield
+    finally:
+        asked.append(time.time())
+
+
+def test_what_the_garbage_collector_calls_is_free() -> None:
+    """Objects of somebody else may be collected while a handler runs."""
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.other = self
+
+    asked: list[float] = []
+
+    def notes(*_: Any) -> None:
+        asked.append(time.time())
+
+    def leave_rubbish() -> list[Any]:
+        open_generator = asks_when_closed(asked)
+        next(open_generator)
+        one, two, three, four = Cycle(), Cycle(), Cycle(), Cycle()
+        one.generator = open_generator  # type: ignore[attr-defined]
+        weakref.finalize(two, notes)
+        multiprocessing.util.Finalize(three, notes)
+        return [weakref.ref(four, notes)]
+
+    gc.disable()  # or the rubbish may be collected before the handler runs
+    try:
+        kept = leave_rubbish()
+        assert found_in(lambda: [gc.collect(), None][1]) == []
+    finally:
+        gc.enable()
+    assert len(asked) == 4
+    assert kept
+
+
+def test_a_process_object_that_is_dropped_is_free() -> None:
+    class Pool:
+        pass
+
+    pools = [Pool()]
+    asked: list[float] = []
+    multiprocessing.util.Finalize(pools[0], lambda: asked.append(time.time()))
+    assert found_in(pools.clear) == []
+    assert asked
 
 
 def test_what_fnop_gives_is_free() -> None:
