@@ -2,8 +2,8 @@
 
 The core starts a handler of watch events next to other handlers of the same object.
 Kopf's authors rely on their order, for example for values in a memo. They also rely on
-`settings.queueing.worker_limit`: at most so many objects of a kind have their turn at
-the same time.
+`settings.queueing.worker_limit`, the number of objects of a kind that may have their
+turn at the same time.
 """
 
 from __future__ import annotations
