@@ -24,7 +24,7 @@ from bench import cases, report, workload
 from bench.cases import CASES, CONTENDERS, FURTHER, OF_STREAMS, STREAMING, Case
 from bench.client import connect, loop_factory, request
 from bench.report import Figures, Round, Verdict
-from bench.servers import CRD, FULL, SERVERS, missing, running, words_of
+from bench.servers import CRD, FULL, SERVERS, missing, running, server_words
 from bench.trial import Failed, Run, Trial
 
 
@@ -243,7 +243,7 @@ def conclude(
     print(
         f"medians of {given.rounds} rounds (least-most), and ratios to the floor; "
         f"{deleting}{loop} loop; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} "
-        f"at the end; {words_of(given.server, setting['server'])}"
+        f"at the end; {server_words(given.server, setting['server'])}"
     )
     is_good = True
     for result in results:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.process import ROOT
 from tests.cluster import crd_server, envtest
 
-__all__ = ["CRD", "FULL", "SERVERS", "missing", "running", "words_of"]
+__all__ = ["CRD", "FULL", "SERVERS", "missing", "running", "server_words"]
 
 # A whole kube-apiserver; and a server of custom kinds, which has streaming lists.
 FULL, CRD = "full", "crd"
@@ -26,12 +26,12 @@ def missing(server: str) -> str | None:
     return crd_server.missing()
 
 
-def words_of(server: str, version: str) -> str:
-    """What a server is, for reports.
+def server_words(server: str, version: str) -> str:
+    """The words for a server in reports.
 
-    >>> words_of("full", "v1.20.2")
+    >>> server_words("full", "v1.20.2")
     'kube-apiserver v1.20.2'
-    >>> words_of("crd", "v1.36")
+    >>> server_words("crd", "v1.36")
     'an API server of custom kinds v1.36'
     """
     name = "kube-apiserver" if server == FULL else "an API server of custom kinds"
