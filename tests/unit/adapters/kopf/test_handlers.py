@@ -753,6 +753,8 @@ def test_the_end_of_a_change_is_told_in_kopfs_words(
 def test_a_change_before_the_end_of_another_is_told_in_kopfs_words(
     registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
 ) -> None:
+    @kopf.on.resume(KIND, id="waits", registry=registry)
+    @kopf.on.update(KIND, id="waits", registry=registry)
     @kopf.on.create(KIND, id="waits", registry=registry)
     def waits(**_: Any) -> None:
         raise kopf.TemporaryError("not yet", delay=3600)
