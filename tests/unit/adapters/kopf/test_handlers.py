@@ -777,6 +777,34 @@ def test_a_change_before_the_end_of_another_is_told_in_kopfs_words(
     ]
 
 
+def test_a_deletion_without_handlers_supersedes_a_change_and_leaves_no_records(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    @kopf.on.create(KIND, id="waits", registry=registry)
+    def waits(**_: Any) -> None:
+        raise kopf.TemporaryError("not yet", delay=3600)
+
+    @kopf.daemon(KIND, id="holds", registry=registry)
+    async def holds(stopped: kopf.DaemonStopped, **_: Any) -> None:
+        await stopped.wait()
+
+    mine = example()
+    mine["metadata"]["finalizers"] = ["example.com/other"]
+    caplog.set_level(logging.INFO)
+    with simulated(registry, mine) as run:
+        assert "kopf.zalando.org/waits" in run.get()["metadata"]["annotations"]
+        run.delete()
+        for each in run.said:
+            write(each, run.operator.settings)
+        left = run.get()["metadata"]
+    assert left["finalizers"] == ["example.com/other"]
+    assert "kopf.zalando.org/waits" not in left.get("annotations", {})
+    assert [line for line in caplog.messages if "superseded" in line] == [
+        "Creation is superseded by deletion: 0 succeeded; 0 failed; "
+        "1 left to the moment."
+    ]
+
+
 # --------------------------------------------------------------------------- filters
 
 
