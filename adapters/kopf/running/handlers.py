@@ -30,6 +30,7 @@ from fnop.adapters.kopf.running.calls import (
     is_async,
     logged,
     plain_result,
+    plain_result_of,
     report_failure,
     run_function,
     times as times_of,
@@ -533,6 +534,7 @@ class _Outside:
         attempt = self._attempt(retry, begun)
         executor = operator.settings.execution.executor
         work = functools.partial(run_function, entry.fn, kwargs, call, executor)
+        work = functools.partial(plain_result_of, work)
         work = functools.partial(logged, attempt, kwargs["logger"], clock, work)
         if entry.role in CHANGES:
             work = functools.partial(_announced, operator, owner, found, work)
@@ -550,10 +552,12 @@ class _Outside:
                 line = f"{attempt.name} has exceeded {retry + 1} retries."
                 kwargs["logger"].error(line)
             raise
+        except Exception as problem:
+            operator.heed_exit(problem)
+            raise
         finally:
             _take_over(given, patch)
-        result = plain_result(value)
-        return None if result is None else Return(result)
+        return None if value is None else Return(value)
 
     async def _at_its_place(
         self, work: Callable[[], Coroutine[Any, Any, Any]], flag: DaemonStopped | None
@@ -697,7 +701,11 @@ async def run_activity(
     work = functools.partial(
         run_function, entry.fn, kwargs, call, settings.execution.executor
     )
-    value = await logged(attempt, logger, operator.clock, work)
+    try:
+        value = await logged(attempt, logger, operator.clock, work)
+    except Exception as problem:
+        operator.heed_exit(problem)
+        raise
     if entry.role is Role.LOGIN:
         return connection_of(value)
     return value

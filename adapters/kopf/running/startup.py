@@ -51,6 +51,8 @@ async def start(
             try:
                 after = await _attempted(mine, entry, progress)
             except ActivityError as problem:
+                if mine.exit is not None:
+                    raise
                 failure = failure or problem
                 continue
             if not after.has_succeeded:
@@ -79,6 +81,10 @@ async def _attempted(mine: Operator, entry: Entry, progress: Progress) -> Progre
     try:
         await run_activity(mine, entry, progress.retries, started)
     except Exception as problem:
+        if mine.exit is not None:
+            raise ActivityError(
+                f"the startup handler {entry.id} ends the operator: {problem}"
+            ) from problem
         judgement = judge_failure(
             progress,
             failure_of(problem),

@@ -6,6 +6,7 @@ import asyncio
 import doctest
 import logging
 import math
+import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -775,6 +776,36 @@ def test_a_change_before_the_end_of_another_is_told_in_kopfs_words(
         "Creation is superseded by deletion: 1 succeeded; 0 failed; "
         "1 left to the moment."
     ]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_handler_that_exits_ends_the_operator(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture, is_async: bool
+) -> None:
+    async def exits(**_: Any) -> None:
+        sys.exit(4)
+
+    def exits_in_a_thread(**_: Any) -> None:
+        sys.exit(4)
+
+    fn = exits if is_async else exits_in_a_thread
+    kopf.on.create(KIND, id="exits", registry=registry, retries=1)(fn)
+    with simulated(registry, example()) as run:
+        assert run.operator.exit is not None
+        assert run.operator.exit.code == 4
+    assert "Handler 'exits' ends the operator: SystemExit: 4" in caplog.messages
+
+
+def test_a_result_without_a_json_form_is_a_failure(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    kopf.on.create(KIND, id="one", registry=registry, retries=1)(lambda **_: {1, 2})
+    caplog.set_level(logging.INFO)
+    with simulated(registry, example()):
+        pass
+    (line,) = [each for each in caplog.messages if "'one'" in each]
+    assert "failed with an exception" in line
+    assert "set is not JSON serializable" in line
 
 
 def test_a_deletion_without_handlers_supersedes_a_change_and_leaves_no_records(
