@@ -132,7 +132,7 @@ class Operator:
         self._posts: deque[tuple[str, Json]] = deque()
         # What a handler has raised to end the process, and the operator's own stop.
         self.exit: SystemExit | None = None
-        self.ask_to_stop: Callable[[], None] = _do_nothing
+        self.ask_to_stop: Callable[[], object] = _do_nothing
         self._is_posting = False
         self._posted: int | None = None
 
