@@ -9,9 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+)
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
@@ -124,7 +132,8 @@ class _Maker:
         fn = _index_function(self._operator, entry)
         # A failed function is called again at the next event of its object.
         options = {k: v for k, v in options.items() if k not in _OF_ATTEMPTS}
-        return _outside(entry, options, fn, "")
+        needs = _other_indices(entry, self._operator.registry.indices)
+        return replace(_outside(entry, options, fn, ""), needs=needs)
 
     def _name(self, id: str) -> str:
         """A name that no other call of the operator has; it cannot be imported."""
@@ -623,6 +632,15 @@ async def _pass_on(stopped: Any, flag: DaemonStopped) -> None:
     """Ask the author's daemon to stop."""
     await stopped.wait()
     flag.set(stopped.reason)
+
+
+def _other_indices(entry: Entry, indices: Collection[str]) -> tuple[str, ...]:
+    """The indices that the parameters of an index function name."""
+    try:
+        taken = inspect.signature(entry.fn).parameters
+    except (TypeError, ValueError):  # of a function that Python does not describe
+        return ()
+    return tuple(each for each in indices if each in taken and each != entry.id)
 
 
 def _index_function(operator: Operator, entry: Entry) -> Callable[..., Any]:

@@ -26,7 +26,13 @@ from fnop.core.handlers.declare.writers import PatchWriter
 from fnop.core.values.body import Body as CoreBody
 from fnop.effects import Return
 from tests.patience import patience, soon
-from tests.unit.adapters.kopf.simulated import KIND, author_loop, example, simulated
+from tests.unit.adapters.kopf.simulated import (
+    KIND,
+    Simulated,
+    author_loop,
+    example,
+    simulated,
+)
 
 Diary = list[Any]
 # The arguments that handlers of Kopf get, by its documentation.
@@ -775,6 +781,39 @@ def test_a_change_before_the_end_of_another_is_told_in_kopfs_words(
     assert [line for line in caplog.messages if "superseded" in line] == [
         "Creation is superseded by deletion: 1 succeeded; 0 failed; "
         "1 left to the moment."
+    ]
+
+
+def test_an_index_function_may_take_indices_of_other_kinds(
+    registry: OperatorRegistry,
+) -> None:
+    seen: Diary = []
+    labels = {"app": "mine"}
+
+    @kopf.index(KIND, id="examples", registry=registry)
+    @kopf.index("configmaps", id="settings", registry=registry, labels=labels)
+    def plain(name: str, **_: Any) -> Any:
+        return {None: name}
+
+    # Each kind has an index that the other one needs: what is listed first, waits.
+    @kopf.index(KIND, id="first", registry=registry)
+    def first(name: str, settings: Any, **_: Any) -> Any:
+        seen.append(("first", name, [*settings.get(None, ())]))
+        return {name: True}
+
+    @kopf.index("configmaps", id="second", registry=registry, labels=labels)
+    def second(name: str, examples: Any, **_: Any) -> Any:
+        seen.append(("second", name, [*examples.get(None, ())]))
+        return {name: True}
+
+    meta = {"name": "c", "labels": labels}
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    with author_loop() as loop:
+        run = Simulated(registry, loop)
+        run.apply(example(), other).settle()
+    assert sorted(seen) == [
+        ("first", "example-1", ["c"]),
+        ("second", "c", ["example-1"]),
     ]
 
 
