@@ -76,7 +76,7 @@ async def _noted(work: Coroutine[Any, Any, Any], begun: list[asyncio.Task[Any]])
 
 
 def _do_nothing() -> None:
-    """In place of a stop, where no process of the operator's own can end."""
+    """Do not stop: no process of the operator's own can end."""
 
 
 class Loop(Protocol):
@@ -130,7 +130,7 @@ class Operator:
         self._indices = {name: self._index(name) for name in registry.indices}
         # Events that wait for the answer about the one before, and its number.
         self._posts: deque[tuple[str, Json]] = deque()
-        # What a handler has raised to end the process, and the operator's own stop.
+        # The wish of a handler to end the process, and the way to do so.
         self.exit: SystemExit | None = None
         self.ask_to_stop: Callable[[], object] = _do_nothing
         self._is_posting = False
