@@ -139,6 +139,10 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench $(if $(CASE),--case $(CASE)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
+bench-streaming: .venv/ready ## the backlog on an API server with streaming lists, which Kopf and fnop can use (ROUNDS=3 JSON=bench/results.json)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench --server crd --case $(or $(CASE),backlog) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OBJECTS),--objects $(OBJECTS)) $(if $(JSON),--json $(JSON))
+
 bench-instructions: .venv/ready ## the same contenders' instructions, at the start and per object (needs valgrind; JSON=bench/results.json)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench.instructions $(if $(JSON),--json $(JSON))

@@ -21,11 +21,11 @@ from typing import Any
 import aiohttp
 
 from bench import cases, report, workload
-from bench.cases import CASES, CONTENDERS, FURTHER, STREAMING, Case
+from bench.cases import CASES, CONTENDERS, FURTHER, OF_STREAMS, STREAMING, Case
 from bench.client import connect, loop_factory, request
 from bench.report import Figures, Round, Verdict
+from bench.servers import CRD, FULL, SERVERS, missing, running, server_words
 from bench.trial import Failed, Run, Trial
-from tests.cluster import envtest
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Options:
     only: Sequence[str]
     delete_handler: bool
     json: Path | None
+    server: str
     kubeconfig: str | None
 
 
@@ -71,7 +72,12 @@ def options(args: Sequence[str]) -> Options:
     parser.add_argument("--objects", type=int, help="instead of the number of a case")
     parser.add_argument("--size", type=int, help="bytes of an object, likewise")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default=",".join(CONTENDERS), metavar="NAME,...")
+    parser.add_argument(
+        "--only",
+        metavar="NAME,...",
+        help=f"default: {','.join(CONTENDERS)}; with `--server {CRD}` "
+        f"{','.join(OF_STREAMS)}",
+    )
     parser.add_argument("--delete-handler", action="store_true")
     parser.add_argument(
         "--json",
@@ -79,9 +85,18 @@ def options(args: Sequence[str]) -> Options:
         metavar="FILE",
         help="write all figures to a file, and keep its other cases",
     )
-    parser.add_argument("--kubeconfig", help="a test server that already runs")
+    server = parser.add_mutually_exclusive_group()
+    server.add_argument(
+        "--server",
+        choices=SERVERS,
+        default=FULL,
+        help=f"the server to start: {FULL}, a whole kube-apiserver, or {CRD}, one of "
+        "custom kinds that has streaming lists (default: %(default)s)",
+    )
+    server.add_argument("--kubeconfig", help="a test server that already runs")
     given = parser.parse_args(args)
-    only = given.only.split(",")
+    usual = OF_STREAMS if given.server == CRD else CONTENDERS
+    only = given.only.split(",") if given.only else usual
     if unknown := set(only) - {*CONTENDERS, *FURTHER}:
         parser.error(f"no such contender: {', '.join(sorted(unknown))}")
     try:
@@ -90,12 +105,20 @@ def options(args: Sequence[str]) -> Options:
         parser.error(f"no such case: {error.args[0]}")
     changes = {k: v for k in ("objects", "size") if (v := getattr(given, k))}
     chosen = [replace(e, **changes) for e in chosen if {*only} & {*e.contenders}]
+    if given.server == CRD:  # which has no ConfigMaps
+        chosen = [each for each in chosen if each.operator != "parents"]
     if not chosen:
         parser.error("none of these contenders takes part in any of these cases")
     if any(each.objects < 2 for each in chosen) or given.rounds < 1:
         parser.error("it takes at least 2 objects and 1 round")
     return Options(
-        chosen, given.rounds, only, given.delete_handler, given.json, given.kubeconfig
+        chosen,
+        given.rounds,
+        only,
+        given.delete_handler,
+        given.json,
+        given.server,
+        given.kubeconfig,
     )
 
 
@@ -157,9 +180,11 @@ async def measure(
     async with connect(kubeconfig) as session, workload.namespace(session) as place:
         await workload.define(session)
         only = given.only
-        if STREAMING in only and not await workload.streams(session, place):
-            say(f"{STREAMING} is skipped: the server has no streaming lists")
-            only = [each for each in only if each != STREAMING]
+        skipped = [each for each in only if each in STREAMING]
+        if skipped and not await workload.streams(session, place):
+            names = ", ".join(skipped)
+            say(f"skipped, for the server has no streaming lists: {names}")
+            only = [each for each in only if each not in skipped]
         trial = Trial(session, kubeconfig, place, given.delete_handler, log)
         bench = Bench(trial, results)
         await bench.warm_up(only)
@@ -171,13 +196,26 @@ async def measure(
 async def setting(session: aiohttp.ClientSession) -> Mapping[str, Any]:
     """The versions and the number of cores, on which the figures depend."""
     _, answer = await request(session, "GET", "/version")
-    found = {"python": platform.python_version(), "server": answer["gitVersion"]}
+    found = {"python": platform.python_version(), "server": version_of(answer)}
     for name in ("kopf", "aiohttp", "orjson", "uvloop"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
     return {**found, "cores": os.cpu_count()}
+
+
+def version_of(answer: Mapping[str, str]) -> str:
+    """The version of a server; a build without a release has only two numbers.
+
+    >>> version_of({"major": "1", "minor": "20", "gitVersion": "v1.20.2"})
+    'v1.20.2'
+    >>> version_of({"major": "1", "minor": "36", "gitVersion": "v0.0.0-master+x"})
+    'v1.36'
+    """
+    found = answer["gitVersion"]
+    is_release = not found.startswith("v0.0.0")
+    return found if is_release else f"v{answer['major']}.{answer['minor']}"
 
 
 def in_turn(names: Sequence[str], number: int) -> Sequence[str]:
@@ -205,7 +243,7 @@ def conclude(
     print(
         f"medians of {given.rounds} rounds (least-most), and ratios to the floor; "
         f"{deleting}{loop} loop; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} "
-        f"at the end; kube-apiserver {setting['server']}"
+        f"at the end; {server_words(given.server, setting['server'])}"
     )
     is_good = True
     for result in results:
@@ -217,11 +255,16 @@ def conclude(
             print(f"\n{name} failed: {reason}")
         is_good &= not result.failures and all(each.kept for each in judged)
     if given.json:
-        store(given.json, results, setting)
+        store(given.json, results, setting, given.server)
     return 0 if is_good else 1
 
 
-def store(file: Path, results: Sequence[Result], setting: Mapping[str, Any]) -> None:
+def store(
+    file: Path,
+    results: Sequence[Result],
+    setting: Mapping[str, Any],
+    server: str = FULL,
+) -> None:
     """Write the results of cases to a file."""
     for each in results:
         found = {
@@ -231,7 +274,16 @@ def store(file: Path, results: Sequence[Result], setting: Mapping[str, Any]) -> 
             "rounds": each.rounds,
             "failures": each.failures,
         }
-        add_to(file, each.case.name, found)
+        add_to(file, section_of(each.case.name, server), found)
+
+
+def section_of(case: str, server: str) -> str:
+    """The section of a case; servers do not share them.
+
+    >>> section_of("backlog", "full"), section_of("backlog", "crd")
+    ('backlog', 'backlog-crd')
+    """
+    return case if server == FULL else f"{case}-{server}"
 
 
 def add_to(file: Path, section: str, found: Mapping[str, Any]) -> None:
@@ -247,13 +299,13 @@ def say(line: str) -> None:
 
 def main(args: Sequence[str]) -> int:
     given = options(args)
-    if given.kubeconfig is None and (problem := envtest.missing()):
+    if given.kubeconfig is None and (problem := missing(given.server)):
         say(f"bench {problem}")
         return 2
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kubeconfig = given.kubeconfig or str(
-            stack.enter_context(envtest.running(folder / "server")).kubeconfig
+        kubeconfig = given.kubeconfig or stack.enter_context(
+            running(given.server, folder / "server")
         )
         results, setting = asyncio.run(measure(given, kubeconfig, folder / "stderr"))
     return conclude(given, results, setting)

@@ -6,11 +6,14 @@ from typing import Literal
 
 FLOOR, FNOP = "floor", "fnop"
 CONTENDERS = (FLOOR, FNOP, "kopf", "kopf-chunked")
-# Kopf with streaming lists, if the server has them (Kubernetes 1.32 and later).
-STREAMING = "kopf-streaming"
-# The same operator with a recording, and an unchanged Kopf operator on fnop: only by
-# `--only`.
-FURTHER = (STREAMING, "fnop-ring", "fnop-full", "kopf-on-fnop")
+# With streaming lists, if the server has them (Kubernetes 1.32 and later).
+STREAMING = ("fnop-streaming", "kopf-streaming")
+# An unchanged Kopf operator on fnop.
+ON_FNOP = "kopf-on-fnop"
+# Those on a server that has streaming lists.
+OF_STREAMS = (FLOOR, FNOP, "fnop-streaming", *CONTENDERS[2:], "kopf-streaming", ON_FNOP)
+# The others take part only by `--only`, also the same operator with a recording.
+FURTHER = (*STREAMING, "fnop-ring", "fnop-full", ON_FNOP)
 # These do the work of `operator.py` alone.
 _OF_RESULTS = (*CONTENDERS, *FURTHER)
 

@@ -16,6 +16,13 @@ if "BENCH_UPDATE" in os.environ:
     fnop.on.update("benchobjects", id="create")(create)
 
 
+if "BENCH_STREAMING" in os.environ:
+
+    @fnop.on.startup()
+    def configure(settings: fnop.Settings, **_: Any) -> fnop.Settings:
+        return settings.replace(initial_streaming=True)
+
+
 if "BENCH_DELETE" in os.environ:
 
     @fnop.on.delete("benchobjects")

@@ -1,7 +1,8 @@
 """The page on performance, from the measured figures: `python -m bench.page`.
 
-It writes the tables of `docs/explanation/performance.md`, the picture on it, and the
-ratios in the README. The figures are those of `bench/results.json`, which the
+It writes the tables of `docs/explanation/performance.md`, the picture on it, the table
+of streaming lists in `performance-of-loads.md`, and the ratios in the README. The
+figures are those of `bench/results.json`, which the
 benchmarks write by `--json bench/results.json`.
 """
 
@@ -10,26 +11,30 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench import calls
-from bench.cases import CASES, CONTENDERS, FLOOR, FNOP
+from bench.__main__ import section_of
+from bench.cases import CASES, CONTENDERS, FLOOR, FNOP, OF_STREAMS, ON_FNOP
 from bench.instructions import MILLION, SECTION
 from bench.process import ROOT
 from bench.report import Figures, figure
+from bench.servers import CRD, FULL, server_words
 from docs.pictures.diagrams import PICTURES, WIDTH, Drawing, Words
 
 RESULTS = ROOT / "bench" / "results.json"
 PAGE = ROOT / "docs" / "explanation" / "performance.md"
+LOADS = PAGE.with_name("performance-of-loads.md")
 README = ROOT / "README.md"
 PICTURE = PICTURES / "performance.svg"
 NOTHING = "-"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
+Result = Mapping[str, Any]  # of a case, or of another measurement
 Results = Mapping[str, Any]
 
 NAMES = {
@@ -37,6 +42,9 @@ NAMES = {
     FNOP: "fnop",
     "kopf": "Kopf",
     "kopf-chunked": "Kopf, lists in chunks",
+    "fnop-streaming": "fnop, streaming lists",
+    "kopf-streaming": "Kopf, streaming lists",
+    ON_FNOP: "Kopf's operator on fnop",
 }
 _CPU, _MEMORY = "CPU per object, ms", "peak memory, MB"
 _AT_WORK = "CPU per object without start-up, ms"
@@ -86,10 +94,9 @@ def cell(results: Results, case: str, contender: str, measure: str) -> Cell | No
     return Cell(found, median(floor) if is_other else None)
 
 
-def words_of(results: Results, case: str) -> str:
+def words_of(result: Result, case: str) -> str:
     """The work of a case, with the numbers that were measured."""
-    found = results[case]
-    objects, size = found["objects"], found["size"] / 1000
+    objects, size = result["objects"], result["size"] / 1000
     return f"{CASES[case].words}: {objects:,} of {size:g} KB"
 
 
@@ -102,11 +109,36 @@ def table(results: Results) -> Iterator[str]:
     yield f"| | {' | '.join(NAMES[each] for each in CONTENDERS)} |"
     yield f"|---|{'--:|' * len(CONTENDERS)}"
     for case in _in(results):
-        yield f"| **{words_of(results, case)}** |{' |' * len(CONTENDERS)}"
+        words = words_of(results[case], case)
+        yield f"| **{words}** |{' |' * len(CONTENDERS)}"
         for measure in SHOWN[case]:
             cells = (cell(results, case, each, measure) for each in CONTENDERS)
             shown = (NOTHING if each is None else str(each) for each in cells)
             yield f"| {measure} | {' | '.join(shown)} |"
+
+
+# The backlog on a server with streaming lists.
+STREAMS = section_of("backlog", CRD)
+
+
+def streams(results: Results) -> Iterator[str]:
+    """The lines of the table of streaming lists: a contender per line."""
+    found = results.get(STREAMS)
+    if found is None:
+        yield "Nothing has been measured yet: `make bench-streaming`."
+        return
+    measures = SHOWN["backlog"]
+    yield f"| {words_of(found, 'backlog')} | {' | '.join(measures)} |"
+    yield f"|---|{'--:|' * len(measures)}"
+    for name in OF_STREAMS:
+        cells = [cell(results, STREAMS, name, each) for each in measures]
+        shown = (NOTHING if each is None else str(each) for each in cells)
+        yield f"| {NAMES[name]} | {' | '.join(shown)} |"
+    yield ""
+    if is_preliminary(found, "backlog"):
+        yield f"{_PRELIMINARY}: the case had too few objects."
+        yield ""
+    yield f"Measured in {_rounds_of(found)}, on {_machine_of(found, CRD)}."
 
 
 def instructions(results: Results) -> Iterator[str]:
@@ -147,9 +179,12 @@ def parts(results: Results) -> Iterator[str]:
     yield f"| all | {all_starts:,} | {all_objects:,.0f} |"
 
 
-def is_preliminary(results: Results, case: str) -> bool:
+_PRELIMINARY = "**These figures are preliminary**"
+
+
+def is_preliminary(result: Result, case: str) -> bool:
     """Whether a case was measured with fewer objects than it has."""
-    return bool(results[case]["objects"] < CASES[case].objects)
+    return bool(result["objects"] < CASES[case].objects)
 
 
 def setting(results: Results) -> Iterator[str]:
@@ -161,8 +196,8 @@ def setting(results: Results) -> Iterator[str]:
             machines.setdefault(_machine_of(results[case]), []).append(f"`{case}`")
     for case in _in(results):
         rounds.setdefault(_rounds_of(results[case]), []).append(f"`{case}`")
-    if any(is_preliminary(results, case) for case in _in(results)):
-        yield "**These figures are preliminary**: the cases had too few objects."
+    if any(is_preliminary(results[case], case) for case in _in(results)):
+        yield f"{_PRELIMINARY}: the cases had too few objects."
         yield ""
     yield f"Measured in {_by_case(rounds)}, on {_by_case(machines)}."
 
@@ -174,19 +209,19 @@ def _by_case(found: Mapping[str, list[str]]) -> str:
     return "; ".join(f"{words} ({', '.join(names)})" for words, names in found.items())
 
 
-def _rounds_of(result: Mapping[str, Any]) -> str:
+def _rounds_of(result: Result) -> str:
     rounds = max(map(len, result.get("rounds", {}).values()), default=1)
     return f"{rounds} rounds" if rounds > 1 else "one round"
 
 
-def _machine_of(result: Mapping[str, Any]) -> str:
+def _machine_of(result: Result, server: str = FULL) -> str:
     versions = {k: str(v) for k, v in result["setting"].items()}
-    cores, server = versions.pop("cores"), versions.pop("server")
+    cores, version = versions.pop("cores"), versions.pop("server")
     loop = "uvloop" if "uvloop" in versions else "asyncio"
-    known = ", ".join(f"{name} {version}" for name, version in versions.items())
+    known = ", ".join(f"{name} {each}" for name, each in versions.items())
     return (
         f"{cores} cores that the API server shares: the loop of {loop}, "
-        f"kube-apiserver {server}, {known}"
+        f"{server_words(server, version)}, {known}"
     )
 
 
@@ -225,7 +260,7 @@ _LEFT, _RIGHT, _BAR, _PITCH, _GAP = 154, 52, 14, 22, 34
 def picture(results: Results) -> Drawing:
     """Bars of CPU time and memory in the backlog, for each contender."""
     case = "backlog"
-    found = Drawing("performance", f"Costs: {words_of(results, case)}")
+    found = Drawing("performance", f"Costs: {words_of(results[case], case)}")
     y = 18.0
     for measure in (_CPU, _MEMORY):
         cells = {each: cell(results, case, each, measure) for each in CONTENDERS}
@@ -252,12 +287,26 @@ _PARTS = {
     "instructions": instructions,
     "calls": parts,
 }
+_PARTS_OF_LOADS = {"streams": streams}
 _END = "<!-- end -->"
 
 
 def page(text: str, results: Results) -> str:
     """The page with its generated parts replaced; raises `ValueError` without one."""
-    for name, part in _PARTS.items():
+    return _replaced(text, results, _PARTS)
+
+
+def loads(text: str, results: Results) -> str:
+    """The page of other loads with its generated part replaced, likewise."""
+    return _replaced(text, results, _PARTS_OF_LOADS)
+
+
+def _replaced(
+    text: str,
+    results: Results,
+    parts: Mapping[str, Callable[[Results], Iterator[str]]],
+) -> str:
+    for name, part in parts.items():
         begin, head, rest = text.partition(f"<!-- {name}: generated -->\n")
         _, end, rest = rest.partition(_END)
         if not end:
@@ -275,7 +324,7 @@ def readme(text: str, results: Results) -> str:
     case = "backlog"
     found = [cell(results, case, each, _CPU) for each in (FNOP, "kopf")]
     ratios = [f"{each.median / each.base:.1f}" for each in found if each and each.base]
-    if len(ratios) < len(found) or is_preliminary(results, case):
+    if len(ratios) < len(found) or is_preliminary(results[case], case):
         return text
     ours, others = ratios
     return _ROW.sub(rf"\g<1>{ours}\g<2>{others}\g<3>", text)
@@ -284,6 +333,7 @@ def readme(text: str, results: Results) -> str:
 def main(file: Path = RESULTS) -> int:
     results = json.loads(file.read_text())
     PAGE.write_text(page(PAGE.read_text(), results))
+    LOADS.write_text(loads(LOADS.read_text(), results))
     README.write_text(readme(README.read_text(), results))
     PICTURE.write_text(picture(results).svg())
     return 0

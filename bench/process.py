@@ -62,7 +62,11 @@ def _recording(contender: str, folder: Path) -> list[str]:
 
 
 # Variables that an operator reads; an option and a case set the first two.
-_VARIANTS = {"kopf-chunked": "BENCH_CHUNKED", "kopf-streaming": "BENCH_STREAMING"}
+_VARIANTS = {
+    "kopf-chunked": "BENCH_CHUNKED",
+    "kopf-streaming": "BENCH_STREAMING",
+    "fnop-streaming": "BENCH_STREAMING",
+}
 _SWITCHES = ("BENCH_DELETE", "BENCH_UPDATE", *_VARIANTS.values())
 
 

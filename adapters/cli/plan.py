@@ -229,7 +229,7 @@ def plan(given: PlanOptions) -> None:
     something would change, or is not known, and with --admission when an object would
     be refused or changed; 3 when the plan has what --fail-on names, or --takeover finds
     handlers that would be called again, changes that would not be handled, or
-    objects that it may not read.
+    objects that it may not read, or cannot find.
     """
     with _program(given) as (program, begins):
         found = _planned(program, begins, given)
@@ -392,6 +392,8 @@ def _status(found: Plan, given: PlanOptions) -> int:
         reasons.append(
             f"--takeover: not known for {names}: grant the right to list them"
         )
+    if found.due is not None:
+        reasons += [f"--takeover: {each}" for each in found.absent]
     for reason in reasons:
         warn(reason)
     if reasons:

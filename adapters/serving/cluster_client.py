@@ -8,7 +8,7 @@ from typing import Any
 
 from fnop.core.api.resources import Resource, path_of as core_path
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
-from fnop.interpreters.runtime.answers import message_of
+from fnop.interpreters.runtime.answers import refusal_of
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 
 __all__ = [
@@ -103,10 +103,7 @@ def create_all(
         path = path_of(kind, metadata.get("namespace") or "default")
         response = send(ApiRequest("POST", path, (), dict(manifest)))
         if response.status >= 300:
-            name = metadata.get("name") or metadata.get("generateName")
-            raise ObjectProblem(
-                f"{kind.kind} {name} is refused: {message_of(response)}"
-            )
+            raise ObjectProblem(refusal_of(manifest, response))
 
 
 def populate(

@@ -30,9 +30,9 @@ from bench.large.report import (
     figures,
     verdicts,
 )
-from bench.large.servers import SERVERS, missing
 from bench.large.trial import Collection, Server
 from bench.report import Figures, medians, table
+from bench.servers import CRD, FULL, SERVERS, missing, running
 from bench.trial import Failed
 
 CONTENDERS = ("floor", "fnop", "kopf")
@@ -78,14 +78,14 @@ def options(args: Sequence[str]) -> Options:
     parser.add_argument("--size", type=int, default=GOALS_SIZE, help="bytes, when new")
     parser.add_argument("--rounds", type=int, default=3, help="restarts of each")
     parser.add_argument("--only", default=",".join(CONTENDERS), metavar="NAME,...")
-    parser.add_argument("--server", choices=[*SERVERS], default="crd")
+    parser.add_argument("--server", choices=SERVERS, default=CRD)
     parser.add_argument("--deadline", type=float, default=3600, metavar="SECONDS")
     parser.add_argument("--json", type=Path, metavar="FILE", help="all runs, to a file")
     given = parser.parse_args(args)
     given.only = given.only.split(",")
     if unknown := set(given.only) - {*CONTENDERS, *VARIANTS}:
         parser.error(f"no such contender: {', '.join(sorted(unknown))}")
-    if given.server == "full" and "kopf-streaming" in given.only:
+    if given.server == FULL and "kopf-streaming" in given.only:
         parser.error("kopf-streaming takes --server crd: 1.20 has no streaming lists")
     if given.objects < 2 or given.rounds < 1:
         parser.error("it takes at least 2 objects and 1 round")
@@ -113,7 +113,7 @@ async def measure(
     """
     async with connect(kubeconfig) as session:
         await workload.define(session)
-        has_front = given.server == "crd"
+        has_front = given.server == CRD
         log = folder / "stderr"
         server = Server(session, kubeconfig, has_front, given.deadline, log)
         length = await server.length_for(given.size)
@@ -177,7 +177,9 @@ def main(args: Sequence[str]) -> int:
         for family in families(given.only):
             place = Path(folder) / family
             place.mkdir()
-            with SERVERS[given.server](place / "server") as kubeconfig:
+            with running(
+                given.server, place / "server", controllers=False
+            ) as kubeconfig:
                 asyncio.run(measure(given, family, kubeconfig, place, results))
             if given.json:
                 given.json.write_text(json.dumps(asdict(results), indent=1) + "\n")

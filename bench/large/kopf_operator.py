@@ -1,8 +1,7 @@
 """The operator of the large collection, written with Kopf.
 
 BENCH_LARGE names a variant: `pages` lists by pages, `streaming` has streaming lists,
-`index` has an index of all objects.  BENCH_LARGE_CRD means that the server has no
-namespaces, which Kopf would list and watch.
+`index` has an index of all objects.
 """
 
 # Types are checked without the bench extra, too: then Kopf is missing.
@@ -22,8 +21,6 @@ def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
         settings.watching.chunk_size = 500
     if VARIANT == "streaming":
         settings.watching.initial_streaming = True
-    if "BENCH_LARGE_CRD" in os.environ:
-        settings.scanning.disabled = True
 
 
 @kopf.on.create("benchobjects")

@@ -18,7 +18,7 @@ import orjson
 from bench import workload
 from bench.__main__ import say
 from bench.client import Json, request
-from bench.large.front import RECEIVED
+from bench.front import RECEIVED
 from bench.large.objects import item, name_of
 from bench.large.report import Handled, Run
 from bench.process import STANDSTILL, Process, cpu_of, environment
@@ -59,10 +59,9 @@ class Server:
             await asyncio.sleep(1)
 
     async def namespace(self, name: str) -> None:
-        """Create a namespace; a server without them takes any name."""
-        if not self.has_front:
-            body: Json = {"metadata": {"name": name}}
-            await self.ask(201, "POST", "/api/v1/namespaces", body)
+        """Create a namespace."""
+        body: Json = {"metadata": {"name": name}}
+        await self.ask(201, "POST", "/api/v1/namespaces", body)
 
     async def received(self) -> int | None:
         """The bytes that the API server has sent so far, if a front counts them."""
@@ -83,8 +82,6 @@ class Server:
     def start(self, contender: str, namespace: str) -> Process:
         family, _, variant = contender.partition("-")
         extra = {"BENCH_LARGE": variant} if variant else {}
-        if self.has_front:
-            extra["BENCH_LARGE_CRD"] = "1"
         env = environment(self.kubeconfig, False) | extra
         return Process.start(self._command(family, namespace), env, self.log)
 

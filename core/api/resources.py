@@ -233,10 +233,19 @@ _VERSION = regex(r"v\d+((alpha|beta)\d+)?")
 
 
 class Selectors(Struct, frozen=True):
-    """A label and a field selector for the API server; "" selects all objects."""
+    """A label and a field selector for the API server; "" selects all objects.
+
+    >>> Selectors("a=b").joined(Selectors("c", "spec.size=1"))
+    Selectors(labels='a=b,c', fields='spec.size=1')
+    """
 
     labels: str = ""
     fields: str = ""
+
+    def joined(self, other: Selectors) -> Selectors:
+        """The selectors of the objects that both select."""
+        pairs = ((self.labels, other.labels), (self.fields, other.fields))
+        return Selectors(*(",".join(filter(None, each)) for each in pairs))
 
 
 class Selector(Struct, frozen=True):

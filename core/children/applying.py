@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.children.drift import Drift, as_known, as_now, drift_of, drift_of_all
-from fnop.core.children.fields import differing
+from fnop.core.children.fields import applied_alone, differing
 from fnop.core.children.findings import Conversation, Told, Unkept, target_of
 from fnop.core.children.marks import KEEP_ANNOTATION
 from fnop.core.children.owned import OWNER_ANNOTATION, AsDesired, Owned, owner_mark
@@ -209,13 +209,13 @@ def _note_unkept(
 ) -> list[str]:
     """Note the fields that are missing although they have just been applied.
 
-    The child is as desired then: to apply it again would change nothing. An empty
-    mapping is not the manager's if others have fields in it, which is correct.
+    The child is as desired then: to apply it again would change nothing. So is one that
+    has nothing of others. An empty mapping is not the manager's if others have fields
+    in it, which is correct.
     """
     fields = drift.missing_in(after, keeper)
-    if fields:
-        body = Body(thaw_json(after))
-        told.checked[planned.key] = as_now(planned, body, keeper)
+    if fields or applied_alone(after, keeper.manager):
+        told.checked[planned.key] = as_now(planned, Body(dict(after)), keeper)
     unkept = tuple(each for each in fields if drift.value_at(each) != {})
     if unkept:
         told.unkept.append(Unkept(planned.label, planned.applied, unkept))

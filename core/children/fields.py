@@ -20,6 +20,7 @@ from fnop.effects.regexes import regex
 from fnop.effects.values import digest, same_json
 
 __all__ = [
+    "applied_alone",
     "applied_with",
     "differing",
     "fields_digest",
@@ -158,6 +159,19 @@ def _lacking_paths(expected: Any, found: Any, path: str) -> Iterator[str]:
 
 def _json_text(value: Any) -> str:
     return "missing" if value is None else orjson.dumps(value).decode()
+
+
+def applied_alone(live: Mapping[str, Any], manager: str) -> bool:
+    """Whether all fields of an object that anybody manages are applied by one manager.
+
+    >>> mine = {"manager": "me", "operation": "Apply"}
+    >>> applied_alone({"metadata": {"managedFields": [mine]}}, "me")
+    True
+    >>> applied_alone({"metadata": {"managedFields": [mine, {"manager": "x"}]}}, "me")
+    False
+    """
+    entries = [*_managed_entries(live)]
+    return len(entries) == 1 and _is_by(entries[0], manager, "Apply")
 
 
 def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:

@@ -337,7 +337,8 @@ def _owners_by_kind(
     found: dict[str, tuple[OwnedBy, ...]] = {}
     for key, handlers in tuple(by_resource.items()):
         owning = [each for each in handlers if each.owned]
-        selects = owning and selectors_of(handlers, turn.settings.selector)
+        given = turn.settings.selectors_for(resources[key])
+        selects = owning and selectors_of(handlers, given)
         for handler in owning:
             owner = OwnedBy(resources[key], handler, selects == Selectors())
             for owned in handler.owned.values():

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from sys import intern
 
-from fnop.core.handlers.program.pushdown import refused_fields, without_fields
+from fnop.core.handlers.program.pushdown import (
+    fields_in,
+    refused_fields,
+    without_fields,
+)
 from fnop.core.objects.store.indexing import call_observers, index_the_rest
 from fnop.core.objects.store.store import observe
 from fnop.core.operator.cluster import lost_contact
@@ -235,7 +239,8 @@ def _report_end(turn: Turn, stream: Stream, after: Stream, end: StreamEnded) -> 
 def _drop_selectors(turn: Turn, stream: Stream, message: str) -> bool:
     """Follow a kind with other selectors if the API server refuses its fields."""
     is_listing = stream.phase is StreamPhase.LISTING
-    refused = refused_fields(stream.selectors, message)
+    required = turn.settings.selectors_for(stream.resource)
+    refused = refused_fields(stream.selectors, message) - fields_in(required)
     if stream.purpose is not StreamPurpose.OBJECTS or not (is_listing and refused):
         return False
     key, known = stream.resource.key, turn.survey.unselectable

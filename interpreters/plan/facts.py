@@ -267,7 +267,8 @@ class Plan(Struct, frozen=True):
     the handlers that are called when the operator starts. `tried` are the requests of
     `tries` dry runs that the server itself refuses or answers differently. Both are
     None unless the caller asked for them; `unfound` goes with `due`. `notes` are
-    sentences. `requests` are not masked. A plan that `is_restless` goes on for ever.
+    sentences; `absent` are those about selected namespaces that do not exist.
+    `requests` are not masked. A plan that `is_restless` goes on for ever.
     """
 
     changes: tuple[Change, ...] = ()
@@ -285,11 +286,13 @@ class Plan(Struct, frozen=True):
     requests: tuple[Write, ...] = ()
     is_restless: bool = False
     unfound: tuple[Unfound, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether it is known that the operator would do nothing at all."""
-        unknown = self.calls or self.unread or self.failures or self.is_restless
+        unread = self.unread or self.absent
+        unknown = self.calls or unread or self.failures or self.is_restless
         return not (self.changes or self.events or unknown)
 
     @property

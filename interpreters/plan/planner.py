@@ -120,10 +120,12 @@ class Planner:
         seed = f"{self._seed}-2"  # it becomes a part of Events' names
         self.second = self._new_rehearsal(base, basis, seed, later, 1)
         await self._rehearse(self.second, rounds)
-        self.notes += await self._missing_namespaces(self.first, basis)
+        absent = await self._missing_namespaces(self.first, basis)
+        self.notes += absent
         found = self._found(self.first, self.second)
         stale = await self._stale_objects(found)
-        plan = replace(self._plan_from(found, stale, due, rounds), unfound=unfound)
+        plan = self._plan_from(found, stale, due, rounds)
+        plan = replace(plan, unfound=unfound, absent=tuple(absent))
         return await self._try_requests(plan) if dry_run else plan
 
     def _check_service(self, rehearsal: Rehearsal) -> None:

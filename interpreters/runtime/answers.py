@@ -7,7 +7,7 @@ exercises. A proxy may have sent an answer, so nothing in it is taken for grante
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import orjson
@@ -57,6 +57,7 @@ __all__ = [
     "message_of",
     "outcome_of",
     "page_inputs",
+    "refusal_of",
     "refused",
     "version_of",
     "watch_input",
@@ -460,6 +461,22 @@ def message_of(response: ApiResponse) -> str:
     'HTTP status 502'
     """
     return _message_of_status(response.body) or f"HTTP status {response.status}"
+
+
+def refusal_of(manifest: Mapping[str, Any], response: ApiResponse) -> str:
+    """A sentence about a manifest that the API server has refused, with the remedy.
+
+    >>> found = ApiResponse(404, {"message": "gone", "details": {"kind": "namespaces"}})
+    >>> refusal_of({"kind": "Pod", "metadata": {"name": "a"}}, found)
+    'Pod a is refused: gone; add its Namespace to the manifests'
+    """
+    meta = manifest.get("metadata") or {}
+    name = meta.get("name") or meta.get("generateName")
+    found = f"{manifest['kind']} {name} is refused: {message_of(response)}"
+    details = response.body.get("details") if isinstance(response.body, dict) else None
+    if response.status == 404 and (details or {}).get("kind") == "namespaces":
+        return f"{found}; add its Namespace to the manifests"
+    return found
 
 
 def _message_of_status(body: Any) -> str:

@@ -160,7 +160,7 @@ def _called_by_python() -> set[CodeType | None]:
     """The functions that Python calls by itself, at any point of a thread.
 
     They are handlers of signals, callbacks of the garbage collector, and finalizers of
-    objects that nobody refers to any more.
+    unreachable objects.
     """
     handlers = (signal.getsignal(each) for each in signal.valid_signals())
     found = {getattr(each, "__code__", None) for each in (*gc.callbacks, *handlers)}

@@ -9,7 +9,7 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, path_of
 from fnop.effects.values import thaw_json
 from fnop.interpreters.cluster import restored, serving_earlier
-from fnop.interpreters.runtime.answers import message_of, with_kind
+from fnop.interpreters.runtime.answers import refusal_of, with_kind
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.simulation.documents import discovered
 from fnop.interpreters.simulation.simulation import SimulatedRun, begin_reviewing
@@ -96,8 +96,7 @@ def create(sim: SimulatedRun, manifest: dict[str, Any]) -> tuple[str, ...]:
     path = path_of(resource, meta.get("namespace") or "default")
     response = sim.request(ApiRequest("POST", path, (), manifest))
     if response.status >= 300:
-        message = message_of(response)
-        raise ApplyProblem(f"{kind} {meta.get('name')} is refused: {message}")
+        raise ApplyProblem(refusal_of(manifest, response))
     name = response.body["metadata"]["name"]
     return tuple(f"{kind} {name}: {text}" for text in response.warnings)
 

@@ -299,15 +299,17 @@ class _Checked(Operator):
     def __init__(self, process: Process, *given: Any) -> None:
         super().__init__(*given)
         self._process = process
-        # The calls about each object that wait for their turn.
+        # The calls that wait for their turn, by the kinds of their objects.
         self._queues: defaultdict[str, deque[Strand]] = defaultdict(deque)
 
     def stop_flag(self, loop: asyncio.AbstractEventLoop | None) -> DaemonStopped:
         return VirtualStopped(loop)
 
-    async def in_turn(self, uid: str, work: Callable[[], Awaitable[Any]]) -> Any:
-        strand, queue = STRAND.get(), self._queues[uid]
-        while self.is_in_turn(uid):  # another call of the object sleeps
+    async def in_turn(
+        self, uid: str, kind: str, work: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        strand, queue = STRAND.get(), self._queues[kind]
+        while not self.has_turn(uid, kind):  # another call sleeps
             queue.append(strand)
             try:
                 await strand.asleep(None)
@@ -315,10 +317,10 @@ class _Checked(Operator):
                 if strand in queue:
                     queue.remove(strand)
         try:
-            return await super().in_turn(uid, work)
+            return await super().in_turn(uid, kind, work)
         finally:
-            if queue:
-                queue.popleft().comes_due()
+            for each in queue:
+                each.comes_due()
 
     def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._process.finish(work, "an index function")

@@ -115,6 +115,19 @@ def _check_values(options: Mapping[str, Any], label: str) -> None:
         raise ValueError(f"{label}(): operations= is empty; omit it for all of them")
 
 
+def selector_of(words: Any) -> Selector:
+    """The selector of kinds that a word, a function, or a tuple of words means.
+
+    Raises `ValueError` if it means none.
+
+    >>> str(selector_of(("kopf.dev", "kopfexamples")))
+    'kopfexamples.kopf.dev'
+    """
+    options: dict[str, Any] = {}
+    given = words if isinstance(words, tuple) else (words,)
+    return Selector.of(*_kinds_of(given, options), **options)
+
+
 def _kinds_of(words: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
     """The words for kinds in fnop's form; the group and version may be options.
 

@@ -14,11 +14,12 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import copy_context
 from datetime import UTC, datetime
+from types import CodeType
 from typing import Any
 
 from msgspec import Struct
 
-from fnop.adapters.common.tracebacks import begin_at_author
+from fnop.adapters.common.tracebacks import begin_at_author, steps_of
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.core.handlers.declare.filters import Combination
 from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
@@ -243,5 +244,24 @@ def report_failure(
     is_expected = isinstance(problem, (PermanentError, TemporaryError))
     if exit_in(problem) is not None:
         text, is_expected = f"{attempt.name} ends the operator: {problem}", True
-    begin_at_author(problem)
+    _trim(problem)
     logger.error(text, exc_info=None if is_expected else problem)
+
+
+def _trim(problem: Exception) -> None:
+    """Leave the lines of fnop out of a traceback.
+
+    If the parameters of a function do not fit its call, there are no other lines: a
+    note has the place of the function.
+    """
+    begin_at_author(problem)
+    inner = [each.tb_frame for each in steps_of(problem)][-1:]
+    if not inner or inner[0].f_code not in (_called.__code__, _in_thread.__code__):
+        return
+    code = getattr(inspect.unwrap(inner[0].f_locals["fn"]), "__code__", None)
+    if isinstance(code, CodeType):
+        place = f"{code.co_filename}, line {code.co_firstlineno}"
+        problem.add_note(
+            f"{place}: let its parameters be Kopf's arguments and **kwargs"
+        )
+        problem.__traceback__ = None

@@ -552,7 +552,8 @@ class _Outside:
         try:
             if entry.role in CHANGES | EVENTS:
                 uid = (owner.get("metadata") or {}).get("uid") or ""
-                value = await operator.in_turn(uid, work)
+                kind = f"{owner.get('apiVersion')} {owner.get('kind')}"
+                value = await operator.in_turn(uid, kind, work)
             else:
                 value = await work()
         except ChildrenRetry:

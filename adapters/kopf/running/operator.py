@@ -116,7 +116,7 @@ class Operator:
         self.loop = loop
         self.clock = clock or SystemClock()
         self.memos = Memos(Memo() if memo is None else memo)
-        self._turns = Turns()
+        self._turns = Turns(settings.queueing)
         self._pauses = Pauses()
         self.running: Serving | None = None
         self.lifecycle: Any = asap
@@ -206,14 +206,16 @@ class Operator:
             flag.add(DaemonStoppingReason.DAEMON_CANCELLED)
         task.cancel()
 
-    async def in_turn(self, uid: str, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def in_turn(
+        self, uid: str, kind: str, work: Callable[[], Awaitable[Any]]
+    ) -> Any:
         """Await a call about an object after those before; only on fnop's loop."""
-        async with self._turns.of(uid):
+        async with self._turns.of(uid, kind):
             return await work()
 
-    def is_in_turn(self, uid: str) -> bool:
-        """Whether a call about an object runs."""
-        return uid in self._turns
+    def has_turn(self, uid: str, kind: str) -> bool:
+        """Whether a call about an object would begin at once."""
+        return self._turns.are_free(uid, kind)
 
     def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the author's loop, and block until it ends."""

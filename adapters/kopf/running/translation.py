@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.declaring.on import selector_of
+from fnop.adapters.kopf.declaring.settings import OperatorSettings, WatchingSettings
 from fnop.adapters.kopf.running.states import KopfStates
 from fnop.adapters.kubernetes.identity import member_of
+from fnop.core.api.resources import Selector, Selectors
 from fnop.core.handlers.declare.lifecycles import (
     all_at_once,
     asap,
@@ -45,15 +47,14 @@ def settings_of(
     """The settings of fnop for an operator with these settings of Kopf.
 
     Raises `Unsupported` for what would change which objects are served and cannot be
-    done: a namespace that is a regular expression, as patterns are globs; selectors of
+    done: a namespace that is a regular expression, as patterns are globs; shards of
     the watches; a lifecycle that is not one of Kopf's; a tunnel for webhooks.
     """
-    for name in ("label_selectors", "field_selectors", "shard_selectors"):
-        if getattr(kopf.watching, name):
-            raise Unsupported(
-                f"fnop does not know settings.watching.{name}; give the handlers "
-                "labels=, annotations=, field= or when= instead"
-            )
+    if kopf.watching.shard_selectors:
+        raise Unsupported(
+            "fnop does not know settings.watching.shard_selectors; give the kinds "
+            "label_selectors or field_selectors instead"
+        )
     for each in namespaces:
         if isinstance(each, re.Pattern):
             raise Unsupported(
@@ -82,6 +83,7 @@ def settings_of(
     backoff: float | Backoff = kopf.execution.default_backoff
     return Settings(
         namespaces=tuple(map(str, namespaces)) or None,
+        kind_selectors=_selectors_in(watching),
         default_backoff=backoff,
         lifecycle=lifecycle,
         request_concurrency=_REQUESTS,
@@ -99,4 +101,13 @@ def settings_of(
         peering=member,
         admission_server=kopf.admission.server,
         admission_managed=kopf.admission.managed,
+    )
+
+
+def _selectors_in(watching: WatchingSettings) -> tuple[tuple[Selector, Selectors], ...]:
+    """The selectors of the watches, with the kinds that they are about."""
+    labels, fields = watching.label_selectors, watching.field_selectors
+    return (
+        *((selector_of(each), Selectors(labels[each])) for each in labels),
+        *((selector_of(each), Selectors(fields=fields[each])) for each in fields),
     )

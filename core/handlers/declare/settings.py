@@ -10,6 +10,7 @@ from msgspec import Struct, StructMeta
 from msgspec.structs import force_setattr
 
 from fnop.core.api.namespaces import check_namespace
+from fnop.core.api.resources import Resource, Selector, Selectors
 from fnop.core.handlers.declare.lifecycles import Lifecycle, all_at_once
 from fnop.core.memory.observation import Essence, Hidden, hidden_of
 from fnop.core.memory.seals import seal_of
@@ -123,6 +124,8 @@ def _check_scope(settings: Settings) -> None:
     for namespace in settings.namespaces or ():
         check_namespace(namespace)
     check_selector(settings.selector)
+    for _, wanted in settings.kind_selectors:
+        check_selector(wanted.labels)
 
 
 _LOG_LINE_BYTES_MIN = 256
@@ -202,6 +205,9 @@ class Settings(Struct, frozen=True, metaclass=_SettingsType):
     - `namespaces`: names or patterns of the namespaces to serve; None is the whole
       cluster.
     - `selector`: a label selector that all served objects must match.
+    - `kind_selectors`: label and field selectors that the objects of some kinds must
+      match, too, as pairs of a `Selector` of kinds and `Selectors`. The API server has
+      to know the fields.
     - `default_backoff`: the wait after an exception of a handler without a `backoff=`
       of its own: a `Backoff`, or seconds.
     - `request_concurrency`: the maximum number of requests under way at a time.
@@ -278,6 +284,7 @@ class Settings(Struct, frozen=True, metaclass=_SettingsType):
     operator: str = "default"
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
+    kind_selectors: tuple[tuple[Selector, Selectors], ...] = ()
     default_backoff: float | Backoff = Backoff()
     request_concurrency: int = 32
     echo_timeout_seconds: float = 5.0
@@ -360,6 +367,21 @@ class Settings(Struct, frozen=True, metaclass=_SettingsType):
 
         def __getattr__(self, name):
             raise AttributeError(_unknown_setting(name))
+
+    def selectors_for(self, resource: Resource) -> Selectors:
+        """The selectors that all served objects of a kind must match.
+
+        >>> kinds, wanted = Selector.of("pods"), Selectors(fields="spec.nodeName=a")
+        >>> settings = Settings(selector="app=db", kind_selectors=((kinds, wanted),))
+        >>> pods = Resource("", "v1", "pods", "Pod", namespaced=True)
+        >>> settings.selectors_for(pods)
+        Selectors(labels='app=db', fields='spec.nodeName=a')
+        """
+        found = Selectors(self.selector)
+        for kinds, wanted in self.kind_selectors:
+            if kinds.matches(resource):
+                found = found.joined(wanted)
+        return found
 
     @property
     def predecessor(self) -> Predecessor | None:

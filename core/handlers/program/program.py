@@ -176,7 +176,8 @@ def kind_of(
         owned_by,
         # fnop must see children, whatever the handlers of their own kind select.
         selectors_of(
-            () if owned_by else handlers, "" if owned_by else settings.selector
+            () if owned_by else handlers,
+            Selectors() if owned_by else settings.selectors_for(resource),
         ),
         # A recording needs whole objects.
         not (owned_by or settings.traces) and needs_metadata_alone(handlers),

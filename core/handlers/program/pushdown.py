@@ -22,6 +22,7 @@ from fnop.effects.regexes import regex
 from fnop.effects.structs import replace
 
 __all__ = [
+    "fields_in",
     "needs_metadata_alone",
     "refused_fields",
     "selectors_of",
@@ -40,15 +41,14 @@ _PLAIN = regex(r"[A-Za-z0-9]+")
 _SEPARATOR = regex(r"(?<!\\),")
 
 
-def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
-    """The selectors for a kind's handlers; `given` is the user's label selector."""
+def selectors_of(handlers: Iterable[Handler], given: Selectors) -> Selectors:
+    """The selectors for a kind's handlers; `given` are those of the settings."""
     handlers = tuple(handlers)
-    wanted = [given] if given else []
     if not handlers or any(_tells_departures(each) for each in handlers):
-        return Selectors(",".join(wanted))
-    wanted += _common_items(_label_requirements(each) for each in handlers)
+        return given
+    labels = _common_items(_label_requirements(each) for each in handlers)
     fields = _common_items(_fields(each) for each in handlers)
-    return Selectors(",".join(wanted), ",".join(fields))
+    return given.joined(Selectors(",".join(labels), ",".join(fields)))
 
 
 # The arguments that need only an object's metadata. A patch may be made by functions of
@@ -165,6 +165,16 @@ def without_fields(selectors: Selectors, refused: Collection[str]) -> Selectors:
     return replace(selectors, fields=",".join(kept))
 
 
+def fields_in(selectors: Selectors) -> frozenset[str]:
+    """The names of the fields in a field selector.
+
+    >>> sorted(fields_in(Selectors("", "metadata.name=a,spec.size!=1")))
+    ['metadata.name', 'spec.size']
+    """
+    parts = _SEPARATOR.split(selectors.fields)
+    return frozenset(_name_in_requirement(each) for each in parts if each)
+
+
 def refused_fields(selectors: Selectors, message: str) -> frozenset[str]:
     """The fields that the API server refuses as selectors, as its message says.
 
@@ -174,12 +184,7 @@ def refused_fields(selectors: Selectors, message: str) -> frozenset[str]:
     >>> sorted(refused_fields(selectors, "no"))
     []
     """
-    names = {
-        _name_in_requirement(each)
-        for each in _SEPARATOR.split(selectors.fields)
-        if each
-    }
-    names -= {"metadata.name", "metadata.namespace"}
+    names = fields_in(selectors) - {"metadata.name", "metadata.namespace"}
     about = (rf"(?<![\w.]){re.escape(each)}(?![\w.=!])" for each in names)
     found = zip(names, about, strict=True)
     return frozenset(name for name, each in found if re.search(each, message))

@@ -5,9 +5,11 @@ import dataclasses
 import doctest
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import aiohttp
 import pytest
 
 from bench import (
@@ -15,14 +17,16 @@ from bench import (
     calls,
     cases,
     floor,
+    front,
     instructions,
     metrics,
     process,
     report,
+    servers,
     workload,
 )
-from bench.cases import CASES
-from bench.client import Json
+from bench.cases import CASES, CONTENDERS, OF_STREAMS
+from bench.client import Json, request
 from bench.report import Round, medians, table, verdicts
 from bench.trial import Failed, Run, Trial
 
@@ -65,7 +69,7 @@ def result(name: str, cpu: float, mb: float = 50.0) -> report.Figures:
 
 
 @pytest.mark.parametrize(
-    "module", [calls, cases, command, instructions, process, report, workload]
+    "module", [calls, cases, command, instructions, process, report, servers, workload]
 )
 def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
     outcome = doctest.testmod(module)
@@ -149,7 +153,14 @@ def test_a_case_without_contenders_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    ["--case=slow", "--only=rust", "--objects=1", "--case=children --only=floor"],
+    [
+        *("--case=slow", "--only=rust", "--objects=1", "--case=children --only=floor"),
+        *(
+            "--server=1.36",
+            "--server=crd --kubeconfig=k",
+            "--server=crd --case=children",
+        ),
+    ],
 )
 def test_what_the_bench_does_not_know_is_refused(
     wrong: str, capsys: pytest.CaptureFixture[str]
@@ -157,6 +168,21 @@ def test_what_the_bench_does_not_know_is_refused(
     with pytest.raises(SystemExit):
         command.options(wrong.split())
     assert "error: " in capsys.readouterr().err
+
+
+def test_a_server_has_its_usual_contenders() -> None:
+    assert command.options([]).only == CONTENDERS
+    given = command.options(["--server", "crd"])
+    assert given.only == OF_STREAMS
+    assert "children" not in {each.name for each in given.cases}
+    assert command.options(["--server", "crd", "--only", "fnop"]).only == ["fnop"]
+
+
+def test_servers_do_not_share_sections(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    for server in servers.SERVERS:
+        command.store(file, [command.Result(CASES["backlog"])], {"cores": 2}, server)
+    assert [*json.loads(file.read_text())] == ["backlog", "backlog-crd"]
 
 
 def test_a_file_of_results_keeps_its_other_cases(tmp_path: Path) -> None:
@@ -203,7 +229,11 @@ def test_without_valgrind_instructions_are_skipped(
 
 @pytest.mark.parametrize(
     ("contender", "switch"),
-    [("kopf-chunked", "BENCH_CHUNKED"), ("kopf-streaming", "BENCH_STREAMING")],
+    [
+        ("kopf-chunked", "BENCH_CHUNKED"),
+        ("kopf-streaming", "BENCH_STREAMING"),
+        ("fnop-streaming", "BENCH_STREAMING"),
+    ],
 )
 def test_a_variant_is_chosen_by_the_environment(contender: str, switch: str) -> None:
     assert process.environment("k", False, contender)[switch] == "1"
@@ -294,3 +324,116 @@ def test_the_loop_lets_go_of_what_is_deleted_and_of_nothing_else() -> None:
     assert change["metadata"] == {"finalizers": ["other"], "resourceVersion": "7"}
     foreign = {**DELETED, "finalizers": ["other"]}
     assert floor.decide({**NEW, "metadata": foreign}, True) is None
+
+
+class Behind:
+    """A server behind the front: it answers a request in two parts."""
+
+    def __init__(self) -> None:
+        self.heads: list[str] = []
+        self.may_begin, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        while head := (await reader.read(10_000)).decode():
+            self.heads.append(head.partition("\r\n")[0])
+            if " HTTP/1.0" in head:
+                writer.write(b"HTTP/1.0 200 OK\r\n\r\n" + COUNTERS.encode())
+                break
+            await self.may_begin.wait()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+            await self.may_end.wait()
+            writer.write(b"half")
+        writer.close()
+
+
+@asynccontextmanager
+async def fronted(
+    writes_most: int = 9,
+) -> AsyncIterator[tuple[Behind, aiohttp.ClientSession]]:
+    """A server, and a session with the front of it; both without TLS."""
+    behind = Behind()
+    server = await asyncio.start_server(behind.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    served = front.Front(port, None, writes_most)
+    public = await asyncio.start_server(served.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{public.sockets[0].getsockname()[1]}"
+    async with server, public:
+        async with aiohttp.ClientSession(url) as session:
+            yield behind, session
+        while len(asyncio.all_tasks()) > 1:  # they end with the client's connections
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # sockets are closed one turn of the loop later
+
+
+async def test_the_front_passes_on_what_has_come() -> None:
+    async with fronted() as (behind, session):
+        behind.may_begin.set()
+        async with session.get("/apis/other/v1/things?watch=1") as response:
+            assert await response.content.readexactly(4) == b"half"
+            behind.may_end.set()
+            assert await response.content.readexactly(4) == b"half"
+        assert behind.heads == ["GET /apis/other/v1/things?watch=1 HTTP/1.1"]
+        async with session.get(front.RECEIVED) as response:
+            assert int(await response.text()) > 8
+
+
+async def test_writes_that_the_server_would_refuse_wait_in_the_front() -> None:
+    async with fronted(writes_most=1) as (behind, session):
+        behind.may_end.set()
+        writes = [
+            asyncio.create_task(request(session, "PATCH", f"/apis/{number}", {}))
+            for number in range(3)
+        ]
+        reads = asyncio.create_task(request(session, "GET", "/apis/read"))
+        while len(behind.heads) < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        methods = sorted(head.partition(" ")[0] for head in behind.heads)
+        assert methods == ["GET", "PATCH"]
+        behind.may_begin.set()
+        for status, _ in await asyncio.gather(*writes, reads):
+            assert status == 200
+        assert len(behind.heads) == 4
+
+
+async def test_the_front_counts_events_and_forgets_them() -> None:
+    async with fronted() as (behind, session):
+        path = "/api/v1/namespaces/a/events"
+        assert await request(session, "POST", path, {"kind": "Event"}) == (
+            201,
+            {"kind": "Event"},
+        )
+        await request(session, "PATCH", f"{path}/b", {"count": 2})
+        async with session.get(front.METRICS) as response:
+            found = metrics.parse(await response.text())
+        assert behind.heads == ["GET /metrics HTTP/1.0"]
+        assert found == metrics.Writes(objects=9, events=14, seconds=1.75)
+
+
+async def test_the_front_keeps_namespaces() -> None:
+    path, body = "/api/v1/namespaces", {"metadata": {"name": "a"}}
+    async with fronted() as (behind, session):
+        assert (await request(session, "GET", f"{path}/a"))[0] == 404
+        assert [(await request(session, "POST", path, body))[0] for _ in "ab"] == [
+            201,
+            409,
+        ]
+        _, listed = await request(session, "GET", path)
+        assert [each["metadata"]["name"] for each in listed["items"]] == ["a"]
+        query = {"watch": "true", "sendInitialEvents": "true"}
+        async with session.get(path, params=query) as response:
+            lines = [json.loads(await response.content.readline()) for _ in "ab"]
+        assert [each["type"] for each in lines] == ["ADDED", "BOOKMARK"]
+        assert (await request(session, "DELETE", f"{path}/a"))[0] == 200
+        assert (await request(session, "GET", f"{path}/a"))[0] == 404
+        assert behind.heads == []
+
+
+async def test_the_front_has_the_roots_of_discovery() -> None:
+    async with fronted() as (_, session):
+        _, groups = await request(session, "GET", "/apis")
+        assert workload.GROUP in {each["name"] for each in groups["groups"]}
+        _, core = await request(session, "GET", "/api/v1")
+        assert {each["name"] for each in core["resources"]} == {"namespaces", "events"}

@@ -12,18 +12,22 @@ from bench import calls
 from bench.cases import CASES
 from bench.instructions import SECTION
 from bench.page import (
+    LOADS,
     PAGE,
     PICTURE,
     README,
     RESULTS,
     SHOWN,
+    STREAMS,
     TIMES,
     instructions,
+    loads,
     page,
     parts,
     picture,
     readme,
     setting,
+    streams,
     table,
 )
 
@@ -52,6 +56,7 @@ def test_the_page_shows_the_committed_figures() -> None:
     committed = json.loads(RESULTS.read_text())
     text = PAGE.read_text()
     assert page(text, committed) == text
+    assert loads(LOADS.read_text(), committed) == LOADS.read_text()
     assert picture(committed).svg() == PICTURE.read_text()
     assert readme(README.read_text(), committed) == README.read_text()
 
@@ -71,6 +76,34 @@ def test_a_cell_has_its_range_and_its_ratio() -> None:
 def test_who_has_not_run_has_no_figure() -> None:
     lines = [*table(results(children={"fnop": [3.0], "kopf": [5.0]}))]
     assert "| objects/s | - | 3.00 | 5.00 | - |" in lines
+
+
+def test_streaming_lists_have_a_contender_per_line() -> None:
+    found = results(backlog_crd={"floor": [1.0], "kopf-streaming": [5.0, 6.0, 7.0]})
+    assert [*found] == [STREAMS]
+    head, _, *lines = streams(found)
+    assert head.startswith(
+        "| a backlog of new objects: 1,000 of 1.3 KB | start-up, s |"
+    )
+    shown = f"6.00 (5.00 to 7.00), 6.0 {TIMES}"
+    assert f"| Kopf, streaming lists |{f' {shown} |' * 6}" in lines
+    assert f"| Kopf's operator on fnop |{' - |' * 6}" in lines
+    assert "in 3 rounds" in lines[-1]
+    assert "an API server of custom kinds v1.20.2" in lines[-1]
+
+
+def test_streaming_lists_with_few_objects_are_preliminary() -> None:
+    found = results(backlog_crd={"fnop": [1.0]})
+    assert "preliminary" not in " ".join(streams(found))
+    found[STREAMS]["objects"] = 30
+    assert "preliminary" in " ".join(streams(found))
+
+
+def test_streaming_lists_do_not_change_the_other_page() -> None:
+    one = results(backlog={"fnop": [1.0]})
+    both = results(backlog={"fnop": [1.0]}, backlog_crd={"fnop": [9.0]})
+    assert [*table(both)] == [*table(one)]
+    assert [*setting(both)] == [*setting(one)]
 
 
 def test_instructions_are_shown_in_millions() -> None:

@@ -604,6 +604,10 @@ MANIFESTS = {
         "apiVersion: v1\nkind: Pod\nmetadata: {name: NOT_A_NAME}",
         ("Pod NOT_A_NAME is refused",),
     ),
+    "no namespace": (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: prod}",
+        ('namespaces "prod" not found', "add its Namespace to the manifests"),
+    ),
     "nothing": ("", ("object.yaml",)),
 }
 

@@ -73,6 +73,12 @@ def test_handled_objects_are_not_handled_again(tmp_path: Path) -> None:
     assert (found["takeover"], found["due"], found["calls"]) == ([], [], [])
 
 
+def test_a_misspelt_namespace_is_no_good_news(tmp_path: Path) -> None:
+    done = planned(tmp_path, more=("--takeover", "-n", "defualt"))
+    assert done.status == 3, done
+    assert "--takeover: the namespace defualt does not exist" in done.err
+
+
 def test_handlers_of_new_and_changed_objects_are_listed_with_their_places(
     tmp_path: Path,
 ) -> None:

@@ -184,6 +184,26 @@ def test_those_of_causes_and_groups_begin_there_too(
     assert len([*tracebacks(texts[False])]) == 2
 
 
+def wants_too_little(spec: Any) -> None: ...
+
+
+async def wants_too_much(unknown: Any, **_: Any) -> None: ...
+
+
+@pytest.mark.parametrize("fn", [wants_too_little, wants_too_much])
+def test_for_parameters_that_do_not_fit_it_is_the_place_of_the_function(
+    fn: Callable[..., Any], registry: OperatorRegistry, printed: list[str]
+) -> None:
+    declared(kopf.on.create)(registry, fn)
+    with simulated(registry) as world:
+        world.apply(example()).settle(seconds=1)
+    (text,) = printed
+    error, note = text.splitlines()
+    assert error.startswith("TypeError: ")
+    place = f"{__file__}, line {fn.__code__.co_firstlineno}"
+    assert note == f"{place}: let its parameters be Kopf's arguments and **kwargs"
+
+
 @pytest.mark.parametrize("fn", [breaks, breaks_later])
 @pytest.mark.parametrize("role", ["startup", "cleanup", "login", "probe"])
 def test_that_of_an_activity_begins_at_the_line_of_the_author(

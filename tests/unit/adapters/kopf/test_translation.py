@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from fnop import kopf
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
 from fnop.adapters.kopf.running.states import KopfStates
 from fnop.adapters.kopf.running.translation import Unsupported, settings_of
+from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.declare.lifecycles import asap, one_by_one
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.storage import FormattedStorage
@@ -22,11 +24,11 @@ def translated(
     namespaces: tuple[Any, ...] = (),
     **more: Any,
 ) -> Settings:
-    kopf = OperatorSettings()
-    change(kopf)
-    states = KopfStates(kopf.persistence)
+    given = OperatorSettings()
+    change(given)
+    states = KopfStates(given.persistence)
     lifecycle = more.pop("lifecycle", asap)
-    return settings_of(kopf, namespaces, lifecycle, states, 0.0, **more)
+    return settings_of(given, namespaces, lifecycle, states, 0.0, **more)
 
 
 def set_at(path: str, value: Any) -> Callable[[OperatorSettings], None]:
@@ -89,13 +91,37 @@ def test_namespaces_are_names_or_globs() -> None:
         translated(namespaces=("a", re.compile("team-.*")))
 
 
-@pytest.mark.parametrize("name", ["label", "field", "shard"])
-def test_selectors_of_watches_are_refused(name: str) -> None:
+PODS = Resource("", "v1", "pods", "Pod", shortcuts=("po",))
+KEYS: list[tuple[Any, bool]] = [
+    ("pods", True),
+    ("po", True),
+    (("", "pods"), True),
+    (("", "v1", "pods"), True),
+    (kopf.EVERYTHING, True),
+    (("v1", kopf.EVERYTHING), True),
+    (lambda resource: resource.plural == "pods", True),
+    ("jobs", False),
+    (("apps", "pods"), False),
+    (("apps", kopf.EVERYTHING), False),
+    (lambda resource: False, False),
+]
+
+
+@pytest.mark.parametrize(("key", "fits"), KEYS, ids=range(len(KEYS)))
+def test_selectors_of_watches_are_those_of_kinds(key: Any, fits: bool) -> None:
+    def change(settings: OperatorSettings) -> None:
+        settings.watching.label_selectors[key] = "a=b"
+        settings.watching.field_selectors[key] = "spec.x=1"
+        settings.watching.label_selectors["deployments"] = "c=d"
+
+    wanted = Selectors("a=b", "spec.x=1") if fits else Selectors()
+    assert translated(change).selectors_for(PODS) == wanted
+
+
+def test_selectors_of_shards_are_refused() -> None:
     """Without them the operator would handle objects that are not its own."""
-    change = set_at(f"watching.{name}_selectors", {"pods": "a=b"})
-    with pytest.raises(
-        ValueError, match=rf"watching\.{name}_selectors; give .* labels="
-    ):
+    change = set_at("watching.shard_selectors", {"pods": "shardRange(...)"})
+    with pytest.raises(ValueError, match=r"shard_selectors; give .* label_selectors"):
         translated(change)
 
 

@@ -188,11 +188,15 @@ def test_a_selected_namespace_that_does_not_exist_is_told(registry: Registry) ->
 
     def notes(*names: str, **options: Any) -> tuple[str, ...]:
         settings = Settings(namespaces=names)
-        return plan_of(registry, run, settings=settings, **options).notes
+        plan = plan_of(registry, run, settings=settings, **options)
+        assert set(plan.absent) <= set(plan.notes)
+        assert not (plan.absent and plan.is_empty)
+        return plan.notes
 
     assert notes("default") == ()
     assert notes("default", "nope") == ("the namespace nope does not exist",)
     assert notes("nope-*") == ("no namespace fits nope-*",)
+    assert plan_of(registry, run, settings=Settings(namespaces=("nope",))).absent
 
     def of_namespaces(request: ApiRequest) -> bool:
         return "/namespaces" in request.path and request.path.count("/") <= 4

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.api.resources import Resource, Selectors
+from fnop.core.api.resources import Resource, Selector, Selectors
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.pushdown import selectors_of
@@ -35,7 +35,7 @@ def asked(*declared: Any, given: str = "") -> tuple[str, str]:
     for number, (decorator, options) in enumerate(declared):
         fn = sleeping if decorator is fnop.daemon else nothing
         decorator(KIND, registry=registry, id=f"h{number}", **options)(fn)
-    found = selectors_of(registry.handlers, given)
+    found = selectors_of(registry.handlers, Selectors(given))
     return found.labels, found.fields
 
 
@@ -221,6 +221,51 @@ def test_fields_that_the_server_does_not_know_are_for_fnop_to_look_at() -> None:
     assert len(told) == 1
     simulation.apply(config("new", a="1")).settle()
     assert seen == {"x", "new"}
+
+
+def of_kinds(kinds: str, labels: str = "", fields: str = "") -> Settings:
+    wanted = Selector.of(kinds), Selectors(labels, fields)
+    return Settings(kind_selectors=(wanted,))
+
+
+@pytest.mark.parametrize(
+    ("settings", "seen"),
+    [
+        (of_kinds("configmaps", labels="app=a"), {"x"}),
+        (of_kinds("configmaps", fields="metadata.name=y"), {"y"}),
+        (of_kinds("configmaps", "app", "metadata.name!=y"), {"x"}),
+        (of_kinds("pods", labels="app=a"), {"x", "y", "z"}),
+    ],
+)
+def test_a_kind_s_own_selectors_are_sent_whatever_its_handlers_are(
+    settings: Settings, seen: set[str]
+) -> None:
+    registry, found = Registry(), set()
+
+    @fnop.on.event("configmaps", registry=registry)
+    def see(name: str, **_: Any) -> None:
+        found.add(name)
+
+    objects = [config("x", a="1"), config("y", a="2"), config("z")]
+    for each, app in zip(objects, ("a", "b"), strict=False):
+        each["metadata"]["labels"] = {"app": app}
+    Simulation(registry, objects=objects, settings=settings).settle()
+    assert found - {"kube-root-ca.crt"} == seen
+
+
+def test_a_field_that_a_kind_s_own_selector_names_is_not_left_out() -> None:
+    """Or the operator would serve objects that are not its own."""
+    registry, seen = Registry(), set()
+
+    @fnop.on.event("configmaps", registry=registry)
+    def see(name: str, **_: Any) -> None:
+        seen.add(name)
+
+    settings = of_kinds("configmaps", fields="data.a=1")
+    run = Scenario(registry, [config("x", a="1")], settings=settings)
+    run.wait(10)
+    assert not seen
+    assert any("data.a" in each.message for each in run.said if each.level != "info")
 
 
 VALUES = [
