@@ -9,7 +9,7 @@ from fnop.core.handlers.program.pushdown import (
     refused_fields,
     without_fields,
 )
-from fnop.core.objects.store.indexing import call_observers
+from fnop.core.objects.store.indexing import call_observers, index_the_rest
 from fnop.core.objects.store.store import observe
 from fnop.core.operator.cluster import lost_contact
 from fnop.core.operator.coordination import (
@@ -126,14 +126,16 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         _relist_after_restore(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is StreamPurpose.KINDS:
         look_in(turn, SOON_SECONDS)  # some may be missing
-    if stream.purpose is StreamPurpose.OBJECTS and not stream.lists:
-        call_observers(turn, turn.survey.kinds[stream.resource.key])
     after = listed(stream, version)
     if stream.streamed:
         # The age of the watch counts from here on, as it does after pages.
         turn.streams.put(replace(after, opened_at=turn.now.mono))
     else:
         open_stream(turn, after)
+    if stream.purpose is StreamPurpose.OBJECTS and not stream.lists:
+        kind = turn.survey.kinds[stream.resource.key]
+        index_the_rest(turn, kind)
+        call_observers(turn, kind)
     if stream.purpose is StreamPurpose.NAMESPACES:
         _on_namespaces(turn, stream.names)
     if stream.purpose is StreamPurpose.PEERS and not stream.names:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import copy
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 __all__ = ["Index", "Kept", "Store", "kept"]
@@ -33,28 +34,37 @@ def kept(found: Any) -> dict[Any, Any] | None:
 
 
 class Store(Collection[Any]):
-    """The values of all objects under one key of an index."""
+    """The values of all objects under one key of an index, as they are at each access.
 
-    def __init__(self, values: Collection[Any]) -> None:
-        self._values = tuple(values)
+    `look` returns them. A store that an author keeps has the newest ones, too; a deep
+    copy has those of its time.
+    """
+
+    def __init__(self, look: Callable[[], Iterable[Any]]) -> None:
+        self._look = look
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(tuple(self._look()))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
+        return iter(tuple(self._look()))
 
     def __contains__(self, value: object) -> bool:
-        return value in self._values
+        return value in tuple(self._look())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Store:
+        values = copy.deepcopy(tuple(self), memo)
+        return Store(lambda: values)
 
     def __repr__(self) -> str:
-        return repr(list(self._values))
+        return repr(list(self))
 
 
 class Index(Mapping[Any, Store]):
     """An index as it is at each access: keys with stores of values.
 
-    `look` returns the core's index, or None before the operator serves.
+    `look` returns the core's index, or None before the operator serves. A deep copy is
+    the index as it is now.
     """
 
     def __init__(self, look: Callable[[], Mapping[Any, Any] | None]) -> None:
@@ -64,7 +74,21 @@ class Index(Mapping[Any, Store]):
         return self._look() or {}
 
     def __getitem__(self, key: Any) -> Store:
-        return Store([each.value for each in self._found()[key]])
+        _ = self._found()[key]  # or it is missing
+
+        def values() -> list[Any]:
+            return [each.value for each in self._found().get(key, ())]
+
+        return Store(values)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Index:
+        found = {
+            copy.deepcopy(key, memo): [
+                Kept(copy.deepcopy(each.value, memo)) for each in values
+            ]
+            for key, values in self._found().items()
+        }
+        return Index(lambda: found)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._found())

@@ -68,7 +68,7 @@ class Patch(dict[str, Any]):
     >>> patch = Patch()
     >>> patch.status["phase"] = "Ready"
     >>> patch.fns.append(lambda body: body["spec"].pop("old"))
-    >>> patch, len(patch.fns), bool(Patch())
+    >>> dict(patch), len(patch.fns), bool(Patch())
     ({'status': {'phase': 'Ready'}}, 1, False)
     """
 
@@ -97,6 +97,11 @@ class Patch(dict[str, Any]):
     @property
     def status(self) -> Stanza:
         return Stanza(self, "status")
+
+    def __repr__(self) -> str:
+        texts = [super().__repr__()] if len(self) else []
+        texts += [f"fns={self.fns!r}"] if self.fns else []
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     def __bool__(self) -> bool:
         return bool(len(self) or self.fns)

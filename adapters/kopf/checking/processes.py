@@ -327,7 +327,10 @@ class _Checked(Operator):
 
 
 class _Ahead:
-    """The clock of startup handlers: their pauses take no time of the world."""
+    """The clock of startup handlers: their pauses take no time of the world.
+
+    `sleep` raises `TimeoutError` if they take too long.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._seconds = clock, 0.0
@@ -339,7 +342,7 @@ class _Ahead:
     async def sleep(self, seconds: float) -> None:
         self._seconds += max(seconds, 0.001)
         if self._seconds > _STARTUP_SECONDS:
-            raise ActivityError("the startup handlers fail again and again")
+            raise TimeoutError
         await asyncio.sleep(0)  # other tasks may run
 
 

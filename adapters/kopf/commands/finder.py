@@ -33,11 +33,16 @@ _PRIVATE = {
     "kopf._cogs.structs.ephemera": "fnop.adapters.kopf.arguments.memos",
     "kopf._cogs.structs.diffs": "fnop.core.values.diff",
     "kopf._cogs.structs.references": "fnop.core.api.resources",
+    "kopf._cogs.structs.dicts": "fnop.adapters.kopf.arguments.types",
+    "kopf._cogs.structs.ids": "fnop.adapters.kopf.arguments.types",
+    "kopf._cogs.structs.credentials": "fnop.core.handlers.declare.connection",
+    "kopf._cogs.helpers.typedefs": "fnop.adapters.kopf.arguments.types",
     "kopf._cogs.configs.configuration": "fnop.adapters.kopf.declaring.settings",
     "kopf._cogs.configs.diffbase": "fnop.adapters.kopf.declaring.storages",
     "kopf._cogs.configs.progress": "fnop.adapters.kopf.declaring.storages",
     "kopf._core.actions.execution": "fnop.core.values.errors",
     "kopf._core.intents.registries": "fnop.adapters.kopf.declaring.registry",
+    "kopf._core.intents.callbacks": "fnop.adapters.kopf.arguments.callbacks",
     "kopf._core.intents.causes": "fnop.core.values.cause",
 }
 # The packages of the private modules; they have nothing else.

@@ -134,7 +134,9 @@ def run_program(given: Sequence[str]) -> None:
         fail(f"there is no file {given[0]}")
     sys.argv = [*given]
     sys.path.insert(0, str(Path(given[0]).resolve().parent))
-    runpy.run_path(given[0], run_name="__main__")
+    # As Python has it in `__file__`: the file may be named from another folder later,
+    # and the id of a lambda has it.
+    runpy.run_path(str(Path(given[0]).absolute()), run_name="__main__")
 
 
 def _is_found(module: str) -> bool:

@@ -29,9 +29,11 @@ __all__ = [
     "ABSENT_VALUE",
     "Attempt",
     "answer_of",
+    "exit_in",
     "is_async",
     "logged",
     "plain_result",
+    "plain_result_of",
     "report_failure",
     "run_function",
     "times",
@@ -102,7 +104,20 @@ def untied(problem: BaseException) -> BaseException:
     if not isinstance(problem, (StopIteration, SystemExit)):
         return problem
     made = RuntimeError(f"{type(problem).__name__}: {problem}")
+    if isinstance(problem, SystemExit):
+        made.exit = problem  # type: ignore[attr-defined]
     return made.with_traceback(problem.__traceback__)
+
+
+def exit_in(problem: BaseException) -> SystemExit | None:
+    """The `SystemExit` of an author's function, if that is the problem."""
+    found = getattr(problem, "exit", None)
+    return found if isinstance(found, SystemExit) else None
+
+
+async def plain_result_of(work: Callable[[], Awaitable[Any]]) -> Any:
+    """Await a call for its result as JSON: one that has no JSON form is a failure."""
+    return plain_result(await work())
 
 
 async def run_function(
@@ -227,6 +242,8 @@ def report_failure(
     """Log the end of an attempt that has failed, with a traceback if it is a bug."""
     text = attempt.words_for(problem, now)
     is_expected = isinstance(problem, (PermanentError, TemporaryError))
+    if exit_in(problem) is not None:
+        text, is_expected = f"{attempt.name} ends the operator: {problem}", True
     _trim(problem)
     logger.error(text, exc_info=None if is_expected else problem)
 

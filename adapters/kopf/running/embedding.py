@@ -23,6 +23,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
@@ -41,7 +42,7 @@ from fnop.adapters.kopf.running.extras import (
 )
 from fnop.adapters.kopf.running.logs import write
 from fnop.adapters.kopf.running.operator import Operator
-from fnop.adapters.kopf.running.startup import program_of, start
+from fnop.adapters.kopf.running.startup import ActivityError, program_of, start
 from fnop.adapters.running.embedding import (
     ConfigurationProblem,
     Place,
@@ -228,6 +229,7 @@ class Serving:
             *(self._registry, self._settings, self._options.get("memo"), loop),
             cluster=self._cluster(),
         )
+        mine.ask_to_stop = partial(loop.call_soon_threadsafe, self._ask_to_stop)
         poster = LinePoster(self._settings, mine.post)
         objects = logging.getLogger("kopf.objects")
         undo = self._heed_signals(loop)
@@ -237,10 +239,15 @@ class Serving:
             if await self._starts(mine):
                 self._tell_ready()
                 await self._serve(mine)
+        except ActivityError:
+            if mine.exit is None:
+                raise
         finally:
             objects.removeHandler(poster)
             watching.cancel()
             undo()
+        if mine.exit is not None:
+            raise mine.exit
 
     def _cluster(self) -> Mapping[str, str]:
         """The kubeconfig and the context that the user has chosen, as far as given."""

@@ -131,8 +131,9 @@ class LinePoster(logging.Handler):
         if not (is_ours and wants and reference) or getattr(record, "k8s_skip", False):
             return
         type = next(name for most, name in _TYPES if record.levelno <= most)
+        about = {key: value for key, value in reference.items() if value is not None}
         message = record.getMessage()
-        manifest = _manifest(posting, reference, type, "Logging", message)
+        manifest = _manifest(posting, about, type, "Logging", message)
         self._post("", manifest)
 
 

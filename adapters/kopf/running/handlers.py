@@ -9,9 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+)
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
@@ -30,6 +38,7 @@ from fnop.adapters.kopf.running.calls import (
     is_async,
     logged,
     plain_result,
+    plain_result_of,
     report_failure,
     run_function,
     times as times_of,
@@ -123,7 +132,8 @@ class _Maker:
         fn = _index_function(self._operator, entry)
         # A failed function is called again at the next event of its object.
         options = {k: v for k, v in options.items() if k not in _OF_ATTEMPTS}
-        return _outside(entry, options, fn, "")
+        needs = _other_indices(entry, self._operator.registry.indices)
+        return replace(_outside(entry, options, fn, ""), needs=needs)
 
     def _name(self, id: str) -> str:
         """A name that no other call of the operator has; it cannot be imported."""
@@ -533,6 +543,7 @@ class _Outside:
         attempt = self._attempt(retry, begun)
         executor = operator.settings.execution.executor
         work = functools.partial(run_function, entry.fn, kwargs, call, executor)
+        work = functools.partial(plain_result_of, work)
         work = functools.partial(logged, attempt, kwargs["logger"], clock, work)
         if entry.role in CHANGES:
             work = functools.partial(_announced, operator, owner, found, work)
@@ -551,10 +562,12 @@ class _Outside:
                 line = f"{attempt.name} has exceeded {retry + 1} retries."
                 kwargs["logger"].error(line)
             raise
+        except Exception as problem:
+            operator.heed_exit(problem)
+            raise
         finally:
             _take_over(given, patch)
-        result = plain_result(value)
-        return None if result is None else Return(result)
+        return None if value is None else Return(value)
 
     async def _at_its_place(
         self, work: Callable[[], Coroutine[Any, Any, Any]], flag: DaemonStopped | None
@@ -620,6 +633,15 @@ async def _pass_on(stopped: Any, flag: DaemonStopped) -> None:
     """Ask the author's daemon to stop."""
     await stopped.wait()
     flag.set(stopped.reason)
+
+
+def _other_indices(entry: Entry, indices: Collection[str]) -> tuple[str, ...]:
+    """The indices that the parameters of an index function name."""
+    try:
+        taken = inspect.signature(entry.fn).parameters
+    except (TypeError, ValueError):  # of a function that Python does not describe
+        return ()
+    return tuple(each for each in indices if each in taken and each != entry.id)
 
 
 def _index_function(operator: Operator, entry: Entry) -> Callable[..., Any]:
@@ -698,7 +720,11 @@ async def run_activity(
     work = functools.partial(
         run_function, entry.fn, kwargs, call, settings.execution.executor
     )
-    value = await logged(attempt, logger, operator.clock, work)
+    try:
+        value = await logged(attempt, logger, operator.clock, work)
+    except Exception as problem:
+        operator.heed_exit(problem)
+        raise
     if entry.role is Role.LOGIN:
         return connection_of(value)
     return value

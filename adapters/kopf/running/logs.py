@@ -30,6 +30,16 @@ __all__ = [
 ]
 
 _OBJECTS = logging.getLogger("kopf.objects")
+_REFERENCE = ("apiVersion", "kind", "name", "uid", "namespace")
+
+
+def _complete(reference: Mapping[str, Any]) -> dict[str, Any]:
+    """The reference with all of Kopf's keys: objects in no namespace have None there.
+
+    >>> _complete({"kind": "Node", "name": "a"})["namespace"] is None
+    True
+    """
+    return {key: reference.get(key) for key in _REFERENCE}
 
 
 class LogFormat(enum.Enum):
@@ -44,7 +54,7 @@ class ObjectLogger(logging.LoggerAdapter[logging.Logger]):
     """A logger of one object: each record has its reference in `k8s_ref`."""
 
     def __init__(self, *, body: Mapping[str, Any], settings: Any = None) -> None:
-        reference = build_object_reference(body)
+        reference = _complete(build_object_reference(body))
         extra = {"settings": settings, "k8s_skip": False, "k8s_ref": reference}
         super().__init__(_OBJECTS, extra)
 
@@ -195,7 +205,7 @@ def write(say: Say, settings: Any, *, is_of_fnop: bool = False) -> None:
     if say.subject is None:
         logging.getLogger("kopf.fnop").log(level, say.message, exc_info=error)
         return
-    extra: dict[str, Any] = {"k8s_ref": say.subject.reference}
+    extra: dict[str, Any] = {"k8s_ref": _complete(say.subject.reference)}
     told = _words_for_change(dict(say.fields))
     if told:
         extra |= {"settings": settings, "k8s_skip": False}  # it may be an Event, too

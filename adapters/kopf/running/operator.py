@@ -24,6 +24,7 @@ from fnop.adapters.kopf.arguments.stopping import (
 )
 from fnop.adapters.kopf.declaring.registry import Entry, OperatorRegistry
 from fnop.adapters.kopf.declaring.settings import OperatorSettings
+from fnop.adapters.kopf.running.calls import exit_in
 from fnop.adapters.kopf.running.logs import (
     LocalObjectLogger,
     ObjectLogger,
@@ -72,6 +73,10 @@ async def _noted(work: Coroutine[Any, Any, Any], begun: list[asyncio.Task[Any]])
     assert task is not None, "only tasks run coroutines"
     begun.append(task)
     return await work
+
+
+def _do_nothing() -> None:
+    """Do not stop: no process of the operator's own can end."""
 
 
 class Loop(Protocol):
@@ -125,6 +130,9 @@ class Operator:
         self._indices = {name: self._index(name) for name in registry.indices}
         # Events that wait for the answer about the one before, and its number.
         self._posts: deque[tuple[str, Json]] = deque()
+        # The wish of a handler to end the process, and the way to do so.
+        self.exit: SystemExit | None = None
+        self.ask_to_stop: Callable[[], object] = _do_nothing
         self._is_posting = False
         self._posted: int | None = None
 
@@ -216,6 +224,13 @@ class Operator:
     def stop_flag(self, loop: asyncio.AbstractEventLoop | None) -> DaemonStopped:
         """The argument `stopped` of a daemon: a coroutine on a `loop`, or a thread."""
         return DaemonStopped(loop)
+
+    def heed_exit(self, problem: BaseException) -> None:
+        """Let the operator end, with the status of a handler that has asked for it."""
+        found = exit_in(problem)
+        if found is not None and self.exit is None:
+            self.exit = found
+            self.ask_to_stop()
 
     def indices(self) -> Mapping[str, Index]:
         """The indices, by their names; their values are always the newest."""

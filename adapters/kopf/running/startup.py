@@ -31,7 +31,8 @@ async def start(
     """Run the startup handlers in rounds, as Kopf does; retry those that fail.
 
     In a round, all that are due run one after the other. They may change the settings.
-    Raises `ActivityError` when all have ended and one of them has failed.
+    Raises `ActivityError` when all have ended and one of them has failed, or if there
+    is no time left to `sleep`, which raises `TimeoutError` then.
     """
     begun = mine.clock.now().wall
     waiting = [
@@ -50,6 +51,8 @@ async def start(
             try:
                 after = await _attempted(mine, entry, progress)
             except ActivityError as problem:
+                if mine.exit is not None:
+                    raise
                 failure = failure or problem
                 continue
             if not after.has_succeeded:
@@ -57,7 +60,14 @@ async def start(
         waiting, now = left, mine.clock.now()
         if waiting:
             due = min(progress.due_at(now) for _, progress in waiting)
-            await sleep(max(0.0, due - now.mono))
+            try:
+                await sleep(max(0.0, due - now.mono))
+            except TimeoutError as problem:
+                entry, progress = waiting[0]
+                raise ActivityError(
+                    f"the startup handler {entry.id} fails again and again: "
+                    f"{progress.message}"
+                ) from problem
     if failure is not None:
         raise failure
 
@@ -71,6 +81,10 @@ async def _attempted(mine: Operator, entry: Entry, progress: Progress) -> Progre
     try:
         await run_activity(mine, entry, progress.retries, started)
     except Exception as problem:
+        if mine.exit is not None:
+            raise ActivityError(
+                f"the startup handler {entry.id} ends the operator: {problem}"
+            ) from problem
         judgement = judge_failure(
             progress,
             failure_of(problem),

@@ -24,7 +24,7 @@ from fnop.adapters.kopf.running.calls import (
     Attempt,
     answer_of,
     logged,
-    plain_result,
+    plain_result_of,
     run_function,
     times as times_of,
 )
@@ -198,6 +198,7 @@ class SubHandlers:
         work = functools.partial(
             run_function, child.fn, kwargs, call, settings.execution.executor
         )
+        work = functools.partial(plain_result_of, work)
         try:
             value = await logged(attempt, kwargs["logger"], self._clock, work)
         except ChildrenRetry as retry:
@@ -209,6 +210,7 @@ class SubHandlers:
                 due=now.mono + (retry.delay or 0),
             )
         except Exception as problem:
+            self._operator.heed_exit(problem)
             after = judge_failure(
                 progress,
                 failure_of(problem),
@@ -222,7 +224,7 @@ class SubHandlers:
         else:
             after = succeeded(progress)
             if value is not None:
-                self._patch.status[child.id] = plain_result(value)
+                self._patch.status[child.id] = value
         return self._stored(child, after, call.family.children)
 
     def _stored(

@@ -76,6 +76,8 @@ class Handler(Struct, frozen=True, eq=False):
     # of the handler that it calls again because of them.
     entries: Path = ()
     repeats: str = ""
+    # The other indices that an index function takes: it is called when they are known.
+    needs: tuple[str, ...] = ()
     # The author's function if `fn` calls it outside; else it is `declared`.
     author: Callable[..., Any] | None = None
     # Derived from these, since they are read all the time.

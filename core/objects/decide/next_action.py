@@ -58,7 +58,7 @@ from fnop.core.objects.decide.reconcilers import (
     reconciler_action,
     reconciler_due,
 )
-from fnop.core.objects.decide.recording_progress import upkeep
+from fnop.core.objects.decide.recording_progress import release, upkeep
 from fnop.core.objects.decide.selection import Circumstances, FilterFailure
 from fnop.core.objects.decide.unknown_entries import seen_now
 from fnop.core.state.invocation import Invocation
@@ -330,6 +330,8 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
             and not record.body.is_deleting
         ):
             return Rest(record.backoff.contention.until)
+        if duty is Duty.REMOVE:
+            return release(at, record, ends=False)
         return Write(Contents(finalizer=duty))
     if not concerns(at, record):
         clear = cleared_first(at, record) if record.body.is_deleting else None

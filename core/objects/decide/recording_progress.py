@@ -29,7 +29,7 @@ from fnop.core.values.finalizers import Duty, without_finalizer
 from fnop.core.values.table import NOTHING
 from fnop.effects.structs import replace
 
-__all__ = ["changes_object", "record_progress", "upkeep"]
+__all__ = ["changes_object", "record_progress", "release", "upkeep"]
 
 # A delay of a minute or more may outlast the process, so it is stored (R19).
 _LONG_DELAY_SECONDS = 60.0
@@ -127,6 +127,16 @@ def _is_overcome(present: Condition | None, reason: Reason) -> bool:
     return was_resumption or reason is not Reason.RESUME
 
 
+def release(at: Circumstances, record: ObjectRecord, *, ends: bool) -> Write:
+    """The write of the finalizer of an object that nothing holds any more."""
+    if at.settings.as_kopf and record.body.is_deleting and record.stored.progress:
+        # Others may still hold the object: Kopf leaves no record on it. The change that
+        # the records are about has no other end, if no handler is for the deletion.
+        done = replace(record.stored, progress=NOTHING)
+        return Write(Contents((), {}, done, done, ends=True, finalizer=Duty.REMOVE))
+    return Write(Contents(finalizer=Duty.REMOVE, ends=ends))
+
+
 def _record_deletion(
     at: Circumstances,
     record: ObjectRecord,
@@ -152,11 +162,7 @@ def _record_deletion(
             return RecordInMemory(stored, ends=True, released=True)
         if (clear := cleared_first(at, record)) is not None:
             return clear
-        if at.settings.as_kopf and record.stored.progress:
-            # Others may still hold the object: Kopf leaves no record on it.
-            done = replace(record.stored, progress=NOTHING)
-            return Write(Contents((), {}, done, done, ends=True, finalizer=Duty.REMOVE))
-        return Write(Contents(finalizer=Duty.REMOVE, ends=True))
+        return release(at, record, ends=True)
     after = _partial(at, record, change, all_progress, marking=False)
     news = may_save(at, record) and _is_news(record.stored, after)
     condition = _condition_to_write(at, record, change, all_progress, ended)

@@ -331,8 +331,9 @@ def tell_superseded(context: Context, record: ObjectRecord, reason: str) -> None
     if not context.settings.as_kopf or context.is_activity:
         return
     former: dict[str, list[Progress]] = {}
-    for each in context.kind.changes:
-        progress = record.stored.progress.get(each.id)
+    # Handlers of several causes may share an id, and then have one record.
+    for name in dict.fromkeys(each.id for each in context.kind.changes):
+        progress = record.stored.progress.get(name)
         was = progress.aim.partition(":")[0] if progress else ""
         if progress and was and was != reason:
             former.setdefault(was, []).append(progress)

@@ -21,7 +21,7 @@ from fnop.core.objects.decide.selection import sees
 from fnop.core.objects.report.tracing import trace_indexed
 from fnop.core.state.context import Context
 from fnop.core.state.turn import Turn
-from fnop.core.streams.stream import StreamPurpose
+from fnop.core.streams.stream import Stream, StreamPurpose
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import (
     ErrorsMode,
@@ -39,6 +39,7 @@ __all__ = [
     "are_filled",
     "call_observers",
     "empty_indices",
+    "index_the_rest",
     "indexed",
     "keeps_former",
     "unindexed",
@@ -134,11 +135,41 @@ def empty_indices(program: Program) -> Map[str, Index]:
 
 def indexed(context: Context, body: Body) -> None:
     """Add the present values of an object to the indices of its kind."""
-    kind = context.kind
-    for handler in kind.indexers:
-        found = _found(context, body, handler)
-        if found is not None:
-            _put_values(context, handler, found)
+    for handler in context.kind.indexers:
+        if not handler.needs or _are_known(context.turn, handler):
+            _index(context, body, handler)
+
+
+def index_the_rest(turn: Turn, kind: Kind) -> None:
+    """Call the index functions that have waited for the indices of a kind.
+
+    All objects of the kind have been listed for the first time.
+    """
+    new = {each.id for each in kind.indexers}
+    for other in turn.survey.kinds.values():
+        for handler in other.indexers:
+            if not new.isdisjoint(handler.needs) and _are_known(turn, handler):
+                for key, record in turn.objects.all():
+                    if key.resource == other.resource.key and not record.gone:
+                        _index(Context(turn, key), record.body, handler)
+
+
+def _are_known(turn: Turn, handler: Handler) -> bool:
+    """Whether the indices that an index function needs are filled, or never will be."""
+    needs = frozenset(handler.needs)
+    return all(
+        _is_listed_or_never(stream)
+        or needs.isdisjoint(
+            each.id for each in turn.survey.kinds[stream.resource.key].indexers
+        )
+        for stream in turn.streams.each(StreamPurpose.OBJECTS)
+    )
+
+
+def _index(context: Context, body: Body, handler: Handler) -> None:
+    found = _found(context, body, handler)
+    if found is not None:
+        _put_values(context, handler, found)
 
 
 def unindexed(context: Context) -> None:
@@ -275,12 +306,14 @@ def are_filled(turn: Turn) -> bool:
     fnop does not wait for a kind whose listing is refused or broken.
     """
     return all(
-        stream.lists
-        or stream.refusal
-        or stream.failures >= FAILURES_MAX
+        _is_listed_or_never(stream)
         or not _is_awaited(turn.survey.kinds[stream.resource.key])
         for stream in turn.streams.each(StreamPurpose.OBJECTS)
     )
+
+
+def _is_listed_or_never(stream: Stream) -> bool:
+    return bool(stream.lists or stream.refusal or stream.failures >= FAILURES_MAX)
 
 
 def _is_awaited(kind: Kind) -> bool:

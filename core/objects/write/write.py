@@ -17,6 +17,7 @@ from fnop.core.memory.stored_state import Stored, shared
 from fnop.core.objects.report.events import report_event
 from fnop.core.objects.report.explaining import (
     tell_handled,
+    tell_superseded,
     tell_writing,
     tell_written,
 )
@@ -66,6 +67,7 @@ from fnop.core.state.splitting import left_of
 from fnop.core.state.writing import Contents, Sent, Step, Writing
 from fnop.core.values.backoff import backoff_seconds, heeding, is_worth_logging
 from fnop.core.values.body import Body
+from fnop.core.values.cause import Reason
 from fnop.core.values.finalizers import Duty
 from fnop.core.values.merge import OperationFailed, applied, collisions, shows
 from fnop.effects import (
@@ -97,8 +99,7 @@ def begin_write(context: Context, record: ObjectRecord, contents: Contents) -> N
         record = _without(record, contents)
     elif contents.finalizer is Duty.REMOVE:
         # The object may be gone before the write is answered.
-        tell = tell_handled if contents.ends else _tell_of_former
-        tell(context, record)
+        _tell_of_release(context, record, contents)
     contents = housed(context, record, contents)
     continue_write(context, record, Writing(contents))
 
@@ -112,6 +113,20 @@ def _without(record: ObjectRecord, contents: Contents) -> ObjectRecord:
     patches = tuple(each for each in work.patches if id(each[1]) not in carried)
     results = {k: v for k, v in work.results.items() if k not in contents.results}
     return replace(record, work=replace(work, patches=patches, results=results))
+
+
+def _tell_of_release(
+    context: Context, record: ObjectRecord, contents: Contents
+) -> None:
+    """Log what ends with the finalizer of this operator."""
+    change = record.work.change if record.work else None
+    is_own_end = change is not None and change.reason is Reason.DELETE
+    if record.body.is_deleting and not is_own_end:
+        tell_superseded(context, record, Reason.DELETE.value)
+    elif contents.ends:
+        tell_handled(context, record)
+    if not contents.ends:
+        _tell_of_former(context, record)
 
 
 def _tell_of_former(context: Context, record: ObjectRecord) -> None:

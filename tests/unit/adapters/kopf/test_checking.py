@@ -346,7 +346,7 @@ def test_options_without_a_use_are_refused(
             def start(**_):
                 raise ValueError("the port is not set")
             """,
-            "the startup handlers fail again and again",
+            "the startup handler start fails again and again: ValueError: the port is",
         ),
     ],
 )

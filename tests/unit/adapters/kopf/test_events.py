@@ -287,3 +287,13 @@ def test_only_own_lines_of_a_level_are_posted(
     operator.posting.enabled = True
     logger.info("on")
     assert [each["message"] for _, each in lines] == ["on"]
+
+
+def test_a_line_about_an_object_in_no_namespace_is_posted_in_the_default_one(
+    operator: OperatorSettings, lines: list[Any]
+) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    ObjectLogger(body=node, settings=operator).info("on")
+    ((_, manifest),) = lines
+    reference = {"apiVersion": "v1", "kind": "Node", "name": "a"}
+    assert manifest["involvedObject"] == {**reference, "namespace": "default"}

@@ -33,6 +33,13 @@ def test_private_modules_that_operators_import_are_those_of_fnop() -> None:
     assert find("kopf._cogs.structs.diffs") is diff
     assert find("kopf._cogs.structs").bodies.Body is Body
     assert find("kopf._cogs.configs.configuration") is settings
+    assert find("kopf._cogs.structs.dicts").FieldSpec is fnop.kopf.FieldSpec
+    assert find("kopf._cogs.structs.ids").HandlerId is fnop.kopf.HandlerId
+    assert find("kopf._cogs.helpers.typedefs").Logger is fnop.kopf.Logger
+    credentials = find("kopf._cogs.structs.credentials")
+    assert credentials.ConnectionInfo is fnop.kopf.ConnectionInfo
+    assert find("kopf._core.intents.callbacks").not_ is fnop.kopf.not_
+    assert find("kopf._core.intents.callbacks").ChangingFn
 
 
 def test_another_private_module_is_an_error_with_the_remedy() -> None:

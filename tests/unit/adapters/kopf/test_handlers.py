@@ -6,6 +6,7 @@ import asyncio
 import doctest
 import logging
 import math
+import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -25,7 +26,13 @@ from fnop.core.handlers.declare.writers import PatchWriter
 from fnop.core.values.body import Body as CoreBody
 from fnop.effects import Return
 from tests.patience import patience, soon
-from tests.unit.adapters.kopf.simulated import KIND, author_loop, example, simulated
+from tests.unit.adapters.kopf.simulated import (
+    KIND,
+    Simulated,
+    author_loop,
+    example,
+    simulated,
+)
 
 Diary = list[Any]
 # The arguments that handlers of Kopf get, by its documentation.
@@ -753,6 +760,8 @@ def test_the_end_of_a_change_is_told_in_kopfs_words(
 def test_a_change_before_the_end_of_another_is_told_in_kopfs_words(
     registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
 ) -> None:
+    @kopf.on.resume(KIND, id="waits", registry=registry)
+    @kopf.on.update(KIND, id="waits", registry=registry)
     @kopf.on.create(KIND, id="waits", registry=registry)
     def waits(**_: Any) -> None:
         raise kopf.TemporaryError("not yet", delay=3600)
@@ -771,6 +780,97 @@ def test_a_change_before_the_end_of_another_is_told_in_kopfs_words(
     # Once, although the deletion has several attempts.
     assert [line for line in caplog.messages if "superseded" in line] == [
         "Creation is superseded by deletion: 1 succeeded; 0 failed; "
+        "1 left to the moment."
+    ]
+
+
+def test_an_index_function_may_take_indices_of_other_kinds(
+    registry: OperatorRegistry,
+) -> None:
+    seen: Diary = []
+    labels = {"app": "mine"}
+
+    @kopf.index(KIND, id="examples", registry=registry)
+    @kopf.index("configmaps", id="settings", registry=registry, labels=labels)
+    def plain(name: str, **_: Any) -> Any:
+        return {None: name}
+
+    # Each kind has an index that the other one needs: what is listed first, waits.
+    @kopf.index(KIND, id="first", registry=registry)
+    def first(name: str, settings: Any, **_: Any) -> Any:
+        seen.append(("first", name, [*settings.get(None, ())]))
+        return {name: True}
+
+    @kopf.index("configmaps", id="second", registry=registry, labels=labels)
+    def second(name: str, examples: Any, **_: Any) -> Any:
+        seen.append(("second", name, [*examples.get(None, ())]))
+        return {name: True}
+
+    meta = {"name": "c", "labels": labels}
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    with author_loop() as loop:
+        run = Simulated(registry, loop)
+        run.apply(example(), other).settle()
+    assert sorted(seen) == [
+        ("first", "example-1", ["c"]),
+        ("second", "c", ["example-1"]),
+    ]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_handler_that_exits_ends_the_operator(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture, is_async: bool
+) -> None:
+    async def exits(**_: Any) -> None:
+        sys.exit(4)
+
+    def exits_in_a_thread(**_: Any) -> None:
+        sys.exit(4)
+
+    fn = exits if is_async else exits_in_a_thread
+    kopf.on.create(KIND, id="exits", registry=registry, retries=1)(fn)
+    with simulated(registry, example()) as run:
+        assert run.operator.exit is not None
+        assert run.operator.exit.code == 4
+    assert "Handler 'exits' ends the operator: SystemExit: 4" in caplog.messages
+
+
+def test_a_result_without_a_json_form_is_a_failure(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    kopf.on.create(KIND, id="one", registry=registry, retries=1)(lambda **_: {1, 2})
+    caplog.set_level(logging.INFO)
+    with simulated(registry, example()):
+        pass
+    (line,) = [each for each in caplog.messages if "'one'" in each]
+    assert "failed with an exception" in line
+    assert "set is not JSON serializable" in line
+
+
+def test_a_deletion_without_handlers_supersedes_a_change_and_leaves_no_records(
+    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    @kopf.on.create(KIND, id="waits", registry=registry)
+    def waits(**_: Any) -> None:
+        raise kopf.TemporaryError("not yet", delay=3600)
+
+    @kopf.daemon(KIND, id="holds", registry=registry)
+    async def holds(stopped: kopf.DaemonStopped, **_: Any) -> None:
+        await stopped.wait()
+
+    mine = example()
+    mine["metadata"]["finalizers"] = ["example.com/other"]
+    caplog.set_level(logging.INFO)
+    with simulated(registry, mine) as run:
+        assert "kopf.zalando.org/waits" in run.get()["metadata"]["annotations"]
+        run.delete()
+        for each in run.said:
+            write(each, run.operator.settings)
+        left = run.get()["metadata"]
+    assert left["finalizers"] == ["example.com/other"]
+    assert "kopf.zalando.org/waits" not in left.get("annotations", {})
+    assert [line for line in caplog.messages if "superseded" in line] == [
+        "Creation is superseded by deletion: 0 succeeded; 0 failed; "
         "1 left to the moment."
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 from typing import Any
 
@@ -50,10 +51,31 @@ def test_before_the_operator_serves_an_index_is_empty() -> None:
 
 
 def test_a_store_is_a_collection_of_values() -> None:
-    store = Store([1, 2, 2])
+    store = Store(lambda: [1, 2, 2])
     assert (len(store), [*store], 2 in store, 3 in store) == (3, [1, 2, 2], True, False)
     assert repr(store) == "[1, 2, 2]"
-    assert not Store([])
+    assert not Store(list)
+
+
+def test_a_kept_store_shows_the_newest_values() -> None:
+    values: dict[Any, Any] = {"a": [Kept(1)]}
+    store = Index(lambda: values)["a"]
+    values["a"] = [Kept(1), Kept(2)]
+    assert ([*store], len(store), 2 in store) == ([1, 2], 2, True)
+    del values["a"]
+    assert not store
+
+
+def test_a_deep_copy_is_of_its_time_and_a_shallow_one_is_not() -> None:
+    values: dict[Any, Any] = {"a": [Kept([1])]}
+    index = Index(lambda: values)
+    deep, shallow = copy.deepcopy(index), copy.copy(index)
+    deep_store, shallow_store = copy.deepcopy(index["a"]), copy.copy(index["a"])
+    values["a"][0].value.append(2)
+    values["b"] = [Kept(3)]
+    assert repr(deep) == "{'a': [[1]]}"
+    assert repr(shallow) == repr(index) == "{'a': [[1, 2]], 'b': [3]}"
+    assert ([*deep_store], [*shallow_store]) == ([[1]], [[1, 2]])
 
 
 def test_values_of_any_type_are_kept_as_they_are() -> None:

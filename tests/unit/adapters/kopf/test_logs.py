@@ -187,6 +187,17 @@ def test_a_record_has_its_object(caplog: pytest.LogCaptureFixture) -> None:
     assert (second["k8s_skip"], second["shelf"]) == (True, 2)
 
 
+def test_a_record_of_an_object_in_no_namespace_has_all_keys(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "uid": "u"}}
+    ObjectLogger(body=node).warning("x")
+    write(Say("warning", "y", Subject("nodes.v1.", None, "a", "u", "Node", "v1")), None)
+    expected = {"kind": "Node", "name": "a", "uid": "u", "namespace": None}
+    for each in caplog.records:
+        assert vars(each)["k8s_ref"] == {"apiVersion": "v1", **expected}
+
+
 def test_activities_have_loggers_of_their_own() -> None:
     assert activity_logger("startup").name == "kopf.activities.startup"
 

@@ -174,3 +174,9 @@ def test_a_patch_of_a_patch_has_its_functions() -> None:
         assert second == first
         assert second.fns == [append, print]
         assert first.fns == [append]
+
+
+def test_a_patch_is_shown_as_kopf_shows_it() -> None:
+    assert repr(Patch()) == "Patch()"
+    assert str(Patch({"spec": {"a": 1}})) == "Patch({'spec': {'a': 1}})"
+    assert repr(Patch({"a": 1}, fns=[print])) == f"Patch({{'a': 1}}, fns=[{print!r}])"

@@ -42,6 +42,18 @@ def test_a_file_is_a_program(
     assert sys.path[0] == str(tmp_path), "its own modules can be imported"
 
 
+def test_a_file_that_is_named_from_its_folder_knows_its_whole_path(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = tmp_path / "operator.py"
+    file.write_text("print(__file__, (lambda: 0).__code__.co_filename)")
+    monkeypatch.chdir(tmp_path)
+    run("operator.py")
+    assert capsys.readouterr().out == f"{file} {file}\n"
+
+
 def test_a_module_is_a_program(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

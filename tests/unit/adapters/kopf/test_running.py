@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -138,6 +139,25 @@ async def test_a_startup_handler_may_end_the_operator(
     assert found["activity"] == "startup"
     wanted = {"logger", "memo", "param", "retry", "started", "runtime", "settings"}
     assert found.keys() >= wanted
+
+
+@pytest.mark.parametrize("status", [3, "no configuration"])
+def test_a_startup_handler_that_exits_ends_the_operator(
+    registry: OperatorRegistry, status: int | str
+) -> None:
+    others: list[str] = []
+
+    @kopf.on.startup(registry=registry)
+    async def first(**_: Any) -> None:
+        sys.exit(status)
+
+    @kopf.on.startup(registry=registry)
+    def second(**_: Any) -> None:
+        others.append("second")
+
+    with pytest.raises(SystemExit) as found:
+        asyncio.run(kopf.operator(clusterwide=True, registry=registry))
+    assert (found.value.code, others) == (status, [])
 
 
 async def test_a_startup_handler_is_retried(registry: OperatorRegistry) -> None:
