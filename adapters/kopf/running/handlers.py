@@ -32,6 +32,7 @@ from fnop.adapters.kopf.running.calls import (
     plain_result,
     report_failure,
     run_function,
+    stored_part,
     times as times_of,
 )
 from fnop.adapters.kopf.running.logins import connection_of
@@ -551,9 +552,20 @@ class _Outside:
                 kwargs["logger"].error(line)
             raise
         finally:
-            _take_over(given, patch)
-        result = plain_result(value)
+            source = f"{attempt.name}: patch"
+            fields = self._storable(dict(given), source, kwargs["logger"])
+            for key, field in fields.items():
+                patch[key] = field
+            patch.fns.extend(given.fns)
+        source = f"{attempt.name}: result"
+        result = self._storable(value, source, kwargs["logger"])
         return None if result is None else Return(result)
+
+    def _storable(self, value: Any, source: str, logger: Any) -> Any:
+        """A result or a patch as JSON. A review fails if a part of it is lost."""
+        if self._entry.role in ADMISSION:
+            return plain_result(value)
+        return stored_part(value, source, logger)
 
     async def _at_its_place(
         self, work: Callable[[], Coroutine[Any, Any, Any]], flag: DaemonStopped | None
@@ -606,13 +618,6 @@ async def _announced(
 def copy_of(cell: Cell) -> Json:
     """The object of a call as it is now."""
     return dict(cell.data)
-
-
-def _take_over(given: Patch, patch: Any) -> None:
-    """Hand the author's changes to the core: fields, and functions of the object."""
-    for key, value in (plain_result(dict(given)) or {}).items():
-        patch[key] = value
-    patch.fns.extend(given.fns)
 
 
 async def _pass_on(stopped: Any, flag: DaemonStopped) -> None:

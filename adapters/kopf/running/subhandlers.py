@@ -24,8 +24,8 @@ from fnop.adapters.kopf.running.calls import (
     Attempt,
     answer_of,
     logged,
-    plain_result,
     run_function,
+    stored_part,
     times as times_of,
 )
 from fnop.adapters.kopf.running.operator import Operator
@@ -221,8 +221,10 @@ class SubHandlers:
             ).progress
         else:
             after = succeeded(progress)
-            if value is not None:
-                self._patch.status[child.id] = plain_result(value)
+            source = f"{attempt.name}: result"
+            result = stored_part(value, source, self._kwargs["logger"])
+            if result is not None:
+                self._patch.status[child.id] = result
         return self._stored(child, after, call.family.children)
 
     def _stored(
