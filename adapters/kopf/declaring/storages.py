@@ -231,7 +231,7 @@ class ProgressStorage(_Cleaning, abc.ABC):
         """A copy of the essence without the fields of this storage."""
         return thaw_json(essence)  # type: ignore[no-any-return]
 
-    def flush(self) -> None:  # noqa: B027 (subclasses may have something to do)
+    def flush(self) -> None:
         """Forget what is cached."""
 
 

@@ -132,7 +132,9 @@ def _json_part(value: Any, path: str, lost: dict[str, Exception]) -> Any:
         if is_endless or not isinstance(value, dict):
             lost[path] = problem
             return _LOST
-    parts = {key: _json_part(each, f"{path}.{key}", lost) for key, each in value.items()}
+    parts = {
+        key: _json_part(each, f"{path}.{key}", lost) for key, each in value.items()
+    }
     return {
         key: each
         for key, each in parts.items()

@@ -235,7 +235,7 @@ def test_results_are_json() -> None:
         (None, None, []),
         (0, 0, []),
         ({"a": (1,)}, {"a": [1]}, []),
-        (datetime(2030, 1, 1), None, ["part"]),
+        (datetime(2030, 1, 1, tzinfo=UTC), None, ["part"]),
         (float("nan"), None, ["part"]),
         ({"a": {"b": {1}, "c": 1}, "d": 2}, {"a": {"c": 1}, "d": 2}, ["part.a.b"]),
         ({"a": [{1}]}, {}, ["part.a"]),

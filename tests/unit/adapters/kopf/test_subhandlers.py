@@ -218,10 +218,10 @@ def test_children_of_a_resumption_leave_no_records(
 def test_children_that_end_at_once_leave_no_records(
     registry: OperatorRegistry, diary: Diary, decorator: Any
 ) -> None:
-    @decorator(KIND, id="parent", registry=registry)
     def parent(**_: Any) -> None:
         kopf.register(lambda **_: diary.append("a"), id="a")
 
+    decorator(KIND, id="parent", registry=registry)(parent)
     manifest = example(size=1)
     manifest["metadata"]["finalizers"] = ["guest.example.com/stays"]
     with simulated(registry, manifest) as run:
