@@ -146,13 +146,15 @@ def take(what, logger, retry, memo, **_):
     memo[what] = memo.get(what, 0) + 1
 
 
-@kopf.on.create("orders", field="spec.late", value=kopf.PRESENT, retries=2, timeout=1.0)
+@kopf.on.create(
+    "orders", field="spec.late", value=kopf.PRESENT, retries=2, timeout=3.0, backoff=2.0
+)
 def late(spec, retry, logger, started, runtime, **_):
     """Its attempts and its time end at once."""
-    logger.info(f"late {retry} {runtime.total_seconds() >= 0.6}")
+    logger.info(f"late {retry} {runtime.total_seconds() >= 1.9}")
     kind = spec["late"][min(retry, len(spec["late"]) - 1)]
     if kind == "temporary":
-        raise kopf.TemporaryError("not yet", delay=0.6)
+        raise kopf.TemporaryError("not yet", delay=2.0)
     if kind == "none":
         raise kopf.TemporaryError(delay=None)
     if kind == "retries":
