@@ -95,7 +95,7 @@ faults: .venv/ready ## all faults between operator and API server (needs KUBEBUI
 
 # Where stories of Kopf operators are played: ON="real simulated".
 STORIES = $(BIN)/python -m tests.kopf $(addprefix --on ,$(ON)) --python $${PYTHON:-$(BIN)/python} $(NAMES)
-kopf-replicas: .venv/ready ## 22 Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng; ON=simulated NAMES="01 04")
+kopf-replicas: .venv/ready ## 27 Kopf operators on fnop, next to what Kopf has left (PYTHON has kubernetes and pykube-ng; ON=simulated NAMES="01 04")
 	$(STORIES)
 
 kopf-examples: .venv/ready ## Kopf's own examples under Kopf and under fnop (EXAMPLES=the folder in Kopf's sdist; PYTHON has kopf, too; ON="real simulated" NAMES="01 04")

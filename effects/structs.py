@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import field
 
-__all__ = ["beside", "compared", "derived", "replace"]
+__all__ = ["as_dataclass", "beside", "compared", "derived", "replace"]
 
 if TYPE_CHECKING:
     # Type checkers check the names and types of the changes.
@@ -65,6 +65,41 @@ def beside(*names: str, secret: tuple[str, ...] = ()) -> Callable[[type[T]], typ
         return cls
 
     return decorate
+
+
+def as_dataclass(cls: type[T]) -> type[T]:
+    """Let `dataclasses` take a Struct for one of its classes, as authors may.
+
+    >>> import dataclasses
+    >>> from msgspec import Struct
+    >>> @as_dataclass
+    ... class Point(Struct, frozen=True):
+    ...     x: int
+    ...     y: int = 0
+    >>> dataclasses.replace(Point(1), y=2), dataclasses.asdict(Point(1))
+    (Point(x=1, y=2), {'x': 1, 'y': 0})
+    """
+    for name in ("__dataclass_fields__", "__dataclass_params__"):
+        setattr(cls, name, _OfDataclass(name))
+    return cls
+
+
+class _OfDataclass:
+    """An attribute of dataclasses. Few programs ask for it, so it is made late."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, _: Any, cls: Any) -> Any:
+        return getattr(_alike(cls), self._name)
+
+
+@cache
+def _alike(cls: Any) -> type:
+    from dataclasses import field, make_dataclass
+
+    fields = [(name, Any, field(default=None)) for name in cls.__struct_fields__]
+    return make_dataclass(cls.__name__, fields, repr=False)
 
 
 @cache

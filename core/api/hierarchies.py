@@ -190,9 +190,9 @@ def build_owner_reference(
     found = build_object_reference(body)
     found.pop("namespace", None)  # an owner is in its child's namespace
     return {
-        **found,
         "controller": controller,
         "blockOwnerDeletion": block_owner_deletion,
+        **found,
     }
 
 

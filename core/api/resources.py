@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from fnop.core.values.patterns import is_pattern, matches
 from fnop.effects.regexes import regex
+from fnop.effects.structs import as_dataclass
 
 __all__ = [
     "EVERYTHING",
@@ -43,6 +44,7 @@ EVERYTHING = Everything.EVERYTHING
 """The selector of all kinds but Events: `@fnop.on.event(fnop.EVERYTHING)`."""
 
 
+@as_dataclass
 class Resource(Struct, frozen=True):
     """One served kind, as API discovery describes it (`APIResource`).
 

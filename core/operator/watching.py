@@ -231,6 +231,8 @@ def _report_end(turn: Turn, stream: Stream, after: Stream, end: StreamEnded) -> 
         refused(turn, stream, end.status, end.message or end.reason)
     elif after.refusal and not stream.refusal:
         _say_refused(turn, stream, end.message)
+    elif after.failures == 1 and end.status == 404:
+        pass  # a kind that has been removed: the next discovery closes the stream
     elif after.failures in (1, 5) and end.status != 410 and not after.refusal:
         text = f"the stream of {stream.resource.plural} broke: {end.reason}"
         turn.say("warning", f"{text} {end.message}".rstrip())

@@ -29,15 +29,18 @@ Path = tuple[str, ...]
 
 
 class DiffOperation(StrEnum):
-    """The operations of a difference; each equals its text.
+    """The operations of a difference; each equals its text, and is shown as it.
 
-    >>> DiffOperation.ADD == "add"
-    True
+    >>> DiffOperation.ADD == "add", DiffOperation.ADD
+    (True, 'add')
     """
 
     ADD = "add"
     CHANGE = "change"
     REMOVE = "remove"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 class DiffItem(NamedTuple):

@@ -26,6 +26,7 @@ A story has these keys:
   - `wait: {of:, field:, is:}` (any value without `is`), `wait: {log:, times: 1}` (until
     so many lines of the log match), and `gone: PLURAL/NAME`
   - `look: NAME`: wait until all is quiet, and record the objects
+  - `define: FILE` and `undefine: FILE`: definitions that come, or go with all objects
   - `probe: {}`, or with values that the answer will have
   - `restart: STEPS`: steps while no operator runs, or `{}`
   - `stop: STEPS` and `kill: STEPS`: the same, but SIGTERM or SIGKILL ends the operator
@@ -139,9 +140,13 @@ class Player:
         else:
             name = {"metadata": {"name": self.namespace}}
             self._request("POST", "/api/v1/namespaces", name)
-        for each in self._definitions:
+        self._add_kinds(self._definitions)
+
+    def _add_kinds(self, definitions: Iterable[Mapping[str, Any]]) -> None:
+        for each in definitions:
             self._request("POST", DEFINITIONS, each)
             eventually(partial(self._is_served, each))
+            self._groups.add(each["spec"]["group"])
         for api in (*APIS, *(f"/apis/{group}/v1" for group in sorted(self._groups))):
             status, found = self._server.raw("GET", api)
             for kind in found["resources"] if status == 200 else ():
@@ -161,7 +166,10 @@ class Player:
     def uninstall(self) -> None:
         """End the operator, and leave nothing that another story would see."""
         self.end(signal.SIGKILL)
-        for each in self._definitions:
+        self._remove_kinds(self._definitions)
+
+    def _remove_kinds(self, definitions: Iterable[Mapping[str, Any]]) -> None:
+        for each in definitions:
             self._release(each["spec"]["group"], each["spec"]["names"]["plural"])
             path = f"{DEFINITIONS}/{each['metadata']['name']}"
             self._server.raw("DELETE", path)
@@ -357,6 +365,8 @@ class Player:
             "delete": self._delete,
             "gone": self._gone,
             "look": self._look,
+            "define": lambda file: self._add_kinds(self._read(file)),
+            "undefine": lambda file: self._remove_kinds(self._read(file)),
             "probe": self._probe,
             "restart": self._restart,
             "stop": partial(self._interrupt, signal.SIGTERM),
@@ -406,14 +416,19 @@ class Player:
         child = self._started(None, command)
         self._exits.append(child.wait(patience(60)))
 
+    def _read(self, file: str) -> list[Any]:
+        return list(yaml.safe_load_all((self.folder / file).read_text()))
+
     def _create(self, given: str | Mapping[str, Any]) -> None:
         bodies: Iterable[Any] = [given]
         if isinstance(given, str):
-            bodies = yaml.safe_load_all((self.folder / given).read_text())
+            bodies = self._read(given)
         for body in bodies:
-            meta = body["metadata"]
+            meta, version = body["metadata"], body["apiVersion"].split("/")[-1]
             plural = self.plurals[body["kind"]]
             path = self._path(f"{plural}@{meta.get('namespace', '')}")
+            api = self._paths[plural][0]  # of the version v1
+            path = path.replace(api, f"{api.rpartition('/')[0]}/{version}", 1)
             status, answer = self._server.raw("POST", path, body)
             label = given if isinstance(given, str) else f"{plural}/{meta['name']}"
             self._answered("create", label, status, answer)

@@ -68,8 +68,8 @@ class Patch(dict[str, Any]):
     >>> patch = Patch()
     >>> patch.status["phase"] = "Ready"
     >>> patch.fns.append(lambda body: body["spec"].pop("old"))
-    >>> dict(patch), len(patch.fns), bool(Patch())
-    ({'status': {'phase': 'Ready'}}, 1, False)
+    >>> patch, len(patch.fns), bool(Patch())  # doctest: +ELLIPSIS
+    (Patch({'status': {'phase': 'Ready'}}, fns=[...]), 1, False)
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class Patch(dict[str, Any]):
         return Stanza(self, "status")
 
     def __repr__(self) -> str:
-        texts = [super().__repr__()] if len(self) else []
-        texts += [f"fns={self.fns!r}"] if self.fns else []
-        return f"{type(self).__name__}({', '.join(texts)})"
+        parts = [dict.__repr__(self)] if len(self) else []
+        parts += [f"fns={self.fns!r}"] if self.fns else []
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def __bool__(self) -> bool:
         return bool(len(self) or self.fns)

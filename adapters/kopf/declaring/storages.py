@@ -127,8 +127,25 @@ def _annotations(body: Mapping[str, Any]) -> Mapping[str, Any]:
 _names_of = lru_cache(maxsize=1024)(annotation_names)
 
 
+class _Cleaning:
+    """Methods of Kopf's storages that `build` and `clear` of authors' classes call."""
+
+    @staticmethod
+    def remove_annotations(essence: Essence, keys_to_remove: Collection[str]) -> None:
+        """Remove these annotations from an essence, in place."""
+        known = _annotations(essence)
+        if any(name in known for name in keys_to_remove):
+            left = {k: v for k, v in known.items() if k not in keys_to_remove}
+            put_at(essence, ("metadata", "annotations"), left)
+
+    @staticmethod
+    def remove_empty_stanzas(essence: Essence) -> None:
+        """Remove the stanzas that an essence lacks if they are empty, in place."""
+        _remove_empty(essence)
+
+
 class _Annotated:
-    """A storage in annotations under one prefix."""
+    """A storage in annotations under one prefix; subclasses may form other names."""
 
     def __init__(self, *, prefix: str, v1: bool) -> None:
         if not prefix:
@@ -144,16 +161,29 @@ class _Annotated:
         self.v1 = v1
 
     def make_keys(
-        self, key: str, body: Mapping[str, Any] | None = None
+        self, key: str, *, body: Mapping[str, Any] | None = None
     ) -> tuple[str, ...]:
-        """The annotations of one key: the newer name, and with `v1` the older one.
+        """The annotations of one key: the newer name, and with `v1` the older one."""
+        if body is not None:
+            key = self.mark_key(key, body=body)
+        newer = self.make_v2_key(key)
+        older = self.make_v1_key(key) if self.v1 else newer
+        return (newer, older) if older != newer else (newer,)
+
+    def mark_key(self, key: str, *, body: Mapping[str, Any]) -> str:
+        """The key on this object.
 
         A Deployment's annotations are copied to its ReplicaSets, which have others.
         """
-        if body is not None and is_copied_to(_plain(body)):
-            key = f"{key}-ofDRS"
-        newer, older = _names_of(self.prefix, key)
-        return (newer, older) if self.v1 and older != newer else (newer,)
+        return f"{key}-ofDRS" if is_copied_to(_plain(body)) else key
+
+    def make_v2_key(self, key: str) -> str:
+        """The newer name of a key, as far as Kubernetes accepts it."""
+        return _names_of(self.prefix, key)[0]
+
+    def make_v1_key(self, key: str) -> str:
+        """The older name, which is short together with the prefix."""
+        return _names_of(self.prefix, key)[1]
 
     def _mark(self, patch: MutableMapping[str, Any], body: Mapping[str, Any]) -> None:
         """Mark the prefix as one of Kopf's, for other operators with Kopf."""
@@ -175,7 +205,7 @@ def _prefixes(annotations: Mapping[str, Any]) -> set[str]:
 # ------------------------------------------------------------------------- progress
 
 
-class ProgressStorage(abc.ABC):
+class ProgressStorage(_Cleaning, abc.ABC):
     """The place of the progress of handlers; an operator may subclass it."""
 
     @abc.abstractmethod
@@ -201,7 +231,7 @@ class ProgressStorage(abc.ABC):
         """A copy of the essence without the fields of this storage."""
         return thaw_json(essence)  # type: ignore[no-any-return]
 
-    def flush(self) -> None:  # noqa: B027 (subclasses may have something to do)
+    def flush(self) -> None:
         """Forget what is cached."""
 
 
@@ -221,7 +251,7 @@ class AnnotationsProgressStorage(_Annotated, ProgressStorage):
         self.touch_key = touch_key
 
     def fetch(self, *, key: str, body: Mapping[str, Any]) -> ProgressRecord | None:
-        for name in self.make_keys(key, body):
+        for name in self.make_keys(key, body=body):
             text = _annotations(body).get(name)
             if text is not None:
                 record: ProgressRecord = json.loads(text)
@@ -233,16 +263,16 @@ class AnnotationsProgressStorage(_Annotated, ProgressStorage):
     ) -> None:
         given = {k: v for k, v in record.items() if self.verbose or v is not None}
         text = json.dumps(given, separators=(",", ":"))
-        for name in self.make_keys(key, body):
+        for name in self.make_keys(key, body=body):
             put_at(patch, ("metadata", "annotations", name), text)
         self._mark(patch, body)
 
     def purge(self, *, key: str, body: Mapping[str, Any], patch: Any) -> None:
-        for name in self.make_keys(key, body):
+        for name in self.make_keys(key, body=body):
             _purge(body, patch, ("metadata", "annotations", name))
 
     def touch(self, *, body: Mapping[str, Any], patch: Any, value: str | None) -> None:
-        for name in self.make_keys(self.touch_key, body):
+        for name in self.make_keys(self.touch_key, body=body):
             if _annotations(body).get(name) != value:
                 put_at(patch, ("metadata", "annotations", name), value)
                 self._mark(patch, body)
@@ -381,7 +411,7 @@ class SmartProgressStorage(MultiProgressStorage):
 # ------------------------------------------------------------- last-handled object
 
 
-class DiffBaseStorage(abc.ABC):
+class DiffBaseStorage(_Cleaning, abc.ABC):
     """The place of the last-handled object; an operator may subclass it.
 
     `ignored_fields` are no part of the essence: their changes are no updates.
@@ -487,12 +517,12 @@ class AnnotationsDiffBaseStorage(_Annotated, DiffBaseStorage):
         extra_fields: Iterable[FieldSpec] | None = None,
     ) -> Essence:
         essence = super().build(body=body, extra_fields=extra_fields)
-        own = self.make_keys(self.key, body)
+        own = self.make_keys(self.key, body=body)
         _remove_annotations(essence, lambda name: name in own)
         return essence
 
     def fetch(self, *, body: Mapping[str, Any]) -> Essence | None:
-        for name in self.make_keys(self.key, body):
+        for name in self.make_keys(self.key, body=body):
             text = _annotations(body).get(name)
             if text is not None:
                 essence: Essence = json.loads(text)
@@ -501,7 +531,7 @@ class AnnotationsDiffBaseStorage(_Annotated, DiffBaseStorage):
 
     def store(self, *, body: Mapping[str, Any], patch: Any, essence: Essence) -> None:
         text = json.dumps(essence, separators=(",", ":")) + "\n"
-        for name in self.make_keys(self.key, body):
+        for name in self.make_keys(self.key, body=body):
             put_at(patch, ("metadata", "annotations", name), text)
         self._mark(patch, body)
 

@@ -22,7 +22,13 @@ from msgspec import Struct
 from fnop.adapters.common.tracebacks import begin_at_author, steps_of
 from fnop.adapters.kopf.declaring.context import CURRENT, CurrentCall
 from fnop.core.handlers.declare.filters import Combination
-from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
+from fnop.core.values.errors import (
+    ErrorsMode,
+    HandlerRetriesError,
+    HandlerTimeoutError,
+    PermanentError,
+    TemporaryError,
+)
 from fnop.interpreters.runtime.clock import Clock
 
 __all__ = [
@@ -33,9 +39,9 @@ __all__ = [
     "is_async",
     "logged",
     "plain_result",
-    "plain_result_of",
     "report_failure",
     "run_function",
+    "stored_part",
     "times",
     "untied",
 ]
@@ -99,6 +105,45 @@ def plain_result(value: Any) -> Any:
     return None if value is None else json.loads(json.dumps(value))
 
 
+_LOST = object()
+
+
+def stored_part(value: Any, source: str, logger: Any) -> Any:
+    """The part of a handler's result or patch that is JSON; None without any.
+
+    The log names the other parts. As with Kopf, the handler has succeeded: a second
+    call would do its work twice.
+
+    >>> import logging
+    >>> stored_part({"a": (1, 2), "b": {3}}, "result", logging.getLogger("quiet"))
+    {'a': [1, 2]}
+    """
+    lost: dict[str, Exception] = {}
+    found = _json_part(value, source, lost)
+    for path, problem in lost.items():
+        logger.error(f"{path} is not stored: {problem}")
+    return None if found is _LOST else found
+
+
+def _json_part(value: Any, path: str, lost: dict[str, Exception]) -> Any:
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as problem:
+        # A mapping that contains itself has no end.
+        is_endless = isinstance(problem, RecursionError) or "Circular" in str(problem)
+        if is_endless or not isinstance(value, dict):
+            lost[path] = problem
+            return _LOST
+    parts = {
+        key: _json_part(each, f"{path}.{key}", lost) for key, each in value.items()
+    }
+    return {
+        key: each
+        for key, each in parts.items()
+        if each is not _LOST and isinstance(key, str)
+    }
+
+
 def untied(problem: BaseException) -> BaseException:
     """An exception that a future can carry: a StopIteration cannot."""
     if not isinstance(problem, (StopIteration, SystemExit)):
@@ -113,11 +158,6 @@ def exit_in(problem: BaseException) -> SystemExit | None:
     """The `SystemExit` of an author's function, if that is the problem."""
     found = getattr(problem, "exit", None)
     return found if isinstance(found, SystemExit) else None
-
-
-async def plain_result_of(work: Callable[[], Awaitable[Any]]) -> Any:
-    """Await a call for its result as JSON: one that has no JSON form is a failure."""
-    return plain_result(await work())
 
 
 async def run_function(
@@ -184,8 +224,10 @@ class Attempt(Struct, frozen=True):
 
     def words_for(self, problem: BaseException, now: float) -> str:
         """Kopf's sentence about an attempt that has failed."""
-        text = str(problem) or repr(problem)
         temporary = isinstance(problem, TemporaryError)
+        text = str(problem) or (str(None) if temporary else repr(problem))
+        if isinstance(problem, (HandlerTimeoutError, HandlerRetriesError)):
+            return text
         if isinstance(problem, PermanentError):
             return f"{self.name} failed permanently: {text}"
         if not temporary and self.errors is ErrorsMode.IGNORED:

@@ -38,9 +38,9 @@ from fnop.adapters.kopf.running.calls import (
     is_async,
     logged,
     plain_result,
-    plain_result_of,
     report_failure,
     run_function,
+    stored_part,
     times as times_of,
 )
 from fnop.adapters.kopf.running.logins import connection_of
@@ -543,7 +543,6 @@ class _Outside:
         attempt = self._attempt(retry, begun)
         executor = operator.settings.execution.executor
         work = functools.partial(run_function, entry.fn, kwargs, call, executor)
-        work = functools.partial(plain_result_of, work)
         work = functools.partial(logged, attempt, kwargs["logger"], clock, work)
         if entry.role in CHANGES:
             work = functools.partial(_announced, operator, owner, found, work)
@@ -566,8 +565,20 @@ class _Outside:
             operator.heed_exit(problem)
             raise
         finally:
-            _take_over(given, patch)
-        return None if value is None else Return(value)
+            source = f"{attempt.name}: patch"
+            fields = self._storable(dict(given), source, kwargs["logger"])
+            for key, field in (fields or {}).items():
+                patch[key] = field
+            patch.fns.extend(given.fns)
+        source = f"{attempt.name}: result"
+        result = self._storable(value, source, kwargs["logger"])
+        return None if result is None else Return(result)
+
+    def _storable(self, value: Any, source: str, logger: Any) -> Any:
+        """A result or a patch as JSON. A review fails if a part of it is lost."""
+        if self._entry.role in ADMISSION:
+            return plain_result(value)
+        return stored_part(value, source, logger)
 
     async def _at_its_place(
         self, work: Callable[[], Coroutine[Any, Any, Any]], flag: DaemonStopped | None
@@ -620,13 +631,6 @@ async def _announced(
 def copy_of(cell: Cell) -> Json:
     """The object of a call as it is now."""
     return dict(cell.data)
-
-
-def _take_over(given: Patch, patch: Any) -> None:
-    """Hand the author's changes to the core: fields, and functions of the object."""
-    for key, value in (plain_result(dict(given)) or {}).items():
-        patch[key] = value
-    patch.fns.extend(given.fns)
 
 
 async def _pass_on(stopped: Any, flag: DaemonStopped) -> None:

@@ -24,8 +24,8 @@ from fnop.adapters.kopf.running.calls import (
     Attempt,
     answer_of,
     logged,
-    plain_result_of,
     run_function,
+    stored_part,
     times as times_of,
 )
 from fnop.adapters.kopf.running.operator import Operator
@@ -198,7 +198,6 @@ class SubHandlers:
         work = functools.partial(
             run_function, child.fn, kwargs, call, settings.execution.executor
         )
-        work = functools.partial(plain_result_of, work)
         try:
             value = await logged(attempt, kwargs["logger"], self._clock, work)
         except ChildrenRetry as retry:
@@ -223,8 +222,10 @@ class SubHandlers:
             ).progress
         else:
             after = succeeded(progress)
-            if value is not None:
-                self._patch.status[child.id] = value
+            source = f"{attempt.name}: result"
+            result = stored_part(value, source, self._kwargs["logger"])
+            if result is not None:
+                self._patch.status[child.id] = result
         return self._stored(child, after, call.family.children)
 
     def _stored(

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from fnop.core.values.errors import PermanentError
 from fnop.effects.regexes import regex
+from fnop.effects.structs import as_dataclass
 from fnop.effects.values import without_userinfo
 
 __all__ = [
@@ -81,6 +82,7 @@ def _escape_name(name: str) -> str:
     return escaped.decode()
 
 
+@as_dataclass
 class ConnectionInfo(Struct, frozen=True, kw_only=True):
     """The address of an API server, with credentials of one kind.
 

@@ -62,9 +62,14 @@ def record_progress(
     else:
         after = _partial(at, record, change, all_progress, marking=writes)
     remembers = at.kind.remembers or not ended
-    news = remembers and may_save(at, record) and _is_news(record.stored, after)
+    # A patch may have records of Kopf's sub-handlers: writing a state removes them.
+    cleans = ended and at.settings.as_kopf and bool(work.patches)
+    news = remembers and _is_news(record.stored, after)
+    news = (news or cleans) and may_save(at, record)
     if writes or news:
         written = after if news else None
+        if written and not remembers:
+            written = replace(written, seen=None)
         memory = after if ended or news else None
         return Write(
             Contents(work.patches, results, written, memory, ended, condition=condition)

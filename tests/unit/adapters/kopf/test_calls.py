@@ -23,11 +23,18 @@ from fnop.adapters.kopf.running.calls import (
     logged,
     plain_result,
     run_function,
+    stored_part,
     times,
     untied,
 )
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry
-from fnop.core.values.errors import ErrorsMode, PermanentError, TemporaryError
+from fnop.core.values.errors import (
+    ErrorsMode,
+    HandlerRetriesError,
+    HandlerTimeoutError,
+    PermanentError,
+    TemporaryError,
+)
 from fnop.effects.structs import replace
 from fnop.interpreters.runtime.clock import SystemClock
 
@@ -211,11 +218,37 @@ def test_times_have_a_zone() -> None:
     assert found["runtime"].total_seconds() == 60
 
 
+ENDLESS: dict[str, Any] = {}
+ENDLESS["a"] = ENDLESS
+
+
 def test_results_are_json() -> None:
     assert plain_result(None) is None
     assert plain_result({"a": (1, 2)}) == {"a": [1, 2]}
     with pytest.raises(TypeError, match="JSON"):
         plain_result(object())
+
+
+@pytest.mark.parametrize(
+    ("value", "stored", "lost"),
+    [
+        (None, None, []),
+        (0, 0, []),
+        ({"a": (1,)}, {"a": [1]}, []),
+        (datetime(2030, 1, 1, tzinfo=UTC), None, ["part"]),
+        (float("nan"), None, ["part"]),
+        ({"a": {"b": {1}, "c": 1}, "d": 2}, {"a": {"c": 1}, "d": 2}, ["part.a.b"]),
+        ({"a": [{1}]}, {}, ["part.a"]),
+        ({"a": ENDLESS, "b": 1}, None, ["part"]),
+    ],
+)
+def test_what_is_not_json_is_reported_and_not_stored(
+    value: Any, stored: Any, lost: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    found = stored_part(value, "part", logging.getLogger("stored"))
+    assert found == stored
+    lines = [each.getMessage().partition(" ")[0] for each in caplog.records]
+    assert lines == lost
 
 
 # ---------------------------------------------------------------------------- lines
@@ -228,6 +261,7 @@ FAILS = "failed with an exception and"
     ("changes", "problem", "wanted"),
     [
         ({}, PermanentError("no"), "failed permanently: no"),
+        ({}, TemporaryError(), "failed temporarily: None"),
         ({}, TemporaryError("later", delay=3), "failed temporarily: later"),
         ({}, ValueError("x"), f"{FAILS} will try again in 60 seconds: x"),
         ({}, ValueError(), f"{FAILS} will try again in 60 seconds: ValueError()"),
@@ -271,13 +305,20 @@ FAILS = "failed with an exception and"
         ),
         ({"retries": 3, "retry": 1}, TemporaryError("x"), "failed temporarily: x"),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_a_failure_has_the_sentence_of_kopf(
     changes: dict[str, Any], problem: Exception, wanted: str
 ) -> None:
     found = replace(ATTEMPT, **changes).words_for(problem, 0.0)
     assert found == f"Handler 'a' {wanted}"
+
+
+@pytest.mark.parametrize("kind", [HandlerTimeoutError, HandlerRetriesError])
+def test_errors_that_handlers_take_from_kopf_are_their_own_sentences(
+    kind: type[Exception],
+) -> None:
+    assert ATTEMPT.words_for(kind("had enough"), 0.0) == "had enough"
 
 
 LOGGER = logging.getLogger("tests.calls")

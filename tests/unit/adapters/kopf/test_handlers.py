@@ -614,7 +614,7 @@ def test_functions_of_a_patch_change_the_object(registry: OperatorRegistry) -> N
         assert run.get()["spec"] == {"size": 1}
 
 
-def test_a_result_without_a_form_in_json_is_an_error(
+def test_a_result_without_a_form_in_json_is_not_stored(
     registry: OperatorRegistry, diary: Diary
 ) -> None:
     @kopf.on.create(KIND, id="made", retries=1, registry=registry)
@@ -833,18 +833,6 @@ def test_a_handler_that_exits_ends_the_operator(
         assert run.operator.exit is not None
         assert run.operator.exit.code == 4
     assert "Handler 'exits' ends the operator: SystemExit: 4" in caplog.messages
-
-
-def test_a_result_without_a_json_form_is_a_failure(
-    registry: OperatorRegistry, caplog: pytest.LogCaptureFixture
-) -> None:
-    kopf.on.create(KIND, id="one", registry=registry, retries=1)(lambda **_: {1, 2})
-    caplog.set_level(logging.INFO)
-    with simulated(registry, example()):
-        pass
-    (line,) = [each for each in caplog.messages if "'one'" in each]
-    assert "failed with an exception" in line
-    assert "set is not JSON serializable" in line
 
 
 def test_a_deletion_without_handlers_supersedes_a_change_and_leaves_no_records(
@@ -1157,3 +1145,27 @@ def test_an_operator_starts_with_each_option_about_errors(
     declare(KIND, registry=registry, **{option: ERRORS[option]}, **more)(str)
     with simulated(registry) as run:
         assert not run.errors()
+
+
+@pytest.mark.parametrize("is_patch", [False, True], ids=["result", "patch"])
+@pytest.mark.parametrize("decorator", [kopf.on.create, kopf.on.event])
+def test_a_value_that_is_not_json_costs_no_second_call(
+    registry: OperatorRegistry, diary: Diary, decorator: Any, is_patch: bool
+) -> None:
+    """As with Kopf: a client's object is returned by mistake, and its work is done."""
+    uses = {"kept": 1, "lost": object()}
+
+    def made(patch: kopf.Patch, **_: Any) -> Any:
+        diary.append("called")
+        if is_patch:
+            patch.status.update(uses)
+        return None if is_patch else uses
+
+    decorator(KIND, id="made", registry=registry)(made)
+    with simulated(registry, example()) as run:
+        run.settle(3600)
+        # An event handler is called for its own write, too.
+        assert len(diary) <= (3 if decorator is kopf.on.event else 1)
+        found = run.status()
+        assert (found if is_patch else found["made"]) == {"kept": 1}
+        assert run.errors() == []

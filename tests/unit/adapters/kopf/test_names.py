@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any, get_type_hints
 
@@ -150,3 +151,67 @@ def test_annotations_of_fields_and_handlers_hold_at_run_time() -> None:
     ) -> None: ...
 
     assert len(get_type_hints(handler)) == 14
+
+
+def seen_by(library: Any, name: str) -> Any:
+    """A value as its author makes it, and sees it in a log."""
+    owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}}
+    added = (library.DiffOperation.ADD, ("a",), None, 1)
+    return {
+        "patch": lambda: library.Patch({"spec": {"x": 1}}),
+        "no patch": library.Patch,
+        "functions": lambda: library.Patch(fns=[print]),
+        "spec": lambda: library.Body({"spec": {"x": 1}}).spec,
+        "body": lambda: library.Body(owner),
+        "memo": lambda: library.Memo(a=1),
+        "operation": lambda: library.DiffOperation.ADD,
+        "item": lambda: library.DiffItem(*added),
+        "diff": lambda: library.Diff([library.DiffItem(*added)]),
+        "reason": lambda: library.Reason.CREATE,
+        "resource": lambda: library.Resource("apps", "v1", "deployments", kind="D"),
+        "owner": lambda: library.build_owner_reference(owner),
+        "object": lambda: library.build_object_reference(owner),
+        "permanent": lambda: library.PermanentError("x"),
+    }[name]()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("patch", "no patch", "functions", "spec", "body", "memo", "operation"),
+        *("item", "diff", "reason", "resource", "owner", "object", "permanent"),
+    ],
+)
+def test_values_are_shown_as_by_kopf(name: str) -> None:
+    one, two = seen_by(kopf, name), seen_by(theirs, name)
+    assert (repr(one), str(one)) == (repr(two), str(two))
+
+
+def classes() -> list[str]:
+    return [each for each in theirs.__all__ if isinstance(getattr(theirs, each), type)]
+
+
+# fnop has connections and certificates of its own.
+WITHOUT = {
+    *("as_aiohttp_basic_auth", "as_http_headers", "as_ssl_context", "trust_env"),
+    *("build_certificate", "guess_host"),
+}
+# Parts of names that nobody has to form.
+PARTS = {"make_safe_key", "make_suffix"}
+
+
+@pytest.mark.parametrize("name", classes())
+def test_classes_have_the_members_of_kopf(name: str) -> None:
+    if not hasattr(kopf, name):
+        pytest.skip("another test lists the names")
+    found = {each for each in dir(getattr(kopf, name)) if not each.startswith("_")}
+    wanted = {each for each in dir(getattr(theirs, name)) if not each.startswith("_")}
+    found |= set(getattr(getattr(kopf, name), "__annotations__", ()))
+    found |= {"fns"} if name == "Patch" else set()  # of an instance
+    assert wanted - found - WITHOUT - PARTS == set()
+
+
+@pytest.mark.parametrize("name", classes())
+def test_dataclasses_of_kopf_are_dataclasses(name: str) -> None:
+    if dataclasses.is_dataclass(getattr(theirs, name)) and hasattr(kopf, name):
+        assert dataclasses.is_dataclass(getattr(kopf, name))

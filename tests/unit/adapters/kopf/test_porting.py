@@ -1237,6 +1237,15 @@ PURE_IN_REPLICAS = {
     },
     "23-estates": {"deeds_lost"},
     "24-hubs": set(),
+    "25-harbours": {
+        *("old_version", "gauge", "close", "dredged", "cast_off", "piloted"),
+        *("berths_of", "chart", "lit", "leave"),
+    },
+    "26-kitchens": {
+        *("throw", "warm", "back", "cook_course", "late", "bin_it", "changed"),
+        *("Cook.wash", "plate"),
+    },
+    "27-observatories": {"repoint", "turn", "expose", "dome", "close_dome"},
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from fnop import kopf
 from fnop.adapters.kopf.arguments.bodies import Body
 from fnop.adapters.kopf.arguments.patches import Patch
 from fnop.adapters.kopf.declaring import storages
@@ -369,8 +370,8 @@ def test_replicasets_of_deployments_have_keys_of_their_own() -> None:
             "metadata": {"ownerReferences": [{"kind": "Deployment"}]},
         }
     )
-    assert storage.make_keys("a", copied) == ("kopf.zalando.org/a-ofDRS",)
-    assert storage.make_keys("a", Body({"kind": "ReplicaSet"})) == (
+    assert storage.make_keys("a", body=copied) == ("kopf.zalando.org/a-ofDRS",)
+    assert storage.make_keys("a", body=Body({"kind": "ReplicaSet"})) == (
         "kopf.zalando.org/a",
     )
 
@@ -424,3 +425,31 @@ def test_fields_can_be_set_later_as_in_kopf() -> None:
         diffbase = module.StatusDiffBaseStorage()
         diffbase.field = "status.z"
         assert tuple(diffbase.field) == ("status", "z")
+
+
+def test_subclasses_form_names_and_clean_essences_by_the_methods_of_kopf() -> None:
+    class Hidden(kopf.AnnotationsProgressStorage):
+        def make_v2_key(self, key: str) -> str:
+            return f"{self.prefix}/hidden-{key}"
+
+    class Bare(kopf.AnnotationsDiffBaseStorage):
+        def mark_key(self, key: str, *, body: Any) -> str:
+            return f"{key}-{body['kind'].lower()}"
+
+        def build(self, *, body: Any, extra_fields: Any = None) -> Any:
+            found = super().build(body=body, extra_fields=extra_fields)
+            self.remove_annotations(found, {"secret"})
+            self.remove_empty_stanzas(found)
+            return found
+
+    body = kopf.Body({"kind": "K", "metadata": {"annotations": {"secret": "1"}}})
+    patch = kopf.Patch()
+    storage = Hidden(prefix="own.example.com", v1=False)
+    storage.store(key="a", record=kopf.ProgressRecord(), body=body, patch=patch)
+    assert "own.example.com/hidden-a" in patch["metadata"]["annotations"]
+
+    base = Bare(prefix="own.example.com", v1=False)
+    assert base.build(body=body) == {}
+    base.store(body=body, patch=patch, essence=base.build(body=body))
+    last = "own.example.com/last-handled-configuration-k"
+    assert last in patch["metadata"]["annotations"]

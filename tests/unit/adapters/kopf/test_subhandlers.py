@@ -187,6 +187,50 @@ def test_filters_select_children(registry: OperatorRegistry, diary: Diary) -> No
         assert run.errors() == []
 
 
+@pytest.mark.parametrize("lifecycle", [lifecycles.all_at_once, lifecycles.asap])
+@pytest.mark.parametrize("also_creates", [True, False])
+def test_children_of_a_resumption_leave_no_records(
+    registry: OperatorRegistry, diary: Diary, lifecycle: Any, also_creates: bool
+) -> None:
+    """Else the next process would take them for children that have ended."""
+
+    @kopf.on.resume(KIND, id="parent", registry=registry)
+    async def parent(**_: Any) -> None:
+        await kopf.execute(fns={"a": child})
+
+    def child(**_: Any) -> None:
+        kopf.register(lambda **_: diary.append("leaf"), id="leaf")
+
+    if also_creates:
+        kopf.on.create(KIND, id="other", registry=registry)(lambda **_: None)
+    with simulated(registry, example()) as run:
+        cluster = run.sim.cluster
+    for count in (1, 2, 3):
+        with simulated(registry, cluster=cluster, lifecycle=lifecycle) as run:
+            assert len(diary) == count
+            assert set(kept_on(run)) <= {"last-handled-configuration"}
+            assert run.errors() == []
+            run.settle(3600)
+            assert len(diary) == count
+
+
+@pytest.mark.parametrize("decorator", [kopf.on.create, kopf.on.update, kopf.on.delete])
+def test_children_that_end_at_once_leave_no_records(
+    registry: OperatorRegistry, diary: Diary, decorator: Any
+) -> None:
+    def parent(**_: Any) -> None:
+        kopf.register(lambda **_: diary.append("a"), id="a")
+
+    decorator(KIND, id="parent", registry=registry)(parent)
+    manifest = example(size=1)
+    manifest["metadata"]["finalizers"] = ["guest.example.com/stays"]
+    with simulated(registry, manifest) as run:
+        run.edit(spec={"size": 2}).delete()
+        assert diary == ["a"]
+        assert set(kept_on(run)) <= {"last-handled-configuration"}
+        assert run.errors() == []
+
+
 def test_children_may_have_children(registry: OperatorRegistry, diary: Diary) -> None:
     @kopf.on.create(KIND, id="parent", registry=registry)
     def parent(**_: Any) -> None:
