@@ -63,7 +63,7 @@ from fnop.interpreters.runtime.protocol import (
     WatchLine,
 )
 
-__all__ = ["ConfigurationProblem", "KubernetesApi", "connect"]
+__all__ = ["ConfigurationProblem", "KubernetesApi", "authorization_of", "connect"]
 
 REQUEST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
@@ -476,7 +476,7 @@ class _Transport:
     def info(self, info: ConnectionInfo) -> None:
         lines = [*self._lines]
         # As in Go: a user in the address has priority over all others.
-        authorization = self._user or _authorization(info)
+        authorization = self._user or authorization_of(info)
         if authorization is not None:
             lines.append(("Authorization", authorization))
         if info.impersonate is not None:
@@ -543,7 +543,12 @@ class _Transport:
         await self.pool.close()
 
 
-def _authorization(info: ConnectionInfo) -> str | None:
+def authorization_of(info: ConnectionInfo) -> str | None:
+    """The value of the header Authorization; None for other credentials.
+
+    >>> authorization_of(ConnectionInfo(server="https://a", token="t"))
+    'Bearer t'
+    """
     if info.token is not None:
         return f"{info.scheme or 'Bearer'} {info.token}".strip()
     if info.username is None:

@@ -35,7 +35,7 @@ _PRIVATE = {
     "kopf._cogs.structs.references": "fnop.core.api.resources",
     "kopf._cogs.structs.dicts": "fnop.adapters.kopf.arguments.types",
     "kopf._cogs.structs.ids": "fnop.adapters.kopf.arguments.types",
-    "kopf._cogs.structs.credentials": "fnop.core.handlers.declare.connection",
+    "kopf._cogs.structs.credentials": "fnop.adapters.kopf.arguments.connections",
     "kopf._cogs.helpers.typedefs": "fnop.adapters.kopf.arguments.types",
     "kopf._cogs.configs.configuration": "fnop.adapters.kopf.declaring.settings",
     "kopf._cogs.configs.diffbase": "fnop.adapters.kopf.declaring.storages",

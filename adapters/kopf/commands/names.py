@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.kopf.arguments.bodies import Body, Meta, Spec, Status
+from fnop.adapters.kopf.arguments.connections import ConnectionInfo
 from fnop.adapters.kopf.arguments.indices import Index, Store
 from fnop.adapters.kopf.arguments.memos import Memo
 from fnop.adapters.kopf.arguments.patches import Patch, PatchFn
@@ -92,7 +93,7 @@ from fnop.adapters.webhooks.protocol import (
     WebhookServerProtocol,
 )
 from fnop.core.api.resources import EVERYTHING, Resource
-from fnop.core.handlers.declare.connection import ConnectionInfo, LoginError
+from fnop.core.handlers.declare.connection import LoginError
 from fnop.core.handlers.declare.filters import (
     ABSENT,
     PRESENT,

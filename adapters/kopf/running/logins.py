@@ -9,12 +9,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from fnop.adapters.kopf.arguments.connections import ConnectionInfo
 from fnop.adapters.kopf.declaring.registry import Entry, OperatorRegistry
-from fnop.adapters.kubernetes.credentials import (
-    login_with_kubeconfig,
-    login_with_service_account,
-)
-from fnop.core.handlers.declare.connection import ConnectionInfo, LoginError
+from fnop.adapters.kubernetes import credentials
+from fnop.core.handlers.declare import connection
+from fnop.core.handlers.declare.connection import LoginError
 from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.errors import ErrorsMode
 
@@ -42,12 +41,12 @@ class AiohttpSession:
     expiration: Any = None
 
 
-def connection_of(found: Any) -> ConnectionInfo | None:
+def connection_of(found: Any) -> connection.ConnectionInfo | None:
     """The result of a login handler as fnop's credentials.
 
     Raises `LoginError` for what cannot be credentials.
     """
-    if found is None or isinstance(found, ConnectionInfo):
+    if found is None or isinstance(found, connection.ConnectionInfo):
         return found
     if isinstance(found, AiohttpSession):
         raise LoginError(
@@ -55,6 +54,18 @@ def connection_of(found: Any) -> ConnectionInfo | None:
             "token or certificate of the session"
         )
     raise LoginError(f"a login handler answers kopf.ConnectionInfo, not {found!r:.60}")
+
+
+def login_with_kubeconfig(**kwargs: Any) -> ConnectionInfo | None:
+    """Read credentials from a kubeconfig, as fnop's own function of this name does."""
+    found = credentials.login_with_kubeconfig(**kwargs)
+    return None if found is None else ConnectionInfo.of(found)
+
+
+def login_with_service_account(**kwargs: Any) -> ConnectionInfo | None:
+    """Read credentials of the pod, as fnop's own function of this name does."""
+    found = credentials.login_with_service_account(**kwargs)
+    return None if found is None else ConnectionInfo.of(found)
 
 
 class _Cluster(NamedTuple):

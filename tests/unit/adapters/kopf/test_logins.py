@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +27,33 @@ from fnop.core.handlers.declare.connection import ConnectionInfo, LoginError
 from fnop.core.values.errors import ErrorsMode
 
 INFO = ConnectionInfo(server="https://10.0.0.1:6443", token="t")
+
+
+@pytest.mark.parametrize(
+    ("given", "headers"),
+    [
+        ({"token": "t"}, {"Authorization": "Bearer t"}),
+        ({"token": "t", "scheme": "Digest"}, {"Authorization": "Digest t"}),
+        ({"username": "me", "password": "pw"}, {"Authorization": "Basic bWU6cHc="}),
+        ({"insecure": True, "trust_env": True}, {}),
+    ],
+)
+def test_clients_of_the_author_may_use_the_credentials(
+    given: dict[str, Any], headers: dict[str, str]
+) -> None:
+    info = kopf.ConnectionInfo(server="https://10.0.0.1:6443", **given)
+    assert info.as_http_headers() == headers
+    assert info.as_ssl_context().check_hostname is not bool(info.insecure)
+    with pytest.warns(DeprecationWarning, match="as_http_headers"):
+        assert info.as_aiohttp_basic_auth() is None
+
+
+@pytest.mark.parametrize("path", ["/ca.crt", b"/ca.crt", Path("/ca.crt")], ids=repr)
+def test_the_paths_of_credentials_have_any_type(path: Any) -> None:
+    info = kopf.ConnectionInfo(server="https://10.0.0.1:6443", ca_path=path)
+    assert info.ca_path == "/ca.crt"
+    assert dataclasses.replace(info, priority=1).priority == 1
+    assert connection_of(info) is info
 
 
 def test_credentials_are_passed_on() -> None:
