@@ -18,7 +18,7 @@ def begin_at_author(problem: BaseException) -> None:
     """
     for each in _related(problem):
         first = next(filter(_is_authors, steps_of(each)), None)
-        each.__traceback__ = first or each.__traceback__
+        each.with_traceback(first or each.__traceback__)  # also if its class is frozen
 
 
 def has_author(problem: BaseException) -> bool:

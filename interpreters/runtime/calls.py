@@ -366,5 +366,5 @@ def _kept_for_the_log(problem: BaseException) -> None:
     steps = problem.__traceback__
     while steps is not None and steps.tb_frame.f_globals is globals():
         steps = steps.tb_next  # the first frames are in this module
-    problem.__traceback__ = steps
+    problem.with_traceback(steps)
     traceback.clear_frames(problem.__traceback__)

@@ -36,6 +36,7 @@ from fnop.adapters.kopf.running.calls import (
     Attempt,
     answer_of,
     is_async,
+    is_reported,
     logged,
     plain_result,
     report_failure,
@@ -510,6 +511,32 @@ class _Outside:
         return activity
 
     async def _about(
+        self,
+        cell: Cell,
+        resource: Any,
+        found: Json,
+        patch: Any,
+        retry: int,
+        started: Any,
+    ) -> Any:
+        """Call the author's function about an object, and log why it cannot be called.
+
+        Without a line, such a handler would be tried again and again in silence.
+        """
+        try:
+            return await self._called(cell, resource, found, patch, retry, started)
+        except ChildrenRetry:
+            raise
+        except Exception as problem:
+            # A review is denied with the text of the error.
+            if not is_reported(problem) and self._entry.role not in ADMISSION:
+                name = self._attempt(retry, started.timestamp()).name
+                logger = self._operator.logger(cell.data, posts=False)
+                line = f"{name} cannot be called, for a fault of fnop: {problem!r}"
+                logger.error(line, exc_info=problem)
+            raise
+
+    async def _called(
         self,
         cell: Cell,
         resource: Any,

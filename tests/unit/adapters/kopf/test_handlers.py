@@ -1147,6 +1147,24 @@ def test_an_operator_starts_with_each_option_about_errors(
         assert not run.errors()
 
 
+@pytest.mark.parametrize("role", ["create", "event"])
+def test_a_fault_of_fnop_is_logged_and_not_tried_again_in_silence(
+    role: str,
+    registry: OperatorRegistry,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def breaks(*_: Any) -> Any:
+        raise NameError("a fault")
+
+    getattr(kopf.on, role)(KIND, id="made", registry=registry)(lambda **_: None)
+    monkeypatch.setattr(Operator, "indices", breaks)
+    with simulated(registry) as run:
+        run.apply(example()).settle(seconds=1)
+    (line,) = {each for each in caplog.messages if "fault of fnop" in each}
+    assert line.startswith("Handler 'made' cannot be called, for a fault of fnop: Name")
+
+
 @pytest.mark.parametrize("is_patch", [False, True], ids=["result", "patch"])
 @pytest.mark.parametrize("role", ["create", "event"])
 def test_a_value_that_is_not_json_costs_no_second_call(
