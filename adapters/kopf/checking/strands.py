@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from contextvars import ContextVar
 from functools import partial, wraps
+from types import FrameType
 from typing import Any, cast
 
 from fnop.adapters.kopf.arguments.stopping import DaemonStopped
@@ -43,8 +44,9 @@ __all__ = [
 QUIET_SECONDS, KNOWN_SECONDS = 0.3, 0.01
 
 
-# The coroutines that wait, each with its code and the place in it.
-Line = tuple[tuple[Any, int], ...]
+# The coroutines that wait, each with its code and the place in it; and those of the
+# tasks that they wait for.
+Line = tuple[Any, ...]
 # The modules whose coroutines wait for other tasks.
 _SIGNALLING = ("asyncio/locks.py", "asyncio/queues.py")
 
@@ -84,7 +86,9 @@ class Strand:
     @property
     def place(self) -> Line | None:
         """The line at which its coroutines wait for others; None if it is unknown."""
-        return None if self.coroutine is None else _line_of(self.coroutine)
+        if self.coroutine is None or self.task is None:
+            return None
+        return _line_of(self.coroutine, self.task)
 
     def end(self, outcome: Outcome) -> None:
         """Note its outcome."""
@@ -172,22 +176,47 @@ def _call_on(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> Non
         loop.call_soon_threadsafe(work)
 
 
-def _line_of(coroutine: Coroutine[Any, Any, Any]) -> Line | None:
-    """The line at which a coroutine waits for others: for a lock, an event, a queue."""
-    line: list[tuple[Any, int]] = []
-    at: Any = coroutine
+def _line_of(
+    coroutine: Coroutine[Any, Any, Any], task: asyncio.Future[Any]
+) -> Line | None:
+    """The line at which a coroutine of a task waits for others.
+
+    It waits for a lock, an event, a queue, or for tasks that all wait so.
+    """
+    line: list[Any] = []
+    at, inner = cast(Any, coroutine), None
     while (frame := getattr(at, "cr_frame", None)) is not None:
         line.append((frame.f_code, frame.f_lasti))
-        at = at.cr_await
-    if not line or not line[-1][0].co_filename.endswith(_SIGNALLING):
+        at, inner = at.cr_await, frame
+    if inner is None:
         return None
-    return tuple(line)
+    if inner.f_code.co_filename.endswith(_SIGNALLING):
+        return tuple(line)
+    lines = [_line_of_task(e) for e in _awaited_by(task, inner) if not e.done()]
+    return (*line, frozenset(lines)) if lines and None not in lines else None
+
+
+def _line_of_task(task: asyncio.Future[Any]) -> Line | None:
+    coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None
+    return _line_of(coroutine, task) if isinstance(coroutine, Coroutine) else None
+
+
+def _awaited_by(
+    task: asyncio.Future[Any], inner: FrameType
+) -> Iterable[asyncio.Future[Any]]:
+    """What a task awaits: another task, or those of `asyncio.gather` and `.wait`."""
+    names = inner.f_locals
+    if inner.f_code.co_filename.endswith("asyncio/tasks.py"):
+        return names.get("fs", ()) if names.get("timeout") is None else ()
+    waiter = getattr(task, "_fut_waiter", None)
+    if isinstance(waiter, asyncio.Task):
+        return (waiter,)
+    return getattr(waiter, "_children", ())
 
 
 def waits_for_task(task: asyncio.Future[Any]) -> bool:
     """Whether a task waits for another task of its loop, and not for a socket."""
-    coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None
-    return isinstance(coroutine, Coroutine) and _line_of(coroutine) is not None
+    return _line_of_task(task) is not None
 
 
 class Haste:

@@ -37,7 +37,7 @@ from fnop.core.memory.takeover import last_handled_places
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import Path, diff, resolve
-from fnop.core.values.merge import leaves
+from fnop.core.values.merge import applied, leaves
 from fnop.core.values.now import parse_time, wall_text
 from fnop.effects.structs import replace
 from fnop.effects.values import thaw_json
@@ -49,6 +49,8 @@ Json = dict[str, Any]
 # The scope of a whole object.
 _WHOLE = ""
 _ESSENCES_MAX = 128
+# It shows where a storage keeps records.
+_RECORD = ProgressRecord(started="now", purpose="create", retries=0)
 
 
 class _Known(Struct, frozen=True):
@@ -233,12 +235,13 @@ class KopfStates:
     def remove(self, body: Body) -> Json:
         """The merge patch that removes the records, but not the last-handled object.
 
-        Kopf leaves that, too.
+        Kopf leaves that, too. Mappings that are empty without records go as well.
         """
         given, patch = self._given(body.data), Patch()
         for each in self._known:
             self._purge(each.id, given, patch)
-        return thaw_json(dict(patch))  # type: ignore[no-any-return]
+        found: Json = thaw_json(dict(patch))
+        return self._with_emptied(found, body, leaves(found))
 
     def _purge(self, id: str, given: KopfBody, patch: Patch) -> None:
         """Remove the record of a handler, and those of its sub-handlers."""
@@ -253,21 +256,44 @@ class KopfStates:
 
         A storage shows where it writes by writing, for the object without any state.
         """
-        metadata = {k: v for k, v in body.meta.items() if k != "annotations"}
-        kept = {k: v for k, v in body.data.items() if k != "status"}
-        blank = KopfBody(self._lent({**kept, "metadata": metadata}))
         given, essence = self._given(body.data), self._lent(self.essence(body.data))
         progress, patch = self._persistence.progress_storage, Patch()
-        diffbase = self._persistence.diffbase_storage
-        diffbase.store(body=blank, patch=patch, essence=essence)
-        progress.touch(body=blank, patch=patch, value="now")
+        diffbase, bare = self._persistence.diffbase_storage, self._blank(body)
+        diffbase.store(body=bare, patch=patch, essence=essence)
+        progress.touch(body=bare, patch=patch, value="now")
         for each in self._known:
             self._purge(each.id, given, patch)
         progress.flush()
         found: Json = {}
-        for path in leaves(thaw_json(dict(patch))):
+        paths = [*leaves(thaw_json(dict(patch)))]
+        for path in paths:
             if body.at(path) is not None:
                 put_at(found, path, None)
+        return self._with_emptied(found, body, paths)
+
+    def _blank(self, body: Body) -> KopfBody:
+        """An object as it would be without any state."""
+        metadata = {k: v for k, v in body.meta.items() if k != "annotations"}
+        kept = {k: v for k, v in body.data.items() if k != "status"}
+        return KopfBody(self._lent({**kept, "metadata": metadata}))
+
+    def _with_emptied(self, patch: Json, body: Body, paths: Iterable[Path]) -> Json:
+        """A patch that removes `paths`, and the mappings of storages without content.
+
+        So an object on which a handler was retried is as one on which none was.
+        """
+        progress, records = self._persistence.progress_storage, Patch()
+        for each in self._known:
+            progress.store(
+                key=each.id, record=_RECORD, body=self._blank(body), patch=records
+            )
+        progress.flush()
+        places = (*paths, *leaves(thaw_json(dict(records))))
+        parents = {path[:end] for path in places for end in range(2, len(path))}
+        found: Json = thaw_json(patch)
+        for parent in sorted(parents, key=len, reverse=True):
+            if resolve(applied(found, body.data), parent) == {}:
+                put_at(found, parent, None)
         return found
 
     def parts(self, body: Body, handler: str) -> tuple[str, ...]:

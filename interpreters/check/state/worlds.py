@@ -245,13 +245,7 @@ def _without_notes(found: dict[str, Any], storage: AnyStorage | None) -> dict[st
     if not isinstance(storage, FormattedStorage):
         return found
     bare: dict[str, Any] = merge_patched(found, storage.format.remove(Body(found)))
-    return _without_empty(bare) if bare is not found else found
-
-
-def _without_empty(found: dict[str, Any]) -> dict[str, Any]:
-    """An object whose status has no empty mappings, where records have been."""
-    status = {k: v for k, v in (found.get("status") or {}).items() if v != {}}
-    return {**found, "status": status}
+    return bare
 
 
 def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -375,6 +375,27 @@ def test_a_removal_leaves_the_last_handled_object_as_kopf_does() -> None:
 # ------------------------------------------------------------------- own storages
 
 
+@pytest.mark.parametrize(
+    "storage",
+    [
+        StatusProgressStorage(),
+        StatusProgressStorage(field="status.kopf.progress"),
+        StatusProgressStorage(field="status.operator.deep.progress"),
+        AnnotationsProgressStorage(prefix="x.example.com"),
+        MultiProgressStorage([StatusProgressStorage(), AnnotationsProgressStorage()]),
+    ],
+    ids=range(5),
+)
+def test_removed_records_leave_nothing_to_compare(storage: Any) -> None:
+    """A check compares the ends of runs: in some of them a handler was retried."""
+    persistence = PersistenceSettings(progress_storage=storage)
+    states = states_of(persistence)
+    retried = handled(states, made=Progress(retries=1, started=0.0, aim="create:"))
+    body = written(states, replace(retried, creating=True))
+    body = written(states, replace(handled(states), creating=True), body)
+    assert changed(body, states.clears(Body(body))) == POD
+
+
 def test_the_author_selects_the_storages() -> None:
     class Labelled(StatusDiffBaseStorage):
         """Only labels count."""
