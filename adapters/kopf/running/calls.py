@@ -37,7 +37,6 @@ __all__ = [
     "answer_of",
     "exit_in",
     "is_async",
-    "is_reported",
     "logged",
     "plain_result",
     "report_failure",
@@ -289,12 +288,6 @@ def report_failure(
         text, is_expected = f"{attempt.name} ends the operator: {problem}", True
     _trim(problem)
     logger.error(text, exc_info=None if is_expected else problem)
-    object.__setattr__(problem, "is_reported", True)  # also if its class is frozen
-
-
-def is_reported(problem: BaseException) -> bool:
-    """Whether `report_failure` has logged an error."""
-    return bool(getattr(problem, "is_reported", False))
 
 
 def _trim(problem: Exception) -> None:

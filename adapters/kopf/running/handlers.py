@@ -36,7 +36,6 @@ from fnop.adapters.kopf.running.calls import (
     Attempt,
     answer_of,
     is_async,
-    is_reported,
     logged,
     plain_result,
     report_failure,
@@ -523,13 +522,13 @@ class _Outside:
 
         Without a line, such a handler would be tried again and again in silence.
         """
+        begun = asyncio.Event()
+        given = (cell, resource, found, patch, retry, started)
         try:
-            return await self._called(cell, resource, found, patch, retry, started)
-        except ChildrenRetry:
-            raise
+            return await self._called(*given, begun)
         except Exception as problem:
             # A review is denied with the text of the error.
-            if not is_reported(problem) and self._entry.role not in ADMISSION:
+            if not begun.is_set() and self._entry.role not in ADMISSION:
                 name = self._attempt(retry, started.timestamp()).name
                 logger = self._operator.logger(cell.data, posts=False)
                 line = f"{name} cannot be called, for a fault of fnop: {problem!r}"
@@ -544,18 +543,22 @@ class _Outside:
         patch: Any,
         retry: int,
         started: Any,
+        begun: asyncio.Event,
     ) -> Any:
-        """Call the author's function about an object, and take over its changes."""
+        """Call the author's function about an object, and take over its changes.
+
+        What it raises is logged from the time on when it has `begun`.
+        """
         operator, entry = self._operator, self._entry
         assert self.handler is not None, "it is called after it is made"
         is_new = entry.role in ADMISSION and found["operation"] == "CREATE"
         kwargs = _object_kwargs(operator, cell, resource, is_new=is_new)
         kwargs["logger"] = operator.logger(kwargs["body"], posts=self._posts)
         given: Patch = kwargs["patch"]
-        begun = started.timestamp()
+        since = started.timestamp()
         more = {**found, "param": entry.options.get("param"), "retry": retry}
         clock = operator.clock
-        kwargs |= {**more, **times_of(begun, clock.now().wall)}
+        kwargs |= {**more, **times_of(since, clock.now().wall)}
         kwargs |= operator.indices()  # an index replaces any argument of its name
         owner = copy_of(cell)
         call = CurrentCall(
@@ -567,7 +570,7 @@ class _Outside:
                 *(operator, call, kwargs, given, reason),
                 needs_change=ROLES[entry.role].compares,
             )
-        attempt = self._attempt(retry, begun)
+        attempt = self._attempt(retry, since)
         executor = operator.settings.execution.executor
         work = functools.partial(run_function, entry.fn, kwargs, call, executor)
         work = functools.partial(logged, attempt, kwargs["logger"], clock, work)
@@ -575,6 +578,7 @@ class _Outside:
             work = functools.partial(_announced, operator, owner, found, work)
         flag: DaemonStopped | None = found.get("stopped")
         work = functools.partial(self._at_its_place, work, flag)
+        begun.set()
         try:
             if entry.role in CHANGES | EVENTS:
                 uid = (owner.get("metadata") or {}).get("uid") or ""
