@@ -204,7 +204,7 @@ def _line_of_task(task: asyncio.Future[Any]) -> Line | None:
 def _awaited_by(
     task: asyncio.Future[Any], inner: FrameType
 ) -> Iterable[asyncio.Future[Any]]:
-    """What a task awaits: another task, or those of `asyncio.gather` and `.wait`."""
+    """The tasks that one awaits, by itself, by `asyncio.gather` or `asyncio.wait`."""
     names = inner.f_locals
     if inner.f_code.co_filename.endswith("asyncio/tasks.py"):
         return names.get("fs", ()) if names.get("timeout") is None else ()
