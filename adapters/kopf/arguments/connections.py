@@ -39,14 +39,16 @@ class ConnectionInfo(connection.ConnectionInfo, frozen=True, kw_only=True):
         super().__post_init__()
 
     @classmethod
-    def of(cls, found: connection.ConnectionInfo) -> ConnectionInfo:
-        """The same credentials with the methods of this class."""
-        return found if isinstance(found, cls) else cls(**asdict(found))
+    def of(cls, found: connection.ConnectionInfo | None) -> ConnectionInfo | None:
+        """The same credentials with the methods of this class; None without any."""
+        if found is None or isinstance(found, cls):
+            return found
+        return cls(**asdict(found))
 
     def as_http_headers(self) -> dict[str, str]:
         """The headers that authenticate a request; none for a client certificate."""
         value = authorization_of(self)
-        return {} if value is None else {"Authorization": value}
+        return {"Authorization": value} if value else {}
 
     def as_ssl_context(self) -> ssl.SSLContext:
         """The TLS settings. Raises `CertificateProblem` for an unusable certificate."""

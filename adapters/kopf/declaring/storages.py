@@ -133,10 +133,7 @@ class _Cleaning:
     @staticmethod
     def remove_annotations(essence: Essence, keys_to_remove: Collection[str]) -> None:
         """Remove these annotations from an essence, in place."""
-        known = _annotations(essence)
-        if any(name in known for name in keys_to_remove):
-            left = {k: v for k, v in known.items() if k not in keys_to_remove}
-            put_at(essence, ("metadata", "annotations"), left)
+        _drop_annotations(essence, lambda name: name in keys_to_remove)
 
     @staticmethod
     def remove_empty_stanzas(essence: Essence) -> None:
@@ -483,11 +480,15 @@ def _remove_empty(essence: Essence) -> None:
 
 def _remove_annotations(essence: Essence, is_own: Callable[[str], bool]) -> None:
     """Remove annotations of operators from an essence."""
+    _drop_annotations(essence, is_own)
+    _remove_empty(essence)
+
+
+def _drop_annotations(essence: Essence, is_own: Callable[[str], bool]) -> None:
     known = _annotations(essence)
     if any(map(is_own, known)):
         left = {name: text for name, text in known.items() if not is_own(name)}
         put_at(essence, ("metadata", "annotations"), left)
-    _remove_empty(essence)
 
 
 def _prefix_of(name: str) -> str:

@@ -18,9 +18,10 @@ from collections.abc import (
     Collection,
     Coroutine,
     Iterable,
+    Iterator,
     Mapping,
 )
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -518,67 +519,40 @@ class _Outside:
         retry: int,
         started: Any,
     ) -> Any:
-        """Call the author's function about an object, and log why it cannot be called.
-
-        Without a line, such a handler would be tried again and again in silence.
-        """
-        begun = asyncio.Event()
-        given = (cell, resource, found, patch, retry, started)
-        try:
-            return await self._called(*given, begun)
-        except Exception as problem:
-            # A review is denied with the text of the error.
-            if not begun.is_set() and self._entry.role not in ADMISSION:
-                name = self._attempt(retry, started.timestamp()).name
-                logger = self._operator.logger(cell.data, posts=False)
-                line = f"{name} cannot be called, for a fault of fnop: {problem!r}"
-                logger.error(line, exc_info=problem)
-            raise
-
-    async def _called(
-        self,
-        cell: Cell,
-        resource: Any,
-        found: Json,
-        patch: Any,
-        retry: int,
-        started: Any,
-        begun: asyncio.Event,
-    ) -> Any:
-        """Call the author's function about an object, and take over its changes.
-
-        What it raises is logged from the time on when it has `begun`.
-        """
+        """Call the author's function about an object, and take over its changes."""
         operator, entry = self._operator, self._entry
         assert self.handler is not None, "it is called after it is made"
-        is_new = entry.role in ADMISSION and found["operation"] == "CREATE"
-        kwargs = _object_kwargs(operator, cell, resource, is_new=is_new)
-        kwargs["logger"] = operator.logger(kwargs["body"], posts=self._posts)
-        given: Patch = kwargs["patch"]
         since = started.timestamp()
-        more = {**found, "param": entry.options.get("param"), "retry": retry}
-        clock = operator.clock
-        kwargs |= {**more, **times_of(since, clock.now().wall)}
-        kwargs |= operator.indices()  # an index replaces any argument of its name
-        owner = copy_of(cell)
-        call = CurrentCall(
-            self.handler.id, owner, operator.post, operator.settings.posting
-        )
-        if entry.role in CHANGES:
-            reason = str(found["reason"])
-            call.family = SubHandlers(
-                *(operator, call, kwargs, given, reason),
-                needs_change=ROLES[entry.role].compares,
-            )
         attempt = self._attempt(retry, since)
-        executor = operator.settings.execution.executor
-        work = functools.partial(run_function, entry.fn, kwargs, call, executor)
-        work = functools.partial(logged, attempt, kwargs["logger"], clock, work)
-        if entry.role in CHANGES:
-            work = functools.partial(_announced, operator, owner, found, work)
-        flag: DaemonStopped | None = found.get("stopped")
-        work = functools.partial(self._at_its_place, work, flag)
-        begun.set()
+        # A review is denied with the text of the error.
+        is_review = entry.role in ADMISSION
+        logger = operator.logger(cell.data, posts=False)
+        with nullcontext() if is_review else _naming_faults(attempt.name, logger):
+            is_new = is_review and found["operation"] == "CREATE"
+            kwargs = _object_kwargs(operator, cell, resource, is_new=is_new)
+            kwargs["logger"] = operator.logger(kwargs["body"], posts=self._posts)
+            given: Patch = kwargs["patch"]
+            more = {**found, "param": entry.options.get("param"), "retry": retry}
+            clock = operator.clock
+            kwargs |= {**more, **times_of(since, clock.now().wall)}
+            kwargs |= operator.indices()  # an index replaces any argument of its name
+            owner = copy_of(cell)
+            call = CurrentCall(
+                self.handler.id, owner, operator.post, operator.settings.posting
+            )
+            if entry.role in CHANGES:
+                reason = str(found["reason"])
+                call.family = SubHandlers(
+                    *(operator, call, kwargs, given, reason),
+                    needs_change=ROLES[entry.role].compares,
+                )
+            executor = operator.settings.execution.executor
+            work = functools.partial(run_function, entry.fn, kwargs, call, executor)
+            work = functools.partial(logged, attempt, kwargs["logger"], clock, work)
+            if entry.role in CHANGES:
+                work = functools.partial(_announced, operator, owner, found, work)
+            flag: DaemonStopped | None = found.get("stopped")
+            work = functools.partial(self._at_its_place, work, flag)
         try:
             if entry.role in CHANGES | EVENTS:
                 uid = (owner.get("metadata") or {}).get("uid") or ""
@@ -596,14 +570,17 @@ class _Outside:
             operator.heed_exit(problem)
             raise
         finally:
-            source = f"{attempt.name}: patch"
-            fields = self._storable(dict(given), source, kwargs["logger"])
-            for key, field in (fields or {}).items():
-                patch[key] = field
-            patch.fns.extend(given.fns)
+            self._take_over(given, patch, f"{attempt.name}: patch", kwargs["logger"])
         source = f"{attempt.name}: result"
         result = self._storable(value, source, kwargs["logger"])
         return None if result is None else Return(result)
+
+    def _take_over(self, given: Patch, patch: Any, source: str, logger: Any) -> None:
+        """Hand over the author's changes: fields, and functions of the object."""
+        fields = self._storable(dict(given), source, logger) or {}
+        for key, value in fields.items():
+            patch[key] = value
+        patch.fns.extend(given.fns)
 
     def _storable(self, value: Any, source: str, logger: Any) -> Any:
         """A result or a patch as JSON. A review fails if a part of it is lost."""
@@ -644,6 +621,17 @@ class _Outside:
             retry,
             started,
         )
+
+
+@contextmanager
+def _naming_faults(name: str, logger: Any) -> Iterator[None]:
+    """Log an error of fnop itself; in silence, a handler would be tried for ever."""
+    try:
+        yield
+    except Exception as problem:
+        line = f"{name} cannot be called, for a fault of fnop: {problem!r}"
+        logger.error(line, exc_info=problem)
+        raise
 
 
 async def _announced(

@@ -58,14 +58,12 @@ def connection_of(found: Any) -> connection.ConnectionInfo | None:
 
 def login_with_kubeconfig(**kwargs: Any) -> ConnectionInfo | None:
     """Read credentials from a kubeconfig, as fnop's own function of this name does."""
-    found = credentials.login_with_kubeconfig(**kwargs)
-    return None if found is None else ConnectionInfo.of(found)
+    return ConnectionInfo.of(credentials.login_with_kubeconfig(**kwargs))
 
 
 def login_with_service_account(**kwargs: Any) -> ConnectionInfo | None:
     """Read credentials of the pod, as fnop's own function of this name does."""
-    found = credentials.login_with_service_account(**kwargs)
-    return None if found is None else ConnectionInfo.of(found)
+    return ConnectionInfo.of(credentials.login_with_service_account(**kwargs))
 
 
 class _Cluster(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from fnop.adapters.kopf.declaring.settings import QueueingSettings
 
@@ -33,13 +33,8 @@ class Turns:
         lock, count = self._queues.get(uid) or (asyncio.Lock(), 0)
         self._queues[uid] = lock, count + 1
         try:
-            async with lock:
-                workers = self._workers_of(kind)
-                if workers is None:
-                    yield
-                else:
-                    async with workers:
-                        yield
+            async with lock, self._workers_of(kind) or nullcontext():
+                yield
         finally:
             _, count = self._queues[uid]
             if count > 1:

@@ -244,8 +244,7 @@ def _without_notes(found: dict[str, Any], storage: AnyStorage | None) -> dict[st
     """An object without the records of handlers in another framework's form."""
     if not isinstance(storage, FormattedStorage):
         return found
-    bare: dict[str, Any] = merge_patched(found, storage.format.remove(Body(found)))
-    return bare
+    return dict(merge_patched(found, storage.format.remove(Body(found))))
 
 
 def _stripped(found: Mapping[str, Any]) -> dict[str, Any]:
