@@ -18,6 +18,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.objects.write.expectations import LOOKS_MAX
 from fnop.core.peers.lease import Candidate
 from fnop.core.seam.commands import Perform
+from fnop.core.seam.inputs import Answered
 from fnop.effects import (
     Apply,
     Conflict,
@@ -131,7 +132,7 @@ class _Director(Director):
 
     def choose(self, inbox: Sequence[Delivery]) -> int | None:
         for place, each in enumerate(inbox):
-            if each.source not in self._run.held:
+            if not self._run.holds(each):
                 return place
         return None
 
@@ -148,6 +149,8 @@ class _Director(Director):
                     f"{command.handler or 'fnop'}: {fault}"
                 )
                 return _struck(fault, perform)
+        if isinstance(effect, Patch):
+            run.patches.add(command.id)
         outcome = perform()
         run.told.append(
             f"  {effect.kind} {command.name} of {command.handler or 'fnop'}: "
@@ -163,6 +166,8 @@ class Explored(Scenario):
         self.shape = shape
         self.held: set[str] = set()
         self.faults: list[tuple[type[Effect], str]] = []
+        # The requests whose answers `hold answers` holds.
+        self.patches: set[int] = set()
         # The number of live reads that were answered 404.
         self.denials = 0
         self.told: list[str] = []
@@ -218,7 +223,14 @@ class Explored(Scenario):
         self.delete(KIND)
 
     def move_hold(self, kind: str) -> None:
-        self.held.add(_SOURCES[kind])
+        self.held.add(_SOURCES.get(kind, kind))
+
+    def holds(self, delivery: Delivery) -> bool:
+        """Whether an input is not to arrive yet."""
+        match delivery.input:
+            case Answered(id=number) if number in self.patches:
+                return "answers" in self.held
+        return delivery.source in self.held
 
     def move_show(self) -> None:
         self.held.clear()
@@ -403,6 +415,25 @@ def _declare_timer(run: Explored, begins: Any, options: Any) -> None:
         return fnop.patch(status={"timer": spec["n"]})
 
 
+def _declare_hourly(run: Explored, begins: Any, options: Any) -> None:
+    registry = options("hourly")["registry"]
+
+    @fnop.timer(KIND, interval=3600, initial_delay=1, id="hourly", registry=registry)
+    def hourly(spec: Any, body: Any, retry: int, **_: Any) -> Any:
+        begins("hourly", retry)
+        run.succeeded("hourly", body)
+        return spec["n"]
+
+
+def _declare_daemon(run: Explored, begins: Any, options: Any) -> None:
+    @fnop.daemon(KIND, id="daemon", registry=options("daemon")["registry"])
+    async def daemon(spec: Any, body: Any, retry: int, **_: Any) -> Any:
+        begins("daemon", retry)
+        await fnop.sleep(2)
+        run.succeeded("daemon", body)
+        return spec["n"]
+
+
 def _declare_reconcile(run: Explored, begins: Any, options: Any) -> None:
     registry = options("reconcile")["registry"]
 
@@ -431,6 +462,8 @@ HANDLERS: dict[str, Callable[[Explored, Any, Any], None]] = {
     "delete": _declare_delete,
     "event": _declare_event,
     "timer": _declare_timer,
+    "hourly": _declare_hourly,
+    "daemon": _declare_daemon,
     "reconcile": _declare_reconcile,
 }
 
@@ -475,6 +508,10 @@ def _unconverged(run: Explored, found: dict[str, Any]) -> Iterator[str]:
         is_known = name in last and last[name].life == run.draws.lives
         if is_known or name in status:
             expected[name] = spec["n"]
+    for name in ("hourly", "daemon"):
+        # Their results are what they saw, once in the life of a process.
+        if name in last and last[name].life == run.draws.lives:
+            expected[name] = last[name].n
     for name, value in expected.items():
         if name in handlers and status.get(name) != value:
             yield f"status.{name} is {status.get(name)!r}, and not {value!r}"

@@ -14,6 +14,7 @@ __all__ = ["CASES", "histories"]
 CREATED: Move = ("create",)
 
 SOURCES = ("own", "children")
+HELD = (*SOURCES, "answers")
 MOVES: dict[str, Sequence[Move]] = {
     "edit": [
         *(("edit", "n", number) for number in range(4)),
@@ -22,7 +23,7 @@ MOVES: dict[str, Sequence[Move]] = {
     "todo": [("todo", number) for number in range(1, 10)],
     "delete": [("delete",)],
     "create": [CREATED],
-    "hold": [*(("hold", each) for each in SOURCES), ("show",)],
+    "hold": [*(("hold", each) for each in HELD), ("show",)],
     "wait": [("wait", seconds) for seconds in (1, 3, 7, 12, 40)],
     "step": [("step", number) for number in range(1, 9)],
     "breaks": [("breaks", e, status) for e in SOURCES for status in (None, 404, 410)],
@@ -141,6 +142,14 @@ CASES: dict[str, tuple[Shape, Sequence[Move]]] = {
             *(("fault", "patch", "500"), ("fault", "patch", "429"), ("edit", "n", 2)),
             *(("wait", 1), ("edit", "color", "green")),
         ],
+    ),
+    "a timer ends while the end of a change is written": (
+        shape("update", "hourly"),
+        [CREATED, ("hold", "answers"), ("edit", "n", 1), ("wait", 3)],
+    ),
+    "a daemon does": (
+        shape("update", "daemon"),
+        [CREATED, ("wait", 1), ("hold", "answers"), ("edit", "n", 1), ("wait", 3)],
     ),
     "the lease is lost before the end of an attempt": (
         shape("event", "create", leads=True),

@@ -182,8 +182,12 @@ class Work(Struct, frozen=True):
         )
 
     def without_change(self) -> Work:
-        """The work after the end of its change."""
-        return replace(self, change=None, progress={}, results={}, declared={})
+        """The work after the end of its change.
+
+        Other handlers may have ended while the end was written: daemons, timers. Their
+        patches and results are still to be written.
+        """
+        return replace(self, change=None, progress={}, declared={})
 
     @property
     def awaits_write(self) -> bool:

@@ -59,8 +59,9 @@ def left(
 def keep(context: Context, record: ObjectRecord, *, ends: bool) -> None:
     """Store the record; at the end of a change, drop its work."""
     if ends:
-        work = (record.work or IDLE).without_change()
-        work = log_successes(context, work, ends=True)
+        # The results that are left are of handlers whose parts have failed.
+        work = replace((record.work or IDLE).without_change(), results={})
+        work = log_successes(context, work)
         tell_handled(context, record)
         record = replace(record, work=work, initial=False)
     if record.work is not None and record.work.is_over:

@@ -228,8 +228,8 @@ def _unwritten(context: Context, record: ObjectRecord) -> Work:
     work = record.work or IDLE
     parts = () if work.writing is None else work.writing.parts
     patches = (*(patch for each in parts for patch in each.patches), *work.patches)
-    results = {**work.results}
-    for each in parts:
+    results: dict[str, object] = {}
+    for each in (*parts, work):
         results |= each.results
     doubtful = _doubtful_handlers(work)
     ends = {

@@ -41,17 +41,14 @@ __all__ = [
 ]
 
 
-def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
-    """Log the successes of attempts whose changes are all written.
-
-    At the end of a change all of them are.
-    """
+def log_successes(context: Context, work: Work) -> Work:
+    """Log the successes of attempts whose changes are all written."""
     if not work.successes:
         return work
     unwritten = {name for name, _ in work.patches} | set(work.results)
     kept = []
     for handler, say in work.successes:
-        if not ends and not unwritten.isdisjoint((handler.id, handler.result_id)):
+        if not unwritten.isdisjoint((handler.id, handler.result_id)):
             kept.append((handler, say))
             continue
         note_line(context, handler, say.level, say.message)

@@ -95,9 +95,8 @@ def begin_write(context: Context, record: ObjectRecord, contents: Contents) -> N
     if len(contents.patches) > 1:
         contents = _in_order(context, contents)
         _warn_collisions(context, contents)
-    if contents.finalizer is None:
-        record = _without(record, contents)
-    elif contents.finalizer is Duty.REMOVE:
+    record = _without(record, contents)
+    if contents.finalizer is Duty.REMOVE:
         # The object may be gone before the write is answered.
         _tell_of_release(context, record, contents)
     contents = housed(context, record, contents)
@@ -107,11 +106,14 @@ def begin_write(context: Context, record: ObjectRecord, contents: Contents) -> N
 def _without(record: ObjectRecord, contents: Contents) -> ObjectRecord:
     """Return the record without the changes that a write carries; the others wait.
 
-    A write may carry no changes, such as the mark that a handler has begun to act.
+    A write may carry no changes, such as the mark that a handler has begun to act. At
+    the end of a change no result waits: those that it does not carry are of handlers
+    whose parts have failed.
     """
     work, carried = record.work or IDLE, {id(patch) for _, patch in contents.patches}
     patches = tuple(each for each in work.patches if id(each[1]) not in carried)
-    results = {k: v for k, v in work.results.items() if k not in contents.results}
+    done = work.results if contents.ends else contents.results
+    results = {k: v for k, v in work.results.items() if k not in done}
     return replace(record, work=replace(work, patches=patches, results=results))
 
 
@@ -312,7 +314,7 @@ def _end_writing(context: Context, record: ObjectRecord, writing: Writing) -> No
     work = replace((record.work or IDLE), writing=None)
     if ends:
         work = work.without_change()
-    work = log_successes(context, work, ends=ends)
+    work = log_successes(context, work)
     if ends and contents.finalizer is not Duty.REMOVE:
         tell_handled(context, record)
     if contents.finalizer is Duty.ADD and expected is not None:
