@@ -508,8 +508,7 @@ def _unconverged(run: Explored, found: dict[str, Any]) -> Iterator[str]:
         is_known = name in last and last[name].life == run.draws.lives
         if is_known or name in status:
             expected[name] = spec["n"]
-    for name in ("hourly", "daemon"):
-        # Their results are what they saw, once in the life of a process.
+    for name in _BACKGROUND:
         if name in last and last[name].life == run.draws.lives:
             expected[name] = last[name].n
     for name, value in expected.items():
@@ -529,12 +528,16 @@ def _unconverged(run: Explored, found: dict[str, Any]) -> Iterator[str]:
 
 
 _CHANGES = ("create", "update")
+# Those with results, which are of what they saw.
+_BACKGROUND = ("hourly", "daemon")
 
 
 def _forgotten(run: Explored) -> Iterator[str]:
     """The successes that a process has forgotten, and repeated."""
     counts: Counter[tuple[Any, ...]] = Counter()
     for each in run.successes:
+        if each.handler in _BACKGROUND:
+            continue  # they begin again when this replica leads again
         once = each.handler in ("create", "delete")
         about = "" if once else f" for generation {each.generation}"
         counts[each.handler, each.uid, about, each.life] += 1
