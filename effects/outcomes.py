@@ -117,6 +117,9 @@ class Raised(Struct, frozen=True):
     exception: BaseException | None = None
 
 
+# A coroutine has passed its cancellation on.
+CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
+
 Outcome = (
     Applied | Answer | Conflict | Missing | Refused | Unreachable | Unknown | Raised
 )

@@ -86,7 +86,8 @@ class Invocation(Struct, frozen=True):
     """One attempt of one handler.
 
     It waits for a request or a time, or can continue now. `stopped` is the reason why a
-    daemon was asked to stop, and `patience` the end of its remaining time. `was_asked`
+    daemon was asked to stop, and `patience` the end of its remaining time. `cancelled`
+    means that its coroutine was cancelled, and may tidy up until then. `was_asked`
     means that a reconciler had requeued the object before the call.
     """
 
@@ -98,6 +99,7 @@ class Invocation(Struct, frozen=True):
     deadline: float | None = None
     stopped: str = ""
     patience: float | None = None
+    cancelled: bool = False
     was_asked: bool = False
 
     @property

@@ -113,7 +113,7 @@ class OutsideCalls:
         # too.
         await asyncio.wait((running,))
         if running.cancelled():
-            return outcomes.Raised("Cancelled", "it was told to stop, and did not")
+            return outcomes.CANCELLED
         return running.result()
 
     def _begin(

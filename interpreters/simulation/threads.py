@@ -16,12 +16,13 @@ from functools import partial
 from typing import Any
 
 from fnop.core.seam.commands import Interrupt, Refresh
-from fnop.effects import Call, Log, Outcome, Raised
+from fnop.effects import Answer, Call, Log, Outcome, Raised
+from fnop.effects.outcomes import CANCELLED
 from fnop.interpreters.runtime.calls import StopFlag, called
 from fnop.interpreters.runtime.clock import VirtualClock
 from fnop.interpreters.simulation.externals import set_now
 
-__all__ = ["CANCELLED", "DEAF_MAX", "LEAST_SECONDS", "Over", "SimulatedThreads"]
+__all__ = ["DEAF_MAX", "LEAST_SECONDS", "Over", "SimulatedThreads"]
 
 # The longest time until a daemon has to wait or to end, in real seconds.
 PATIENCE_SECONDS = 10.0
@@ -34,7 +35,6 @@ LEAST_SECONDS = 0.001
 DEAF_MAX = 1_000
 # The number of waits that a daemon may start after its simulation is over.
 _CHANCES = 100
-CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
 
 
 class Over(BaseException):
@@ -100,8 +100,8 @@ class SimulatedThreads:
                 thread.stopped.set(reason)
                 thread.stopped.is_cancelled = cancel
                 outcome = self._continue_thread(id, thread)
-                if not cancel:
-                    return outcome
+                if not cancel or thread.is_awaited:
+                    return outcome  # a coroutine may tidy up
                 if outcome is None:
                     self._threads.pop(id).end()
                 return CANCELLED
@@ -131,8 +131,8 @@ class _SimulatedThread:
         say: Callable[[Log], None],
         clock: VirtualClock,
     ) -> None:
-        is_awaited = inspect.iscoroutinefunction(function)
-        self.stopped = (_Awaited if is_awaited else _Parked)(self, clock)
+        self.is_awaited = inspect.iscoroutinefunction(function)
+        self.stopped = (_Awaited if self.is_awaited else _Parked)(self, clock)
         self.until: float | None = None
         self._is_over = False
         self.function = function
@@ -178,7 +178,11 @@ class _SimulatedThread:
 
     def _run(self) -> None:
         self._its_turn.acquire()
-        self._outcome = self._work()
+        found = self._work()
+        is_cut = isinstance(found, Answer) and isinstance(
+            found.exception, asyncio.CancelledError
+        )
+        self._outcome = CANCELLED if is_cut else found
         self._our_turn.release()
 
     def park(self, until: float | None) -> bool:

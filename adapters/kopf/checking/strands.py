@@ -19,14 +19,10 @@ from fnop.adapters.kopf.checking.door import PATIENCE_SECONDS, Door
 from fnop.adapters.testing.cases import CheckProblem
 from fnop.core.seam.commands import Interrupt, Refresh
 from fnop.effects import Call, Log, Outcome
+from fnop.effects.outcomes import CANCELLED
 from fnop.interpreters.runtime.calls import LiveStopped, called_on_loop
 from fnop.interpreters.runtime.clock import VirtualClock
-from fnop.interpreters.simulation.threads import (
-    CANCELLED,
-    DEAF_MAX,
-    LEAST_SECONDS,
-    Over,
-)
+from fnop.interpreters.simulation.threads import DEAF_MAX, LEAST_SECONDS, Over
 
 __all__ = [
     "HASTE",
@@ -374,9 +370,13 @@ class Strands:
         del self._strands[command.id]
         if strand.task is not None:
             self._loop.call_soon_threadsafe(strand.task.cancel)
-        strand.close()
-        self._door.serve(lambda: strand.outcome is not None, QUIET_SECONDS)
-        return CANCELLED
+            # A coroutine may tidy up, but not wait again.
+            self._door.serve(lambda: strand.outcome is not None, KNOWN_SECONDS)
+        if strand.outcome is None:
+            strand.close()
+            self._door.serve(lambda: strand.outcome is not None, QUIET_SECONDS)
+            return CANCELLED
+        return strand.outcome
 
     def close(self) -> None:
         """End all calls: the process is gone."""

@@ -185,6 +185,8 @@ class Operator:
                 await asyncio.wait((ended,), timeout=seconds)
                 if flag is not None and not ended.done():
                     flag.add(DaemonStoppingReason.DAEMON_ABANDONED)
+            if ended.done() and not ended.cancelled():
+                return ended.result()  # it has caught the cancellation
             raise
 
     async def _end(

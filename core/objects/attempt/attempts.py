@@ -72,7 +72,17 @@ from fnop.effects.structs import replace
 from fnop.effects.values import canonical
 from fnop.effects.wire import digest_of, to_wire
 
-__all__ = ["answer_effect", "expire", "go_on", "interrupt", "let_go", "stop", "store"]
+__all__ = [
+    "OUTSTANDING_SECONDS",
+    "answer_effect",
+    "expire",
+    "go_on",
+    "interrupt",
+    "let_go",
+    "runs_outside",
+    "stop",
+    "store",
+]
 
 # A conversation remembers every answer (R12).
 JOURNAL_ENTRIES_MAX = 2_000
@@ -569,12 +579,16 @@ def interrupt(
 ) -> None:
     """Request an impure handler to stop; other handlers learn it from their answers."""
     in_flight = invocation.in_flight
-    if (
-        invocation.handler.function
-        and in_flight is not None
-        and in_flight.id is not None
-    ):
+    if runs_outside(invocation) and in_flight is not None:
+        assert in_flight.id is not None
         context.turn.emit(Interrupt(in_flight.id, reason, cancel))
+
+
+def runs_outside(invocation: Invocation) -> bool:
+    """Whether an impure handler is under way, outside of the core."""
+    in_flight = invocation.in_flight
+    is_sent = in_flight is not None and in_flight.id is not None
+    return bool(invocation.handler.function) and is_sent
 
 
 def _delivered_answers(invocation: Invocation, phase: Conversation) -> driving.Journal:

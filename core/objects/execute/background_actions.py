@@ -16,9 +16,16 @@ from fnop.core.memory.progress import (
     started_at,
     time_out,
 )
-from fnop.core.objects.attempt.attempts import go_on, interrupt, stop, store
+from fnop.core.objects.attempt.attempts import (
+    OUTSTANDING_SECONDS,
+    go_on,
+    interrupt,
+    runs_outside,
+    stop,
+    store,
+)
+from fnop.core.objects.attempt.background_ending import report_cancelled
 from fnop.core.objects.attempt.ending import keep, left
-from fnop.core.objects.attempt.judging import report
 from fnop.core.objects.decide.background import (
     RescheduleRun,
     ScheduleRun,
@@ -33,7 +40,7 @@ from fnop.core.objects.decide.background import (
 from fnop.core.objects.report.complaints import complain
 from fnop.core.objects.report.explaining import tell_begun
 from fnop.core.objects.report.tracing import trace_begun
-from fnop.core.seam.commands import AttemptEnded, Refresh
+from fnop.core.seam.commands import Refresh
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation, Pause
 from fnop.core.state.record import IDLE, ObjectRecord, RunState
@@ -182,7 +189,11 @@ def _stop_run(
     invocation: Invocation,
     reason: DaemonStoppingReason,
 ) -> None:
-    """Request a daemon to stop; end it if it cannot notice, or its time is up."""
+    """Request a daemon to stop; cancel it if it cannot notice, or its time is up.
+
+    The coroutine of an impure one can catch its cancellation: its last changes count,
+    if it ends within `cancellation_timeout`.
+    """
     handler = invocation.handler
     if not invocation.stopped and _can_notice_stop(invocation):
         patience = handler.cancellation_backoff
@@ -197,14 +208,23 @@ def _stop_run(
         interrupt(context, invocation, reason.value)
         store(context, record, told)
         return
-    record = stop(context, record, invocation)
+    told = replace(invocation, stopped=invocation.stopped or reason.value)
+    if not invocation.cancelled and runs_outside(invocation):
+        limit = handler.cancellation_timeout
+        patience = OUTSTANDING_SECONDS if limit is None else limit
+        until = context.now.mono + patience
+        told = replace(told, cancelled=True, patience=until, deadline=None)
+        interrupt(context, invocation, reason.value, cancel=True)
+        store(context, record, told)
+        return
+    if not invocation.cancelled:
+        record = stop(context, record, invocation)
     assert record.work is not None
     work = replace(
         record.work, background_runs=left(record.work.background_runs, invocation)
     )
     record = with_run_state(replace(record, work=work), handler, None)
-    line, ended = f"is cancelled: {reason.value}", AttemptEnded("cancelled")
-    report(context, invocation, "info", line, ended)
+    report_cancelled(context, told)
     keep(context, record, ends=False)
 
 

@@ -459,6 +459,22 @@ def test_a_cancelled_daemon_is_waited_for(
     assert diary == [reasons.RESOURCE_DELETED | reasons.DAEMON_CANCELLED]
 
 
+def test_a_daemon_that_catches_its_cancellation_has_a_result(
+    registry: OperatorRegistry,
+) -> None:
+    began = threading.Event()
+
+    async def tidies(**_: Any) -> Any:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return {"a": 1}
+
+    running = ended(registry, tidies, began, stop_and_cancel, cancellation_timeout=20)
+    assert running.result() == Return({"a": 1})
+
+
 def test_a_daemon_that_looks_at_the_flag_ends_before_it_is_cancelled(
     registry: OperatorRegistry, diary: Diary
 ) -> None:

@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from fnop.interpreters.runtime.watchdog import SLOW_STEP_SECONDS, Onlooker, Watc
 from fnop.interpreters.simulation import threads
 from fnop.testing import plan_of
 from tests.commands import fnop as command
+from tests.example_scenarios import own_status
 from tests.live import LiveRun, operating
 from tests.patience import eventually, patience, soon
 from tests.recordings import text_of
@@ -709,6 +710,40 @@ async def deaf(logger: Any, **_: Any) -> None:
         raise
 
 
+async def tidying(stopped: Any, patch: Any, logger: Any, **_: Any) -> dict[str, int]:
+    """It ends when it is cancelled, and not before: it changes its object then."""
+    logger.info("it has begun")
+    try:
+        while True:
+            await stopped.wait(0.02)
+            await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        await asyncio.sleep(0)
+        patch.status["left"] = stopped.reason
+        return {"rounds": 3}
+
+
+TIDIED = {"left": "filters_mismatch", "tidying": {"rounds": 3}}
+TIDY = {"labels": {"tidy": "yes"}, "cancellation_backoff": 0.01}
+WITH_LABEL = {"metadata": {"labels": {"tidy": "yes"}}}
+
+
+def test_the_changes_of_a_coroutine_that_catches_its_cancellation(
+    registry: Registry,
+) -> None:
+    fnop.daemon(KIND, registry=registry, impure=True, **TIDY)(tidying)
+
+    async def story() -> None:
+        async with operating(registry, [example()]) as run:
+            run.edit(**WITH_LABEL)
+            await run.until(lambda: "it has begun" in run.lines)
+            run.edit(metadata={"labels": {"tidy": None}})
+            await run.until(lambda: run.status() == TIDIED)
+            await run.until(lambda: "daemon handler tidying succeeded" in run.lines)
+
+    asyncio.run(story())
+
+
 # ------------------------------------------- daemons that look at their object
 
 
@@ -941,6 +976,63 @@ def test_a_simulated_daemon_waits_in_virtual_time(
     ]
     assert run.get(KIND) is None
     assert run.threads.calls == set()
+
+
+def tidied_by(ending: Callable[[Scenario], object], registry: Registry) -> Scenario:
+    """A run whose daemon has ended, on an object that another client holds."""
+    run = tending(registry, tidying, **TIDY)
+    run.edit(KIND, metadata={"finalizers": ["example.com/other"]})
+    run.edit(KIND, **WITH_LABEL)
+    run.wait(1)
+    ending(run)
+    run.settle(seconds=2)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("reason", "ending"),
+    [
+        (
+            "filters_mismatch",
+            lambda run: run.edit(KIND, metadata={"labels": {"tidy": None}}),
+        ),
+        ("resource_deleted", lambda run: run.delete(KIND)),
+        ("operator_exiting", lambda run: run.stop()),
+    ],
+)
+def test_the_last_changes_of_a_simulated_coroutine(
+    reason: str,
+    ending: Callable[[Scenario], object],
+    registry: Registry,
+    alone: None,
+) -> None:
+    run = tidied_by(ending, registry)
+    found = run.get(KIND)
+    assert found is not None
+    assert own_status(found) == {**TIDIED, "left": reason}
+    assert run.threads.calls == set()
+
+
+def test_a_coroutine_that_goes_on_has_its_time_and_no_more(
+    registry: Registry, alone: None
+) -> None:
+    run = tending(registry, stubborn, **TIDY, cancellation_timeout=5)
+    run.edit(KIND, **WITH_LABEL)
+    run.wait(1)
+    run.delete(KIND)
+    run.wait(4)
+    assert run.get(KIND) is not None
+    run.wait(2)
+    assert run.get(KIND) is None
+    assert "daemon handler stubborn is cancelled: resource_deleted" in run.lines
+
+
+async def stubborn(stopped: Any, **_: Any) -> None:
+    """It goes on after its cancellation."""
+    for _attempt in range(2):
+        with suppress(asyncio.CancelledError):
+            while True:
+                await stopped.wait()
 
 
 @BOTH_FORMS
