@@ -46,7 +46,7 @@ async def wait_for_news(memo, logger, stopped, body, spec, **_):
         deadline = time.perf_counter() + 5
         while spec.get("title") == "old" and time.perf_counter() < deadline:
             await asyncio.sleep(0.05)
-        logger.info(f"the news: {spec.get('title')}, {body['spec']['title']}")
+        logger.info(f"the news: {spec.get('title')}, {body['spec'].get('title')}")
 
 
 @kopf.daemon(
