@@ -189,43 +189,67 @@ def _stop_run(
     invocation: Invocation,
     reason: DaemonStoppingReason,
 ) -> None:
-    """Request a daemon to stop; cancel it if it cannot notice, or its time is up.
+    """Request a daemon to stop; cancel it if that takes too long, and then give it up.
 
-    The coroutine of an impure one can catch its cancellation: its last changes count,
-    if it ends within `cancellation_timeout`.
+    Each stage is left out for a daemon that cannot notice it.
     """
-    handler = invocation.handler
     if not invocation.stopped and _can_notice_stop(invocation):
-        patience = handler.cancellation_backoff
-        told = replace(
-            invocation,
-            stopped=reason.value,
-            patience=context.now.mono
-            + (GRACE_SECONDS if patience is None else patience),
-        )
-        if isinstance(invocation.awaits, Pause):
-            told = replace(told, awaits=Pause(context.now.mono))  # cut short
-        interrupt(context, invocation, reason.value)
-        store(context, record, told)
-        return
+        _request_stop(context, record, invocation, reason)
+    elif not invocation.cancelled and runs_outside(invocation):
+        _cancel_outside(context, record, invocation, reason)
+    else:
+        _give_up(context, record, invocation, reason)
+
+
+def _request_stop(
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    reason: DaemonStoppingReason,
+) -> None:
+    seconds = invocation.handler.cancellation_backoff
+    patience = context.now.mono + (GRACE_SECONDS if seconds is None else seconds)
+    told = replace(invocation, stopped=reason.value, patience=patience)
+    if isinstance(invocation.awaits, Pause):
+        told = replace(told, awaits=Pause(context.now.mono))  # cut short
+    interrupt(context, invocation, reason.value)
+    store(context, record, told)
+
+
+def _cancel_outside(
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    reason: DaemonStoppingReason,
+) -> None:
+    """Cancel an impure daemon: the changes of a coroutine that catches it count."""
+    seconds = invocation.handler.cancellation_timeout
+    patience = context.now.mono + (OUTSTANDING_SECONDS if seconds is None else seconds)
+    told = replace(
+        invocation,
+        stopped=invocation.stopped or reason.value,
+        cancelled=True,
+        patience=patience,
+        deadline=None,
+    )
+    interrupt(context, invocation, reason.value, cancel=True)
+    store(context, record, told)
+
+
+def _give_up(
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    reason: DaemonStoppingReason,
+) -> None:
     told = replace(invocation, stopped=invocation.stopped or reason.value)
-    if not invocation.cancelled and runs_outside(invocation):
-        limit = handler.cancellation_timeout
-        patience = OUTSTANDING_SECONDS if limit is None else limit
-        until = context.now.mono + patience
-        told = replace(told, cancelled=True, patience=until, deadline=None)
-        interrupt(context, invocation, reason.value, cancel=True)
-        store(context, record, told)
-        return
     if not invocation.cancelled:
         record = stop(context, record, invocation)
     assert record.work is not None
-    work = replace(
-        record.work, background_runs=left(record.work.background_runs, invocation)
-    )
-    record = with_run_state(replace(record, work=work), handler, None)
+    runs = left(record.work.background_runs, invocation)
+    record = replace(record, work=replace(record.work, background_runs=runs))
     report_cancelled(context, told)
-    keep(context, record, ends=False)
+    keep(context, with_run_state(record, invocation.handler, None), ends=False)
 
 
 def _can_notice_stop(invocation: Invocation) -> bool:

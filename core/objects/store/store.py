@@ -228,9 +228,10 @@ def _unwritten(context: Context, record: ObjectRecord) -> Work:
     work = record.work or IDLE
     parts = () if work.writing is None else work.writing.parts
     patches = (*(patch for each in parts for patch in each.patches), *work.patches)
-    results: dict[str, object] = {}
-    for each in (*parts, work):
+    results: dict[str, Any] = {}
+    for each in parts:
         results |= each.results
+    results |= work.results
     doubtful = _doubtful_handlers(work)
     ends = {
         name: progress

@@ -724,8 +724,8 @@ async def tidying(stopped: Any, patch: Any, logger: Any, **_: Any) -> dict[str, 
 
 
 TIDIED = {"left": "filters_mismatch", "tidying": {"rounds": 3}}
-TIDY = {"labels": {"tidy": "yes"}, "cancellation_backoff": 0.01}
-WITH_LABEL = {"metadata": {"labels": {"tidy": "yes"}}}
+TIDY: dict[str, Any] = {"labels": {"tidy": "yes"}, "cancellation_backoff": 0.01}
+WITH_LABEL: dict[str, Any] = {"metadata": {"labels": {"tidy": "yes"}}}
 
 
 def test_the_changes_of_a_coroutine_that_catches_its_cancellation(
