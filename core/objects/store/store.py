@@ -6,6 +6,8 @@ deletion. A version from before an own write never replaces the version after it
 
 from __future__ import annotations
 
+from typing import Any
+
 from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.writers import DaemonStoppingReason, Transform
