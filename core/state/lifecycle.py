@@ -219,9 +219,9 @@ def cancels_at(life: Lifecycle, now: Now, drain: float) -> float | None:
     """The time (monotonic) when handlers of changes are cancelled; None while serving.
 
     A stop lets them go on for `drain` seconds. Without the right to serve, they are
-    cancelled at once.
+    cancelled at once. Those that a pause of peering does not end can take their time.
     """
-    if life.phase is Phase.SERVING:
+    if life.phase in (Phase.SERVING, Phase.FROZEN):
         return None
     since = life.stopping_since
     return now.mono if since is None else since + drain

@@ -195,6 +195,11 @@ class Work(Struct, frozen=True):
         return self.writing is not None and self.writing.id is not None
 
     @property
+    def is_under_way(self) -> bool:
+        """Whether an attempt has not ended, or a write."""
+        return bool(self.invocations) or self.writing is not None
+
+    @property
     def is_over(self) -> bool:
         return self == IDLE
 

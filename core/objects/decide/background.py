@@ -159,6 +159,8 @@ def _is_outdated(running: Invocation, body: Body) -> bool:
 def _stop_reason(
     at: Circumstances, record: ObjectRecord, handler: Handler
 ) -> DaemonStoppingReason | None:
+    if at.pausing:
+        return DaemonStoppingReason.OPERATOR_PAUSING
     if at.stopping:
         return DaemonStoppingReason.OPERATOR_EXITING
     if record.gone or record.body.is_deleting:

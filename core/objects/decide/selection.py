@@ -87,11 +87,13 @@ class Circumstances(Struct, frozen=True):
     is_blind: Callable[[str], bool] = lambda _: False
     # The end of the wait for logs of an object that is gone (monotonic).
     log_until: float | None = None
+    # Whether a pause of peering lets the handlers that run end.
+    pausing: bool = False
 
     @property
     def stopping(self) -> bool:
         """Whether the operator does not serve: no handler begins."""
-        return self.cancels_at is not None
+        return self.pausing or self.cancels_at is not None
 
 
 def is_child(handler: Handler, body: Body) -> bool:

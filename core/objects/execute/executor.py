@@ -71,7 +71,7 @@ from fnop.core.objects.write.write import begin_write, continue_write
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.invocation import Invocation
-from fnop.core.state.lifecycle import SUSPENDED, cancels_at
+from fnop.core.state.lifecycle import SUSPENDED, Phase, cancels_at
 from fnop.core.state.record import IDLE, Change, Deferred, ObjectRecord, PendingEvent
 from fnop.effects.structs import replace
 
@@ -97,7 +97,8 @@ _DRIVING = (
 
 def serve(context: Context) -> None:
     """Do all due work on one object, calling the author's code at most once."""
-    if context.turn.lifecycle.phase in SUSPENDED and not context.is_activity:
+    is_suspended = context.turn.lifecycle.phase in SUSPENDED and not context.is_activity
+    if is_suspended and not _drains(context):
         _drop_work(context)
         return
     if (until := pause_of(context)) is not None:
@@ -113,6 +114,9 @@ def serve(context: Context) -> None:
         action = _decide_action(context, record)
         record = context.record or record  # a complaint may have been noted
         if isinstance(action, Rest):
+            if is_suspended and not (record.work or IDLE).is_under_way:
+                _drop_work(context)
+                return
             if record.left:
                 context.put(replace(record, left=False))
             _rest_until(context, action.until)
@@ -127,6 +131,21 @@ def serve(context: Context) -> None:
         if not guarded(context, record, work, event):
             return
     _rest_until(context, context.now.mono)
+
+
+def _drains(context: Context) -> bool:
+    """Whether impure handlers of an object go on in a pause of peering, as in Kopf.
+
+    What they have made outside is known by their ends alone. Pure handlers are
+    cancelled, and called again: they have made nothing.
+    """
+    record, life = context.record, context.turn.lifecycle
+    is_paused = life.phase is Phase.FROZEN and life.frozen is None
+    if not (is_paused and context.settings.as_kopf):
+        return False
+    if record is None or record.deferred is not None or record.work is None:
+        return False
+    return all(each.handler.function for each in record.work.invocations)
 
 
 def _drop_work(context: Context) -> None:
@@ -197,6 +216,7 @@ def _decide_action(context: Context, record: ObjectRecord) -> Action:
         objects.body,
         turn.streams.is_blind,
         logs.open_until(context.key) if logs.read else None,
+        turn.lifecycle.phase is Phase.FROZEN,
     )
     try:
         found = next_action(at, record)

@@ -18,8 +18,11 @@ from fnop.adapters.kopf.running.states import KopfStates
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.storage import FormattedStorage
+from fnop.core.peers.peers import Member, record_of
 from fnop.core.seam.commands import Command, Interrupt
+from fnop.core.state.lifecycle import Phase
 from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
+from tests.peerings import PEERING_OBJECT, peering_definition
 from tests.stories import Story
 from tests.unit.adapters.kopf.simulated import KIND, Simulated, example, simulated
 
@@ -228,13 +231,16 @@ class Kopfs(Story):
         super().perform(command)
 
 
-def by_kopfs_rules(registry: Registry, manifest: Any) -> Kopfs:
+def by_kopfs_rules(registry: Registry, *manifests: Any, **options: Any) -> Kopfs:
     fields = tuple(each.field for each in registry.handlers if each.field)
     states = KopfStates(PersistenceSettings(), lambda *_: fields, registry.handlers)
     settings = Settings(
-        storage=FormattedStorage(states), conditions=False, drain_seconds=2.0
+        storage=FormattedStorage(states),
+        conditions=False,
+        drain_seconds=2.0,
+        **options,
     )
-    return Kopfs(registry, [manifest], settings=settings)
+    return Kopfs(registry, manifests, settings=settings)
 
 
 @pytest.fixture
@@ -285,6 +291,115 @@ def test_a_stop_stores_the_end_of_a_call_that_comes_in_time(
     story.answer_call(END).settle(seconds=50)
     assert story.exit is not None
     assert story.status() == {"created": {"made": 1}}
+
+
+# ------------------------------------------------------------ pauses of peering
+
+
+PEERING = "/apis/kopf.dev/v1/clusterkopfpeerings/default"
+
+
+def peers(story: Kopfs, **priorities: int | None) -> Kopfs:
+    """Other operators come with their priorities, or go."""
+    wall = story.clock.now().wall
+    records = {
+        name: None if priority is None else record_of(priority, 3600, wall)
+        for name, priority in priorities.items()
+    }
+    request = ApiRequest("PATCH", PEERING, (), {"status": records}, MERGE_PATCH)
+    assert story.request(request).status == 200
+    story.settle(seconds=5)
+    return story
+
+
+@pytest.fixture
+def member(diary: Diary) -> Kopfs:
+    """An operator with peers, whose creation handler has been called."""
+    registry = Registry()
+    fnop.on.create(KIND, registry=registry, impure=True)(created)
+
+    @fnop.on.update(KIND, registry=registry)
+    def updated(spec: Any, **_: Any) -> None:
+        diary.append(("updated", spec["size"]))
+
+    objects = [peering_definition(), PEERING_OBJECT, example(size=1)]
+    story = by_kopfs_rules(registry, *objects, peering=Member("me"))
+    story.late_calls = True
+    story.settle(seconds=5)
+    assert len(story.called) == 1
+    return story
+
+
+def phase(story: Kopfs) -> Phase:
+    return story.machine.state.lifecycle.phase
+
+
+def test_a_pause_of_peering_stores_the_end_of_a_call(
+    member: Kopfs, diary: Diary
+) -> None:
+    peers(member, boss=100)
+    assert phase(member) is Phase.FROZEN
+    member.request(member.edit_of({"spec": {"size": 2}}))
+    member.settle(seconds=500)
+    assert not member.interrupted
+    member.answer_call(END).settle(seconds=5)
+    assert member.status() == {"created": {"made": 1}}
+    assert diary == []
+    peers(member, boss=None).settle(seconds=50)
+    assert phase(member) is Phase.SERVING
+    assert not member.called
+    assert diary == [("updated", 2)]
+
+
+def test_a_call_may_end_after_a_pause(member: Kopfs, diary: Diary) -> None:
+    peers(member, boss=100)
+    peers(member, boss=None).settle(seconds=50)
+    member.answer_call(END).settle(seconds=50)
+    assert member.status() == {"created": {"made": 1}}
+    assert not member.called
+
+
+def test_a_stop_in_a_pause_cancels_a_call_that_goes_on(member: Kopfs) -> None:
+    peers(member, boss=100).stop()
+    member.settle(seconds=2.1)
+    assert member.interrupted
+    member.settle(seconds=50)
+    assert member.exit is not None
+
+
+def test_a_pause_stores_the_last_changes_of_a_daemon() -> None:
+    registry = Registry()
+    fnop.daemon(KIND, registry=registry, impure=True, cancellation_backoff=1e6)(created)
+    objects = [peering_definition(), PEERING_OBJECT, example()]
+    story = by_kopfs_rules(registry, *objects, peering=Member("me"))
+    story.late_calls = True
+    story.settle(seconds=5)
+    peers(story, boss=100)
+    assert story.interrupted
+    story.answer_call(END).settle(seconds=5)
+    assert phase(story) is Phase.FROZEN
+    assert story.status() == {"created": {"made": 1}}
+    assert not story.called
+    peers(story, boss=None)
+    assert len(story.called) == 1
+
+
+def test_a_pause_cancels_a_pure_handler(diary: Diary) -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(**_: Any) -> Any:
+        diary.append("begun")
+        await fnop.sleep(60)
+        return fnop.patch(status={"done": True})
+
+    objects = [peering_definition(), PEERING_OBJECT, example()]
+    story = by_kopfs_rules(registry, *objects, peering=Member("me"))
+    story.settle(seconds=5)
+    peers(story, boss=100).settle(seconds=100)
+    assert (diary, story.status()) == (["begun"], {})
+    peers(story, boss=None).settle(seconds=100)
+    assert (diary, story.status()) == (["begun"] * 2, {"done": True})
 
 
 def test_a_stop_cancels_a_call_that_goes_on(story: Kopfs) -> None:
