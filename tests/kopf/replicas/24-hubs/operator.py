@@ -149,6 +149,14 @@ def ports(old, new, logger, spec, **_):
     logger.info(f"ports {old} -> {new}; {spec.get('heartbeat')}")
 
 
+@kopf.on.update(*HUB, registry=registry, field="spec.dial")
+def dial(new, logger, patch, **_):
+    logger.info(f"dials {new}")
+    time.sleep(3)
+    patch.status["dialled"] = new
+    return {"number": new}
+
+
 @kopf.on.resume(*HUB, registry=registry)
 async def back(name, memo, logger, spec, **_):
     memo.served.setdefault(name, spec.get("ports", []))
