@@ -10,6 +10,9 @@ fnop plays the replicas, and their traces are compared with what Kopf has left
 plays each first, next to the first server, and then fnop does. PYTHON needs Kopf, and
 `pytest` for the tests that some examples have.
 
+`--seeds 1-20` plays random operators and stories, by Kopf and by fnop; see
+`tests/kopf/generated.py`.
+
 `--on simulated` plays on `fnop cluster`, `--on real` on a real API server, which is
 the default; both may be given. The exit status is 1 if there is a difference that no
 page lists, see `listed.yaml`. `--keep FOLDER` keeps logs and traces.
@@ -24,13 +27,14 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.cluster.envtest import ApiServer
+from tests.kopf.generated import write_story
 from tests.kopf.player import Player
 from tests.kopf.servers import SERVERS
 from tests.kopf.trace import Judge, differences
@@ -48,13 +52,22 @@ class Script:
     python: Path
     examples: Path | None
     scratch: Path
+    seeds: Sequence[int] = ()
 
     def stories(self, names: list[str]) -> list[Path]:
         """The folders of the stories whose names begin so, or all."""
+        if self.seeds:
+            return [self._generated(each) for each in self.seeds]
         root = HERE / ("replicas" if self.examples is None else "examples")
         folders = sorted(each.parent for each in root.glob("*/story.yaml"))
         chosen = tuple(names) or ("",)
         return [each for each in folders if each.name.startswith(chosen)]
+
+    def _generated(self, seed: int) -> Path:
+        folder = self.scratch / "stories" / f"seed-{seed}"
+        if not folder.exists():
+            write_story(seed, folder)
+        return folder
 
     def trace(self, server: ApiServer, folder: Path, where: str, by: str) -> Any:
         """Play one story."""
@@ -141,6 +154,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="the first letters of stories")
     parser.add_argument("--python", type=Path, default=Path(sys.executable))
     parser.add_argument("--examples", type=Path, help="Kopf's folder of examples")
+    parser.add_argument("--seeds", help="random stories, such as 1-20")
     parser.add_argument("--on", action="append", choices=SERVERS)
     parser.add_argument("--by", action="append", choices=["kopf", "fnop"])
     parser.add_argument("--write", action="store_true", help="store what Kopf leaves")
@@ -148,21 +162,32 @@ def _parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _numbers(text: str) -> list[int]:
+    """The seeds of `1-3,7`."""
+    found: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
 def main() -> int:
     """Play what the command line asks for."""
     options = _parsed()
     has_examples = options.examples is not None
+    seeds = _numbers(options.seeds or "")
+    is_first = has_examples or seeds  # Kopf plays now, too
     by = options.by or (
-        ["kopf"] if options.write else ["kopf", "fnop"] if has_examples else ["fnop"]
+        ["kopf"] if options.write else ["kopf", "fnop"] if is_first else ["fnop"]
     )
     with _scratch(options.keep) as scratch:
         examples = options.examples.resolve() if has_examples else None
         # Not resolved: the interpreter of a virtual environment is a link.
-        script = Script(options.python.absolute(), examples, scratch)
+        script = Script(options.python.absolute(), examples, scratch, seeds)
         folders = script.stories(options.names)
         known = {
             each.name: json.loads((each / "expected.json").read_text())
-            for each in (() if has_examples or options.write else folders)
+            for each in (() if is_first or options.write else folders)
         }
         comparison = Comparison(Judge(HERE / "listed.yaml", ROOT), known)
         for where, player in itertools.product(options.on or ["real"], by):
