@@ -168,6 +168,8 @@ def choices(module: Parsed) -> Iterator[ast.Call]:
                 path = ".".join((names.get(head, head), *rest))
                 if path in _OF_KOPF and not _text_of(name):
                     yield node
+            case _:
+                pass
 
 
 def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
