@@ -173,7 +173,8 @@ class _Maker:
             given["when"] = self._filter(entry, given["when"])
         for name in ("initial_delay", "interval"):
             if callable(given.get(name)):
-                given[name] = self._callback(entry, given[name])
+                indices = _asked_indices(given[name], self._operator.registry.indices)
+                given[name] = self._callback(entry, given[name], indices=indices)
         return given
 
     def _filter(self, entry: Entry, given: Any, *, absent: Any = None) -> Any:
