@@ -13,9 +13,13 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from multidict import CIMultiDict
 
+import fnop
 from fnop import kopf
 from fnop.adapters.kopf.commands import webhooks as module
+from fnop.core.handlers.declare.registry import Registry
+from tests.webhook_servers import KIND, fn_of, review_of
 
 
 class ServiceServer(kopf.WebhookServer):
@@ -104,3 +108,16 @@ async def test_the_parts_read_the_files_of_a_certificate(tmp_path: Path) -> None
 def test_the_examples_in_the_docstrings_hold() -> None:
     found = doctest.testmod(module)
     assert (found.attempted, found.failed) == (1, 0)
+
+
+async def test_the_headers_of_an_own_server_are_plain_texts() -> None:
+    registry = Registry()
+    seen: list[type] = []
+
+    @fnop.on.validate(KIND, registry=registry, id="looked")
+    def looked(headers: Any, **_: Any) -> None:
+        seen.extend(type(each) for pair in headers.items() for each in pair)
+
+    headers = CIMultiDict({"Content-Type": "application/json"})
+    await fn_of(registry)(review_of(), webhook="looked", headers=dict(headers))
+    assert seen == [str, str]
