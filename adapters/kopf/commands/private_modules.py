@@ -9,7 +9,8 @@ from typing import Any
 
 __all__ = ["PACKAGES", "PRIVATE", "Package", "package", "refusal"]
 
-# The modules of fnop by the private modules of Kopf, whose types operators name.
+# The modules of fnop by the private modules of Kopf: operators name their types, and
+# programs with options of their own load files and configure logs.
 PRIVATE = {
     "kopf._cogs.structs.bodies": "fnop.adapters.kopf.arguments.bodies",
     "kopf._cogs.structs.patches": "fnop.adapters.kopf.arguments.patches",
@@ -19,11 +20,13 @@ PRIVATE = {
     "kopf._cogs.structs.dicts": "fnop.adapters.kopf.arguments.types",
     "kopf._cogs.structs.ids": "fnop.adapters.kopf.arguments.types",
     "kopf._cogs.structs.credentials": "fnop.adapters.kopf.arguments.connections",
+    "kopf._cogs.helpers.loaders": "fnop.adapters.kopf.commands.loaders",
     "kopf._cogs.helpers.typedefs": "fnop.adapters.kopf.arguments.types",
     "kopf._cogs.configs.configuration": "fnop.adapters.kopf.declaring.settings",
     "kopf._cogs.configs.diffbase": "fnop.adapters.kopf.declaring.storages",
     "kopf._cogs.configs.progress": "fnop.adapters.kopf.declaring.storages",
     "kopf._core.actions.execution": "fnop.core.values.errors",
+    "kopf._core.actions.loggers": "fnop.adapters.kopf.running.logs",
     "kopf._core.intents.registries": "fnop.adapters.kopf.declaring.registry",
     "kopf._core.intents.callbacks": "fnop.adapters.kopf.arguments.callbacks",
     "kopf._core.intents.causes": "fnop.core.values.cause",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,11 +55,27 @@ def test_the_private_modules_are_attributes_after_import_kopf() -> None:
     assert not hasattr(kopf._cogs, "__wrapped__")
 
 
+def test_a_program_loads_files_and_configures_its_log(tmp_path: Path) -> None:
+    install()
+    file = tmp_path / "handlers_of_program.py"
+    file.write_text("import kopf\nkopf.on.startup()(lambda **_: None)\n")
+    loaders = importlib.import_module("kopf._cogs.helpers.loaders")
+    loggers = importlib.import_module("kopf._core.actions.loggers")
+    assert loggers.configure is fnop.kopf.configure
+    kept = fnop.kopf.get_default_registry()
+    fnop.kopf.set_default_registry(fnop.kopf.OperatorRegistry())
+    try:
+        loaders.preload(paths=(str(file),), modules=())
+        assert not fnop.kopf.get_default_registry().is_empty
+    finally:
+        fnop.kopf.set_default_registry(kept)
+
+
 @pytest.mark.parametrize(
     "statement",
     [
-        "from kopf._cogs.helpers import loaders",
-        "from kopf._core.actions import loggers",
+        "from kopf._cogs.helpers import versions",
+        "from kopf._core.actions import invocation",
         "import kopf; kopf._cogs.clients.patching",
     ],
 )
