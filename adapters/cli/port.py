@@ -70,6 +70,11 @@ def port(given: PortOptions) -> None:
             f"; {each.place} loads modules that only a run finds: name their files, too"
             for each in found.loads[:1]
         )
+        advice += "".join(
+            f"; {each.place} chooses a decorator of Kopf by a name that only a run "
+            "knows"
+            for each in found.choices[:1]
+        )
         fail(f"no handlers of Kopf in {', '.join(given.paths)}{advice}", EXIT_ERROR)
     if given.output.lower() == "json":
         echo(json.dumps(as_json(found)))

@@ -73,12 +73,14 @@ def answering(review: Reviewing) -> WebhookFn:
         sslpeer: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         asked = ASKED.get() or Asked()
+        # A server of an author may pass the names of aiohttp, which are no plain texts.
+        plain = {str(name): str(value) for name, value in (headers or {}).items()}
 
         async def decided(name: str | None) -> Decision:
             return await review(
                 request,
                 webhook=name,
-                headers=headers,
+                headers=plain,
                 sslpeer=sslpeer,
                 seconds=asked.left,
             )

@@ -44,6 +44,7 @@ __all__ = [
     "Store",
     "Stored",
     "StrPath",
+    "common_name",
     "content_of",
     "context_with",
     "named_hosts",
@@ -427,7 +428,7 @@ class Own:
         valid = now - SKEW_SECONDS, min(now + self._lifetimes.leaf, ends)
         # RFC 5280: a common name has 64 characters at most; only the names matter.
         pair = self._signers[authority].for_server(
-            self._names, _common_name(self._names)[:64], valid
+            self._names, common_name(self._names)[:64], valid
         )
         self._leaf = Leaf(authority, *valid, frozenset(self._names)), pair
 
@@ -467,7 +468,7 @@ def named_hosts(hosts: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _common_name(names: Sequence[str]) -> str:
+def common_name(names: Sequence[str]) -> str:
     """The first name that is not an address, else the first address, as in Kopf."""
     for each in names:
         try:

@@ -43,7 +43,7 @@ from fnop.core.admission.certificates import Lifetimes
 from fnop.core.values.errors import text_of
 from fnop.interpreters.runtime.clock import Clock, SystemClock
 
-__all__ = ["WebhookServer"]
+__all__ = ["WebhookServer", "reachable_address", "sockets_at"]
 
 log = getLogger("fnop.webhooks")
 
@@ -174,7 +174,7 @@ class _Serving:
         self._server = server
         self._fn = fn
         self._prefix = f"/{(server.path or '').strip('/')}".rstrip("/")
-        addr = _reachable_address(server.addr)
+        addr = reachable_address(server.addr)
         self._host = server.host or server.DEFAULT_HOST or addr
         self._names = named_hosts((self._host, addr, *server.extra_sans))
         self._certificates = _certificates_of(server, self._names)
@@ -210,7 +210,7 @@ class _Serving:
                 base.sni_callback = self._choose
         else:
             self._changes.put_nowait(self._served._replace(bundle=self._given_bundle()))
-        sockets = _sockets_at(self._server.addr, self._server.port)
+        sockets = sockets_at(self._server.addr, self._server.port)
         self._port = sockets[0].getsockname()[1]
         await self._listener.start(sockets, base)
         log.debug("webhooks are served at %s", self.url)
@@ -473,10 +473,10 @@ def _certificates_of(
     )
 
 
-def _reachable_address(addr: str | None) -> str:
+def reachable_address(addr: str | None) -> str:
     """The address at which a wildcard address is reached.
 
-    >>> [*map(_reachable_address, (None, "0.0.0.0", "::", "10.0.0.1"))]
+    >>> [*map(reachable_address, (None, "0.0.0.0", "::", "10.0.0.1"))]
     ['localhost', '127.0.0.1', '::1', '10.0.0.1']
     """
     if not addr:
@@ -501,7 +501,7 @@ def _is_among(name: str, names: frozenset[str]) -> bool:
     return plain in names or f"*.{parent}" in names
 
 
-def _sockets_at(addr: str | None, port: int | None) -> list[socket.socket]:
+def sockets_at(addr: str | None, port: int | None) -> list[socket.socket]:
     """Sockets that listen on an address, all on one port; None means any.
 
     Raises `OSError` with a sentence.

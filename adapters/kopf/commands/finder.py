@@ -16,45 +16,30 @@ from importlib.util import spec_from_loader
 from types import ModuleType
 
 from fnop.adapters.common.loading import Alias
+from fnop.adapters.kopf.commands.private_modules import (
+    PACKAGES,
+    PRIVATE,
+    package,
+    refusal,
+)
 
 __all__ = ["KopfImported", "below_kopf", "install"]
 
-# The modules that operators import, and those of fnop. The private ones are imported
-# by public operators for their types alone.
+# The public modules that operators import, and those of fnop.
 _MODULES = {
     "kopf": "fnop.kopf",
     "kopf.on": "fnop.adapters.kopf.declaring.on",
     "kopf.cli": "fnop.adapters.kopf.commands.cli",
     "kopf.testing": "fnop.adapters.kopf.commands.testing",
 }
-_PRIVATE = {
-    "kopf._cogs.structs.bodies": "fnop.adapters.kopf.arguments.bodies",
-    "kopf._cogs.structs.patches": "fnop.adapters.kopf.arguments.patches",
-    "kopf._cogs.structs.ephemera": "fnop.adapters.kopf.arguments.memos",
-    "kopf._cogs.structs.diffs": "fnop.core.values.diff",
-    "kopf._cogs.structs.references": "fnop.core.api.resources",
-    "kopf._cogs.structs.dicts": "fnop.adapters.kopf.arguments.types",
-    "kopf._cogs.structs.ids": "fnop.adapters.kopf.arguments.types",
-    "kopf._cogs.structs.credentials": "fnop.adapters.kopf.arguments.connections",
-    "kopf._cogs.helpers.typedefs": "fnop.adapters.kopf.arguments.types",
-    "kopf._cogs.configs.configuration": "fnop.adapters.kopf.declaring.settings",
-    "kopf._cogs.configs.diffbase": "fnop.adapters.kopf.declaring.storages",
-    "kopf._cogs.configs.progress": "fnop.adapters.kopf.declaring.storages",
-    "kopf._core.actions.execution": "fnop.core.values.errors",
-    "kopf._core.intents.registries": "fnop.adapters.kopf.declaring.registry",
-    "kopf._core.intents.callbacks": "fnop.adapters.kopf.arguments.callbacks",
-    "kopf._core.intents.causes": "fnop.core.values.cause",
-}
-# The packages of the private modules; they have nothing else.
-_PACKAGES = frozenset(
-    name.rsplit(".", count)[0]
-    for name in _PRIVATE
-    for count in range(1, name.count("."))
-)
 
 
-class _Empty(Loader):
-    """Makes a package without content."""
+class _Packages(Loader):
+    """Makes a package of private modules."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The one that is an attribute of its parent, too."""
+        return package(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Run nothing."""
@@ -72,17 +57,13 @@ class _Kopf(MetaPathFinder):
         """The module of fnop for a module of Kopf."""
         if fullname != "kopf" and not fullname.startswith("kopf."):
             return None
-        found = _MODULES.get(fullname) or _PRIVATE.get(fullname)
+        found = _MODULES.get(fullname) or PRIVATE.get(fullname)
         if found is not None:
             alias = Alias(partial(importlib.import_module, found))
             return spec_from_loader(fullname, alias, is_package=fullname == "kopf")
-        if fullname in _PACKAGES:
-            return spec_from_loader(fullname, _Empty(), is_package=True)
-        raise ModuleNotFoundError(
-            f"{fullname} is a private module of Kopf, which fnop does not have; import "
-            "the name from kopf",
-            name=fullname,
-        )
+        if fullname in PACKAGES:
+            return spec_from_loader(fullname, _Packages(), is_package=True)
+        raise refusal(fullname)
 
 
 class KopfImported(RuntimeError):

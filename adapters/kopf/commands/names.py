@@ -35,6 +35,7 @@ from fnop.adapters.kopf.arguments.types import (
     SSLPeer,
     UserInfo,
 )
+from fnop.adapters.kopf.commands.private_modules import PACKAGES, package
 from fnop.adapters.kopf.declaring import lifecycles, on
 from fnop.adapters.kopf.declaring.lifecycles import (
     get_default_lifecycle,
@@ -253,6 +254,8 @@ SERVERS = frozenset(
 if not TYPE_CHECKING:  # a type checker reads the names itself
 
     def __getattr__(name: str) -> Any:
+        if f"kopf.{name}" in PACKAGES:
+            return package(f"kopf.{name}")
         if name not in SERVERS:
             raise AttributeError(f"module 'kopf' has no attribute {name!r}")
         return getattr(import_module("fnop.adapters.kopf.commands.webhooks"), name)

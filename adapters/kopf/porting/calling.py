@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -291,9 +291,9 @@ class Calls(Walk):
     def _execute(self, given: Arguments) -> Values:
         if {*given.kwargs} - {"fns"}:
             self.note_change(given.node, _EXECUTE)
-        for each in given.all | contents(given.all):
-            if isinstance(each, (Function, Partial, Blocked)):
-                self.add(Declarer("subhandler", given.node, self.file, {}, True), each)
+        fns = given.kwargs.get("fns", given.args[0] if given.args else NOTHING)
+        for each in _parts_of(fns):
+            self.add(Declarer("subhandler", given.node, self.file, {}, True), each)
         return ANYTHING
 
     # -------------------------------------------------------------- declarations
@@ -308,10 +308,11 @@ class Calls(Walk):
             else:
                 is_complete = False
         declarer = Declarer(name, given.node, self.file, options, is_complete)
-        if name == "register" and given.args:
-            for each in given.args[0]:
+        if name == "register":
+            fn = options.pop("fn", given.args[0] if given.args else ANYTHING)
+            for each in fn:
                 self.add(declarer, each)
-            return given.args[0]
+            return fn
         return frozenset((declarer,))
 
     def declare(self, declarer: Declarer, given: Arguments) -> Values:
@@ -555,6 +556,15 @@ def _built(path: str, shape: Shape, items: Values) -> Values:
 
 _TAKES_FUNCTION = ("map", "filter", "reduce")
 _FUNCTION_NAMES = ("key", "default", "default_factory", "object_hook", "function")
+
+
+def _parts_of(fns: Values) -> Iterator[Value]:
+    """The sub-handlers of `execute`, or what stands for those that only a run knows."""
+    for each in fns:
+        if isinstance(each, Data):
+            yield from each.items or ANYTHING
+        else:
+            yield each
 
 
 def _called_back(given: Arguments) -> Values:

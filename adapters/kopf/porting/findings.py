@@ -72,7 +72,10 @@ class NameUse(Struct, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """A call that loads modules whose names only a run knows: none of them is read."""
+    """A call that loads modules, or declares handlers, in a way that only a run knows.
+
+    None of these modules is read, and none of these handlers is judged.
+    """
 
     place: Place
     code: str
@@ -84,6 +87,7 @@ class Porting(Struct, frozen=True):
     handlers: tuple[Ported, ...]
     names: tuple[NameUse, ...]
     loads: tuple[Load, ...] = ()
+    choices: tuple[Load, ...] = ()
 
     def count(self, verdict: Verdict) -> int:
         """The number of handlers with this verdict."""

@@ -24,7 +24,7 @@ from fnop.adapters.kopf.porting.signatures import (
     signature_advice,
     wanted,
 )
-from fnop.adapters.kopf.porting.sources import Project
+from fnop.adapters.kopf.porting.sources import Project, choices
 from fnop.adapters.kopf.porting.used_names import Use, name_uses, used_in
 from fnop.adapters.kopf.porting.values import (
     Blocked,
@@ -71,6 +71,7 @@ _FILTER_REMEMBERS = "a filter cannot change the memo: let a handler do it"
 _INDEX_ACTS = (
     "an index cannot be impure: let a handler write what it needs into the object"
 )
+_WAITS = "an index and a filter cannot wait: let a handler do it"
 _TOP_LEVEL = (
     "an impure handler is a function at the top level of a module: move it there"
 )
@@ -104,13 +105,15 @@ def ported(projects: Iterable[Project]) -> Porting:
     handlers: list[Ported] = []
     names = []
     found: list[Load] = []
+    chosen: list[Load] = []
     for each in projects:
         uses = [*used_in(each)]
         handlers += _Judge(each, uses).handlers()
         names += uses
         found += _unread(each)
+        chosen += _chosen(each)
     handlers.sort(key=lambda one: (one.place.file, one.place.line, one.name))
-    return Porting(tuple(handlers), name_uses(names), tuple(found))
+    return Porting(tuple(handlers), name_uses(names), tuple(found), tuple(chosen))
 
 
 def _unread(project: Project) -> Iterator[Load]:
@@ -118,6 +121,13 @@ def _unread(project: Project) -> Iterator[Load]:
     for each in project.loads:
         if not each.name:
             yield Load(Place(each.module.shown, each.call.lineno), short(each.call))
+
+
+def _chosen(project: Project) -> Iterator[Load]:
+    """The calls that choose decorators of Kopf by names that only a run knows."""
+    for module in project.modules.values():
+        for call in choices(module):
+            yield Load(Place(module.shown, call.lineno), short(call))
 
 
 class _Judge:
@@ -275,6 +285,8 @@ class _Judge:
                 judged.findings[key] = Finding(
                     Verdict.IMPURE, place, code, _FILTER_REMEMBERS, each.via
                 )
+        for key, each in [*judged.findings.items()]:
+            judged.findings[key] = _unwaited(each)
         if any(e.verdict is Verdict.IMPURE for e in judged.findings.values()):
             reader.note(fn.node, Rule(Verdict.IMPURE, _FILTER_ACTS), fn.name)
         reader.files.pop()
@@ -482,6 +494,8 @@ def _verdict(
         place = Place(fn.innermost.file, fn.innermost.node.lineno)
         findings = [*findings, Finding(Verdict.CHANGES, place, "patch", _PATCHES)]
     findings = _without_clients(findings)
+    if any(each in INDICES for each in roles):
+        findings = [_unwaited(each) for each in findings]
     label = ""
     if all(each in OUTSIDE for each in roles):
         findings, verdict = _without_purity(findings), Verdict.IMPURE
@@ -524,6 +538,13 @@ def _without_clients(findings: Sequence[Finding]) -> list[Finding]:
         else e
         for e in findings
     ]
+
+
+def _unwaited(finding: Finding) -> Finding:
+    """The finding about an index or a filter, which are plain functions."""
+    if finding.verdict is Verdict.CHANGES and "await fnop." in finding.advice:
+        return Finding(Verdict.IMPURE, finding.place, finding.code, _WAITS, finding.via)
+    return finding
 
 
 def _without_purity(findings: Sequence[Finding]) -> list[Finding]:

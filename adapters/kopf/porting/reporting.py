@@ -27,6 +27,7 @@ _WORDS: Mapping[Verdict, str] = {
     Verdict.IMPURE: "impure",
 }
 _LOADS = "Modules that only a run finds; name their files, too, if they have handlers:"
+_CHOICES = "Decorators that only a run chooses; this report lacks their handlers:"
 _INDENT = "  "
 _PLACES_MOST = 8
 # The functions between a handler and a line; of more, only the ends are shown.
@@ -45,10 +46,11 @@ def as_lines(found: Porting) -> Iterator[str]:
             yield ""
             yield title
             yield from (_INDENT + _name(each) for each in names)
-    if found.loads:
-        yield ""
-        yield _LOADS
-        yield from (f"{_INDENT}{each.place}: {each.code}" for each in found.loads)
+    for title, places in ((_LOADS, found.loads), (_CHOICES, found.choices)):
+        if places:
+            yield ""
+            yield title
+            yield from (f"{_INDENT}{each.place}: {each.code}" for each in places)
     yield ""
     yield _summary(found)
 
@@ -97,6 +99,9 @@ def as_json(found: Porting) -> dict[str, Any]:
         ],
         "loads": [
             {"place": str(each.place), "code": each.code} for each in found.loads
+        ],
+        "choices": [
+            {"place": str(each.place), "code": each.code} for each in found.choices
         ],
         "counts": {word: found.count(verdict) for verdict, word in _WORDS.items()},
     }

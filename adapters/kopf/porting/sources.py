@@ -10,7 +10,15 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-__all__ = ["Loading", "Parsed", "Project", "SourceProblem", "parsed", "projects_of"]
+__all__ = [
+    "Loading",
+    "Parsed",
+    "Project",
+    "SourceProblem",
+    "choices",
+    "parsed",
+    "projects_of",
+]
 
 
 class SourceProblem(ValueError):
@@ -145,6 +153,23 @@ def loads(module: Parsed) -> Iterator[Loading]:
                 yield Loading(module, node, _loaded_name(node, module))
             elif path in _RUNS or (rest and rest[-1] == "load_module"):
                 yield Loading(module, node)
+
+
+_OF_KOPF = ("kopf", "kopf.on", "fnop.kopf", "fnop.kopf.on")
+
+
+def choices(module: Parsed) -> Iterator[ast.Call]:
+    """The calls that choose a decorator of Kopf by a name that only a run knows."""
+    names = dict(_imported_names(module.tree))
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(func=ast.Name(id="getattr"), args=[of, name, *_]):
+                head, *rest = ast.unparse(of).split(".")
+                path = ".".join((names.get(head, head), *rest))
+                if path in _OF_KOPF and not _text_of(name):
+                    yield node
+            case _:
+                pass
 
 
 def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:

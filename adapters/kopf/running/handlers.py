@@ -26,7 +26,7 @@ from contextvars import copy_context
 from typing import Any
 
 from fnop.adapters.kopf.arguments.bodies import Body, Cell
-from fnop.adapters.kopf.arguments.indices import kept
+from fnop.adapters.kopf.arguments.indices import Index, kept
 from fnop.adapters.kopf.arguments.patches import Patch
 from fnop.adapters.kopf.arguments.stopping import DaemonStopped
 from fnop.adapters.kopf.arguments.types import Diff
@@ -49,7 +49,7 @@ from fnop.adapters.kopf.running.logs import TITLES
 from fnop.adapters.kopf.running.operator import Operator, activity_of
 from fnop.adapters.kopf.running.subhandlers import ChildrenRetry, SubHandlers
 from fnop.core.handlers.declare.declaring import handler_outside
-from fnop.core.handlers.declare.filters import Presence
+from fnop.core.handlers.declare.filters import Combination, Presence
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import (
     ADMISSION,
@@ -122,7 +122,9 @@ class _Maker:
         call = _Outside(self._operator, entry)
         function = "" if entry.role in OUTSIDE else self._name(entry.id)
         fn = call.as_function()
-        handler = _outside(entry, options, fn, function)
+        handler = _outside(
+            entry, options, fn, function, self._operator.registry.indices
+        )
         if handler.webhook is not None:
             webhook = _as_kopf_registers(handler.webhook, handler.id, entry.options)
             handler = replace(handler, webhook=webhook)
@@ -171,7 +173,8 @@ class _Maker:
             given["when"] = self._filter(entry, given["when"])
         for name in ("initial_delay", "interval"):
             if callable(given.get(name)):
-                given[name] = self._callback(entry, given[name])
+                indices = _asked_indices(given[name], self._operator.registry.indices)
+                given[name] = self._callback(entry, given[name], indices=indices)
         return given
 
     def _filter(self, entry: Entry, given: Any, *, absent: Any = None) -> Any:
@@ -182,12 +185,21 @@ class _Maker:
         if not callable(given) or isinstance(given, Presence):
             return given
         fn = functools.partial(answer_of, given)
-        return self._callback(entry, fn, absent=absent)
+        indices = _asked_indices(given, self._operator.registry.indices)
+        return self._callback(entry, fn, absent=absent, indices=indices)
 
     def _callback(
-        self, entry: Entry, fn: Callable[..., Any], *, absent: Any = None
+        self,
+        entry: Entry,
+        fn: Callable[..., Any],
+        *,
+        absent: Any = None,
+        indices: Collection[str] = (),
     ) -> Any:
-        """A function of an option. Filters of a value get it by position."""
+        """A function of an option. Filters of a value get it by position.
+
+        fnop calls it amid a step, and passes the `indices` as they are there.
+        """
         operator, role = self._operator, entry.role
         field = parse_field(entry.options.get("field"))
 
@@ -215,16 +227,23 @@ class _Maker:
             old: Any,
             new: Any,
             diff: Any,
+            **indices: Any,
         ) -> Any:
             found = {"reason": Reason(reason), "diff": Diff.of(diff)}
             found |= {"old": thaw_json(old), "new": thaw_json(new)}
-            return call(fn, values, body, resource, found)
+            return call(fn, values, body, resource, found | _as_now(indices))
 
         def of_event(
-            fn: Callable[..., Any], *values: Any, body: Any, resource: Any, type: Any
+            fn: Callable[..., Any],
+            *values: Any,
+            body: Any,
+            resource: Any,
+            type: Any,
+            **indices: Any,
         ) -> Any:
             event = {"type": type, "object": thaw_json(body)}
-            return call(fn, values, body, resource, {"type": type, "event": event})
+            found = {"type": type, "event": event, **_as_now(indices)}
+            return call(fn, values, body, resource, found)
 
         def of_review(
             fn: Callable[..., Any],
@@ -255,9 +274,13 @@ class _Maker:
             return call(fn, values, body, resource, {**found, "warnings": []})
 
         def of_object(
-            fn: Callable[..., Any], *values: Any, body: Any, resource: Any
+            fn: Callable[..., Any],
+            *values: Any,
+            body: Any,
+            resource: Any,
+            **indices: Any,
         ) -> Any:
-            return call(fn, values, body, resource, {})
+            return call(fn, values, body, resource, _as_now(indices))
 
         asked: Callable[..., Any] = of_object
         if role in CHANGES:
@@ -266,15 +289,27 @@ class _Maker:
             asked = of_review
         elif role in EVENTS:
             asked = of_event
+        if role not in ADMISSION:
+            _ask_for(asked, () if role in INDICES else indices)
         # Digests of code look into partial functions, and so cover the author's.
         return functools.partial(asked, fn)
 
 
 def _outside(
-    entry: Entry, options: Json, fn: Callable[..., Any], function: str
+    entry: Entry,
+    options: Json,
+    fn: Callable[..., Any],
+    function: str,
+    indices: Collection[str] = (),
 ) -> Handler:
     return handler_outside(
-        entry.role, entry.words, options, fn, function, author=entry.fn
+        entry.role,
+        entry.words,
+        options,
+        fn,
+        function,
+        author=entry.fn,
+        indices=indices,
     )
 
 
@@ -665,6 +700,49 @@ def _other_indices(entry: Entry, indices: Collection[str]) -> tuple[str, ...]:
     except (TypeError, ValueError):  # of a function that Python does not describe
         return ()
     return tuple(each for each in indices if each in taken and each != entry.id)
+
+
+def _asked_indices(fn: Any, indices: Collection[str]) -> tuple[str, ...]:
+    """The indices that the author's filter asks for, by their names or as `**kwargs`.
+
+    Arguments in `**_` count as unused.
+    """
+    if isinstance(fn, Combination):
+        found = {name for each in fn.fns for name in _asked_indices(each, indices)}
+        return tuple(name for name in indices if name in found)
+    try:
+        taken = inspect.signature(fn).parameters
+    except (TypeError, ValueError):  # of a function that Python does not describe
+        return ()
+    takes_all = any(
+        each.kind is each.VAR_KEYWORD and not each.name.startswith("_")
+        for each in taken.values()
+    )
+    return tuple(each for each in indices if takes_all or each in taken)
+
+
+def _ask_for(fn: Any, indices: Collection[str]) -> None:
+    """Let a function ask for indices, in the place of its `**indices`."""
+    found = inspect.signature(fn)
+    own = [each for each in found.parameters.values() if each.name != "indices"]
+    taken = {each.name for each in own}
+    more = [
+        inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY)
+        for each in indices
+        if each not in taken and each.isidentifier()
+    ]
+    fn.__signature__ = found.replace(parameters=[*own, *more])
+
+
+def _as_now(indices: Mapping[str, Any]) -> dict[str, Index]:
+    """Indices of the core as an author's function gets them."""
+    return {
+        name: Index(functools.partial(_same, each)) for name, each in indices.items()
+    }
+
+
+def _same(found: Any) -> Any:
+    return found
 
 
 def _index_function(operator: Operator, entry: Entry) -> Callable[..., Any]:

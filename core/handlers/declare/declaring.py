@@ -521,15 +521,17 @@ def handler_outside(
     fn: Callable[..., Any],
     function: str,
     author: Callable[..., Any],
+    indices: Collection[str] = (),
 ) -> Handler:
     """The handler of a function that runs outside, as the recorded call `function`.
 
     `fn` calls the `author`'s function, to which places in the code refer. `fn` need
     not be importable: interpreters find it in the program, by the name `function`.
-    Nothing is added to a registry. Raises `RegistrationError`.
+    Filters may ask for `indices`. Nothing is added to a registry. Raises
+    `RegistrationError`.
     """
     decorator = _decorator_of(role, words, options)
-    handler = decorator.make_handler(fn, decorator.read_options())
+    handler = decorator.make_handler(fn, decorator.read_options(indices))
     return replace(handler, function=function, author=author)
 
 
@@ -552,13 +554,14 @@ class _Decorator(NamedTuple):
     options: Mapping[str, Any]
     registry: Registry
 
-    def read_options(self) -> dict[str, Any]:
+    def read_options(self, more_indices: Collection[str] = ()) -> dict[str, Any]:
         """The fields of a `Handler` that the options determine.
 
+        Functions in the options may also ask for indices outside of the registry.
         Raises `RegistrationError` for the first impossible option.
         """
         role, words, options, registry = self
-        rule, indices = ROLES[role], registry.indices
+        rule, indices = ROLES[role], {*registry.indices, *more_indices}
         label = rule.decorator
         asking = _Asking(label, role, indices)
         names_kinds = rule.is_about_kinds and words

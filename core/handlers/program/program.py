@@ -133,12 +133,16 @@ def _observation_of(
         if each.rule.compares or (each.rule.has_past and each.observes_old)
     ]
     scopes = {each.scope for each in observers}
+    kept = {each.field for each in observers if each.observes_old}
     if changes and settings.places.format is not None:
-        # The format of another framework keeps the whole object for any handler.
-        scopes.add(())
+        # The format of another framework keeps the whole object for any handler, and
+        # all filters of fields see both values, those of creations, too.
+        fields = {each.field for each in changes if each.field}
+        scopes |= {(), *fields}
+        kept |= fields
     return Observation(
         tuple(sorted(scopes)),
-        tuple(sorted({each.field for each in observers if each.observes_old})),
+        tuple(sorted(kept)),
         settings.ignored,
         settings.places.paths,
         settings.hidden,

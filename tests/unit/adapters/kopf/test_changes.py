@@ -411,6 +411,31 @@ def test_a_stop_cancels_a_call_that_goes_on(story: Kopfs) -> None:
     assert story.status() == {}
 
 
+def test_a_filter_of_a_field_knows_the_value_from_before_a_restart(
+    diary: Diary,
+) -> None:
+    registry = Registry()
+    absent: Any = {"value": fnop.ABSENT, "registry": registry}
+
+    @fnop.on.create(KIND, field="spec.ring", registry=registry)
+    def made(**_: Any) -> None:
+        diary.append("made")
+
+    @fnop.on.resume(KIND, field="spec.ring", id="resumed", **absent)
+    @fnop.on.delete(KIND, field="spec.ring", id="deleted", **absent)
+    def never(**_: Any) -> None:
+        diary.append("never")
+
+    story = by_kopfs_rules(registry, example(ring=True))
+    story.settle(seconds=50)
+    assert diary == ["made"]
+    story.crash()
+    story.settle(seconds=50)
+    story.request(ApiRequest("DELETE", story.path(KIND, "example-1")))
+    story.settle(seconds=50)
+    assert diary == ["made"]
+
+
 def test_a_daemon_does_not_run_for_what_the_object_was_before_a_restart(
     diary: Diary,
 ) -> None:

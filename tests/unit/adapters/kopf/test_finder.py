@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +42,48 @@ def test_private_modules_that_operators_import_are_those_of_fnop() -> None:
     assert credentials.ConnectionInfo is fnop.kopf.ConnectionInfo
     assert find("kopf._core.intents.callbacks").not_ is fnop.kopf.not_
     assert find("kopf._core.intents.callbacks").ChangingFn
+
+
+def test_the_private_modules_are_attributes_after_import_kopf() -> None:
+    changed_import: Any = fnop.kopf
+    assert changed_import._cogs.structs.diffs.diff is diff.diff
+    assert changed_import._core.intents.callbacks.not_ is fnop.kopf.not_
+    install()
+    kopf = importlib.import_module("kopf")
+    assert kopf._cogs.structs.bodies.Body is Body
+    assert importlib.import_module("kopf._cogs.structs") is kopf._cogs.structs
+    assert not hasattr(kopf._cogs, "__wrapped__")
+
+
+def test_a_program_loads_files_and_configures_its_log(tmp_path: Path) -> None:
+    install()
+    file = tmp_path / "handlers_of_program.py"
+    file.write_text("import kopf\nkopf.on.startup()(lambda **_: None)\n")
+    loaders = importlib.import_module("kopf._cogs.helpers.loaders")
+    loggers = importlib.import_module("kopf._core.actions.loggers")
+    assert loggers.configure is fnop.kopf.configure
+    kept = fnop.kopf.get_default_registry()
+    fnop.kopf.set_default_registry(fnop.kopf.OperatorRegistry())
+    try:
+        loaders.preload(paths=(str(file),), modules=())
+        assert not fnop.kopf.get_default_registry().is_empty
+    finally:
+        fnop.kopf.set_default_registry(kept)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from kopf._cogs.helpers import versions",
+        "from kopf._core.actions import invocation",
+        "import kopf; kopf._cogs.clients.patching",
+    ],
+)
+def test_a_name_of_a_private_package_is_refused_with_the_remedy(statement: str) -> None:
+    install()
+    text = "is a private module of Kopf.*import the name from"
+    with pytest.raises(ModuleNotFoundError, match=text):
+        exec(statement, {})
 
 
 def test_another_private_module_is_an_error_with_the_remedy() -> None:

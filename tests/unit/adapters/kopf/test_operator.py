@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import functools
 import json
 import logging
 from typing import Any
@@ -221,6 +222,56 @@ def test_filters_and_callbacks_see_indices_and_memos(
     with simulated(registry, example("a")) as run:
         run.apply(example("b")).settle()
         assert "b" in diary
+
+
+def _has_own_size(name: str, spec: Any, sizes: kopf.Index, **_: Any) -> bool:
+    return spec.get("size") in sizes.get(name, ())
+
+
+def _has_own_size_by_kwargs(**kwargs: Any) -> bool:
+    return _has_own_size(**kwargs)
+
+
+# Filters that ask for an index by its name, and in other ways.
+FILTERS = {
+    "by name": _has_own_size,
+    "**kwargs": _has_own_size_by_kwargs,
+    "wrapped": functools.wraps(_has_own_size)(lambda **given: _has_own_size(**given)),
+    "partial": functools.partial(_has_own_size, more=1),
+    "combined": kopf.all_([_has_own_size, kopf.not_(lambda name, **_: name == "x")]),
+}
+
+
+@pytest.mark.parametrize("when", FILTERS.values(), ids=FILTERS)
+def test_filters_see_the_version_of_an_index_that_has_come_with_the_event(
+    registry: OperatorRegistry, diary: Diary, when: Any
+) -> None:
+    options: Any = {"when": when, "registry": registry}
+
+    @kopf.index(KIND, id="sizes", registry=registry)
+    def sizes(name: str, spec: kopf.Spec, **_: Any) -> Any:
+        return {name: spec.get("size")}
+
+    @kopf.on.create(KIND, id="made", **options)
+    @kopf.on.update(KIND, id="edited", field="spec.size", **options)
+    def changed(name: str, reason: str, **_: Any) -> None:
+        diary.append(f"{reason} {name}")
+
+    @kopf.on.event(KIND, id="seen", **options)
+    def seen(name: str, type: str | None, spec: kopf.Spec, **_: Any) -> None:
+        diary.append(f"{type} {name} {spec['size']}")
+
+    @kopf.on.delete(KIND, id="gone", **options)
+    def gone(name: str, **_: Any) -> None:
+        diary.append(f"delete {name}")
+
+    with simulated(registry, example("a", size=1)) as run:
+        assert {"create a", "ADDED a 1"} <= {*diary}
+        diary.clear()
+        run.edit("a", spec={"size": 2})
+        assert {"update a", "MODIFIED a 2"} <= {*diary}
+        run.delete("a")
+        assert "delete a" in diary
 
 
 def test_two_operators_in_one_process_do_not_see_each_other(diary: Diary) -> None:

@@ -907,6 +907,72 @@ def test_sub_handlers_are_judged_by_themselves() -> None:
     assert verdicts == {"work": IMPURE, "parent": PURE, "part": PURE}
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "kopf.register(fn=make(), id='x')",
+        "kopf.register(id='x', fn=functools.partial(work, url='x'))",
+        "await kopf.execute(fns=memo.parts)",
+        "await kopf.execute(memo['parts'])",
+        "await kopf.execute(fns={'x': PARTS[spec['kind']]})",
+        "await kopf.execute(fns=[work])",
+    ],
+)
+def test_sub_handlers_that_may_act_are_never_left_out(call: str) -> None:
+    found = report(
+        f"""
+        import functools, kopf, requests
+        from elsewhere import PARTS, make
+
+        def work(url="x", **_):
+            requests.get(url)
+
+        @kopf.on.create("kex")
+        async def parent(spec, memo, **_):
+            {call}
+        """
+    )
+    parts = [each for each in found.handlers if "on.create" not in each.decorators]
+    assert [each.verdict for each in parts] == [IMPURE]
+
+
+@pytest.mark.parametrize("where", ["index", "filter"])
+def test_an_index_and_a_filter_cannot_wait(where: str) -> None:
+    options = {"index": ("@kopf.index('kex')", ""), "filter": ("", ", when=slow")}
+    decorator, option = options[where]
+    found = report(
+        f"""
+        import kopf, time
+        {decorator}
+        def slow(name, **_):
+            time.sleep(1)
+            return True
+        @kopf.on.create("kex"{option})
+        def created(**_): pass
+        """
+    ).handlers[0]
+    assert found.label == "impure, but cannot have impure=True"
+    assert "cannot wait" in advice(found)
+    assert "await" not in advice(found)
+
+
+def test_decorators_that_only_a_run_chooses_are_listed(tmp_path: Path) -> None:
+    chosen = """
+    import kopf
+    HOOKS = []
+    for hook in HOOKS:
+        getattr(kopf.on, hook.event)(*hook.args)(hook.fn)
+    """
+    write(tmp_path, "operator.py", dedent(chosen))
+    done = port(tmp_path, "operator.py")
+    assert done.status == 1
+    assert "operator.py:5 chooses a decorator of Kopf" in done.err
+    write(tmp_path, "operator.py", OPERATOR + dedent(chosen).replace("import kopf", ""))
+    done = port(tmp_path, "operator.py")
+    title = "Decorators that only a run chooses; this report lacks their handlers:"
+    assert f"{title}\n  operator.py:" in done.out
+
+
 def test_handlers_that_run_outside_may_act() -> None:
     login, probe, clean, changed = report(
         """
