@@ -93,6 +93,8 @@ def test_a_change_that_is_reverted_meanwhile_is_over(
         assert diary == [0]
         names = {*run.get()["metadata"]["annotations"]}
         assert names == {"kopf.zalando.org/last-handled-configuration"}
+        # Kopf logs the end of a change that its handlers have finished, and of no other.
+        assert not [e for e in run.said if ("handled", "update") in e.fields]
 
 
 def test_the_next_handler_sees_what_the_one_before_has_written(
