@@ -93,7 +93,7 @@ def test_a_change_that_is_reverted_meanwhile_is_over(
         assert diary == [0]
         names = {*run.get()["metadata"]["annotations"]}
         assert names == {"kopf.zalando.org/last-handled-configuration"}
-        # Kopf logs the end of a change that its handlers have finished, and of no other.
+        # Kopf logs the end of a change only if its handlers have finished it.
         assert not [e for e in run.said if ("handled", "update") in e.fields]
 
 
