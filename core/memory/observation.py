@@ -337,16 +337,20 @@ def _without(value: Any, path: Path) -> Any:
     return rest
 
 
-def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
+def observed_at(
+    body: Body, path: Path, own: tuple[Path, ...], hidden: Hidden = ()
+) -> Any:
     """A field as handlers observe it: without the operator's own state.
 
     Of the whole metadata, only labels and annotations count: each write changes the
-    rest.
+    rest. An author's rule for the essence decides about its fields, too.
 
     >>> body = Body({"status": {"mine": "{...}"}})
     >>> observed_at(body, ("status",), (("status", "mine"),)) is None
     True
     """
+    if isinstance(hidden, Essence):
+        return resolve(hidden.build(body.data), path)
     value, depth = body.at(path), len(path)
     if path == METADATA:
         value = essence_of(body).get("metadata")
@@ -367,7 +371,7 @@ def observed(body: Body, path: Path, observation: Observation) -> Any:
             return None
         return entries_at(path, body, observation.indices, observation.resource)
     if path:
-        return observed_at(body, path, observation.own)
+        return observed_at(body, path, observation.own, observation.hidden)
     return essence_of(body, observation.hidden)
 
 

@@ -135,7 +135,7 @@ def _changed_fields(
             found.append(dotted(path))
             continue
         value = (
-            observed_at(body, path, observation.own)
+            observed_at(body, path, observation.own, observation.hidden)
             if path
             else essence_of(body, observation.hidden)
         )

@@ -10,7 +10,11 @@ from types import ModuleType
 from fnop.adapters.common.endings import EXIT_ERROR, EXIT_USAGE, fail
 from fnop.adapters.common.loading import SCRIPT, LoadProblem, load
 from fnop.adapters.kopf.commands.finder import KopfImported, install
-from fnop.adapters.kopf.declaring.registry import OperatorRegistry, get_default_registry
+from fnop.adapters.kopf.declaring.registry import (
+    OperatorRegistry,
+    get_default_registry,
+    set_default_registry,
+)
 from fnop.core.handlers.declare.registry import default_registry
 
 __all__ = ["load_modules", "loaded", "refuse_empty"]
@@ -25,11 +29,14 @@ def loaded(
 ) -> OperatorRegistry:
     """The registry with the handlers that importing the files has declared.
 
-    The command ends if they cannot be imported, with the status `broken`, or declare no
-    handlers.
+    A given `registry` replaces that of decorators without `registry=`, as in Kopf. The
+    command ends if the files cannot be imported, with the status `broken`, or declare
+    no handlers.
     """
+    if registry is not None:
+        set_default_registry(registry)
     load_modules(paths, modules, broken)
-    found = registry or get_default_registry()
+    found = get_default_registry()
     refuse_empty(found, (*paths, *modules))
     return found
 

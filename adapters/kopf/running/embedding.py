@@ -470,9 +470,13 @@ def sayer(program: Program, settings: Any) -> Callable[[Say], None]:
 
 
 def _is_told(line: Say) -> bool:
-    """Whether Kopf's own sentence about the end of an attempt has been logged."""
+    """Whether Kopf's own sentence about the end of an attempt has been logged.
+
+    An attempt whose patch the API server rejects has succeeded until then.
+    """
     if line.ended is not None:
-        return line.ended.result in ("success", "error")
+        has_sentence = line.ended.result in ("success", "error")
+        return has_sentence and not line.ended.rejected
     return getattr(line.exception, "is_told", False)
 
 

@@ -9,6 +9,7 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from logging import INFO, WARNING
 from typing import Any
 
@@ -132,7 +133,7 @@ class LinePoster(logging.Handler):
             return
         type = next(name for most, name in _TYPES if record.levelno <= most)
         about = {key: value for key, value in reference.items() if value is not None}
-        message = record.getMessage()
+        message = self.format(copy(record))  # with the traceback; it is kept there
         manifest = _manifest(posting, about, type, "Logging", message)
         self._post("", manifest)
 

@@ -177,31 +177,14 @@ class KopfStates:
         essence = self._persistence.diffbase_storage.fetch(body=given)
         if essence is not None:
             stored = dict(essence)
-            was = self._as_it_was(stored, body)
             # It is an essence already: an author's storage may not build it of itself.
             as_it_is = replace(observation, hidden=Essence(lambda _: stored))
-            return Stored(see(was, as_it_is), progress=progress)
+            return Stored(see(Body(stored), as_it_is), progress=progress)
         if progress:
             return Stored(see(body, observation), creating=True, progress=progress)
         if self._persistence.finalizer in body.finalizers:
             return _left_elsewhere(body)
         return None
-
-    def _as_it_was(self, essence: Json, body: Body) -> Body:
-        """The object as it was handled, for the fields that handlers name.
-
-        The author's storage may exclude a field, or a part of it. With Kopf its changes
-        call no handler, so its value is the present one.
-        """
-        was = thaw_json(essence)
-        was |= {key: body.data.get(key) for key in ("apiVersion", "kind")}
-        fields = self._fields_of(body.data)
-        built = self.essence(body.data) if fields else {}
-        for path in fields:
-            value, observed = resolve(built, path), body.at(path)
-            if value != observed and value == resolve(essence, path):
-                put_at(was, path, thaw_json(observed))
-        return Body(was)
 
     # --------------------------------------------------------------------- writing
 

@@ -160,7 +160,8 @@ def _new_value(situation: Situation) -> Any:
         return _view_of(situation.request.object, situation)
     path, body, settings = situation.handler.field, _body(situation), situation.settings
     if path:
-        return read_only(observed_at(body, path, settings.places.paths))
+        found = observed_at(body, path, settings.places.paths, settings.hidden)
+        return read_only(found)
     return read_only(essence_of(body, settings.hidden))
 
 

@@ -84,7 +84,7 @@ def next_action(at: Circumstances, record: ObjectRecord) -> Decision:
     """Return the next action about an object; note filters that raise in `at`.
 
     Raises `Undecided` if a filter of a deletion handler raises: fnop must not release
-    the object by mistake.
+    the object by mistake. By Kopf's rules, that of any handler of changes counts.
     """
     action = _next_action(at, record)
     if not at.failures:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from fnop.core.api.ownership import owner_of
 from fnop.core.handlers.declare.filters import UNKNOWN, Sight
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.handlers.declare.roles import BACKGROUND
+from fnop.core.handlers.declare.roles import BACKGROUND, CHANGES
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Kind
 from fnop.core.handlers.run.arguments import Situation, filter_arguments
@@ -47,6 +47,9 @@ __all__ = [
 
 class Undecided(Exception):
     """A filter of a deletion handler raised: fnop must not release the object.
+
+    With a storage of Kopf's form, a filter of any handler of changes has raised: the
+    change stays unhandled, as with Kopf.
 
     Its cause is the error of the filter.
     """
@@ -168,6 +171,7 @@ def passes(
 
     `reason` is the reason of the call, for filters that depend on it. A deletion
     handler must not be skipped: if its filters raise, fnop decides nothing at all.
+    By Kopf's rules, no handler of changes is skipped.
     """
     if not is_child(handler, record.body):
         return False
@@ -179,7 +183,9 @@ def passes(
     except BaseException as problem:
         if at.failures is None:
             raise
-        if handler in at.kind.deleters:
+        if handler in at.kind.deleters or (
+            handler.role in CHANGES and at.settings.places.format is not None
+        ):
             raise Undecided(handler, problem) from problem
         at.failures.append(FilterFailure(handler, problem))
         return False
@@ -194,7 +200,7 @@ def _stored_value(body: Body, path: Path) -> Any:
 
 
 def _now(body: Body, field: Path, settings: Settings) -> Any:
-    return observed_at(body, field, settings.places.paths)
+    return observed_at(body, field, settings.places.paths, settings.hidden)
 
 
 def _previous_value(seen: Seen | None, field: Path) -> Any:

@@ -314,6 +314,8 @@ def tell_handled(context: Context, record: ObjectRecord) -> None:
         others = {each.id for each in context.kind.changes} - names
         found = [record.progress_of(name) for name in others]
         ends += [each for each in found if each and each.aim == f"{reason}:"]
+    if any(each is not None and not each.is_finished for each in ends):
+        return  # the change was reverted meanwhile; Kopf logs no end, either
     succeeded = sum(each is not None and each.has_succeeded for each in ends)
     failed = len(ends) - succeeded
     context.say(

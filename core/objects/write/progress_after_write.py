@@ -219,7 +219,9 @@ def changed_fields(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
     found = [pointer(path) for path in _paths_of_leaves(difference(was, now), ())]
     for path in kind.observation.scopes:
         if path[:1] == ("status",):
-            one, other = (observed_at(each, path, own) for each in (before, after))
+            one, other = (
+                observed_at(each, path, own, hidden) for each in (before, after)
+            )
             found += [pointer(path)] if one != other else []
     return tuple(found)
 

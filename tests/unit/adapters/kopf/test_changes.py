@@ -96,6 +96,8 @@ def test_a_change_that_is_reverted_meanwhile_is_over(
         assert diary == [0]
         names = {*run.get()["metadata"]["annotations"]}
         assert names == {"kopf.zalando.org/last-handled-configuration"}
+        # Kopf logs the end of a change only if its handlers have finished it.
+        assert not [e for e in run.said if ("handled", "update") in e.fields]
 
 
 def test_the_next_handler_sees_what_the_one_before_has_written(
@@ -456,3 +458,77 @@ def test_a_daemon_does_not_run_for_what_the_object_was_before_a_restart(
     story.crash()
     story.settle(seconds=50)
     assert diary == ["ring", ("updated", {"ring": True})]
+
+
+@pytest.mark.parametrize("field", ["metadata.annotations", "status"])
+def test_the_state_is_no_part_of_a_field_that_holds_it(
+    registry: OperatorRegistry, diary: Diary, field: str
+) -> None:
+    @kopf.on.field(KIND, id="follows", field=field, registry=registry)
+    def follows(old: Any, new: Any, **_: Any) -> None:
+        diary.append((old, new))
+
+    @kopf.on.update(KIND, id="updated", registry=registry)
+    def updated(retry: int, **_: Any) -> None:
+        if retry == 0:
+            raise kopf.TemporaryError("not yet", delay=1)
+
+    settings = kopf.OperatorSettings()
+    if field == "status":
+        persistence = settings.persistence
+        persistence.progress_storage = kopf.StatusProgressStorage()
+        persistence.diffbase_storage = kopf.StatusDiffBaseStorage()
+    with simulated(registry, example(size=1), settings=settings) as run:
+        run.edit(spec={"size": 2}).settle(10)
+        assert diary == []
+        value = {"mine": "1"}
+        path = run.path("example-1")
+        change: dict[str, Any] = {"metadata": {"annotations": value}}
+        if field == "status":
+            path, change = f"{path}/status", {"status": value}
+        run.sim.request(ApiRequest("PATCH", path, (), change, MERGE_PATCH))
+        run.settle(10)
+        assert diary == [(None, value)]
+
+
+def test_the_result_of_a_daemon_counts_if_it_ends_at_once(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    options: Any = {"labels": {"on": "yes"}, "cancellation_timeout": 1}
+
+    @kopf.daemon(KIND, id="follows", registry=registry, **options)
+    async def follows(patch: kopf.Patch, stopped: Any, **_: Any) -> str:
+        diary.append("began")
+        await stopped
+        patch.status["written"] = True
+        return "ended"
+
+    manifest = example()
+    manifest["metadata"]["labels"] = {"on": "yes"}
+    with simulated(registry, manifest) as run:
+        run.edit(metadata={"labels": {"on": "no"}}).settle(10)
+        assert diary == ["began"]
+        assert run.status() == {"follows": "ended", "written": True}
+
+
+def test_a_change_is_kept_while_a_filter_raises(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    def is_wanted(spec: kopf.Spec, **_: Any) -> bool:
+        if spec.get("broken"):
+            raise ValueError("broken")
+        return True
+
+    @kopf.on.update(KIND, id="filtered", when=is_wanted, registry=registry)
+    def filtered(spec: kopf.Spec, **_: Any) -> None:
+        diary.append(("filtered", spec["size"]))
+
+    @kopf.on.update(KIND, id="other", registry=registry)
+    def other(old: Any, **_: Any) -> None:
+        diary.append(("other", old["spec"]["size"]))
+
+    with simulated(registry, example(size=1)) as run:
+        run.edit(spec={"size": 2, "broken": True}).settle(100)
+        assert diary == []
+        run.edit(spec={"broken": None}).settle(100)
+        assert diary == [("filtered", 2), ("other", 1)]

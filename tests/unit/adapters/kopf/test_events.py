@@ -269,6 +269,18 @@ def test_a_line_is_an_event_of_a_type(
     assert manifest["involvedObject"]["uid"] == "u"
 
 
+def test_the_event_of_a_line_has_its_traceback(
+    operator: OperatorSettings, lines: list[Any]
+) -> None:
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        ObjectLogger(body=BODY, settings=operator).exception("it failed")
+    ((_, manifest),) = lines
+    first, *_, last = manifest["message"].splitlines()
+    assert (first, last) == ("it failed", "ValueError: broken")
+
+
 def test_only_own_lines_of_a_level_are_posted(
     operator: OperatorSettings, lines: list[Any]
 ) -> None:

@@ -84,6 +84,18 @@ def test_handlers_of_fnop_beside_those_of_kopf_have_their_own_lines(
     ]
 
 
+def test_a_patch_that_the_server_rejects_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kopfs = Registry()
+    fnop.on.create("pods", registry=kopfs, id="theirs")(lambda **_: None)
+    say = sayer(Program(kopfs.handlers), kopf.OperatorSettings())
+    about = Subject("pods.v1.", "default", "a")
+    for ended in (AttemptEnded("error"), AttemptEnded("error", rejected=True)):
+        say(Say("error", f"rejected: {ended.rejected}", about, "theirs", ended=ended))
+    assert caplog.messages == ["rejected: True"]
+
+
 def test_a_login_that_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """In Kopf's words, by its activity; what ends an operator is another error."""
     kopfs = Registry()

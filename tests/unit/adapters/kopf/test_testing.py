@@ -89,6 +89,18 @@ def test_tests_one_after_another_do_not_see_each_other(
     assert "creates x" not in runner.output
 
 
+def test_a_file_declares_its_handlers_in_the_registry_of_the_test(
+    cluster: SimulatedCluster, file: str
+) -> None:
+    registry = kopf.OperatorRegistry()
+    args = ["run", "-A", file]
+    with KopfRunner(args, registry=registry, timeout=patience(20)) as runner:
+        cluster.apply(example("x"))
+        assert happens(partial(status, cluster, "x"))
+    assert runner.exit_code == 0
+    assert [each.id for each in registry.entries] == ["create", "delete"]
+
+
 def test_settings_are_those_of_the_test(cluster: SimulatedCluster, file: str) -> None:
     settings = OperatorSettings()
     settings.persistence.finalizer = "test.example.com/finalizer"
