@@ -352,11 +352,9 @@ def _text(wall: float | None) -> str | None:
     return None if wall is None else wall_text(wall).replace("Z", "+00:00")
 
 
-def _progress_of(record: Mapping[str, Any]) -> Progress | None:
+def _progress_of(record: Mapping[str, Any]) -> Progress:
     """The progress that a record of Kopf means."""
     purpose = record.get("purpose") or Reason.CREATE.value
-    if purpose == Reason.RESUME.value:
-        return None  # once per process
     return progress_in(record, f"{purpose}:")
 
 

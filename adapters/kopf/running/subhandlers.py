@@ -156,10 +156,10 @@ class SubHandlers:
     def _progress_of(self, child: _Child) -> Progress:
         storage = self._operator.settings.persistence.progress_storage
         record = storage.fetch(key=child.id, body=self._kwargs["body"])
-        aim = f"{self._reason}:"
-        if record is None or record.get("purpose") not in (None, self._reason):
-            return Progress(aim, started=self._clock.now().wall)
-        found = progress_in(record, aim)
+        if record is None:
+            return Progress(f"{self._reason}:", started=self._clock.now().wall)
+        # What has begun in another handling of the object goes on in this one.
+        found = progress_in(record, f"{record.get('purpose') or self._reason}:")
         return (
             found if found.started else replace(found, started=self._clock.now().wall)
         )

@@ -162,9 +162,16 @@ def _has_unsaved(record: ObjectRecord, work: Work) -> bool:
     """Whether handlers have ended, or changed the object, and that is not written."""
     stored = record.stored.progress
     return any(changes_object(work, author) for author, _ in work.patches) or any(
-        (each.is_finished or each.retries) and stored.get(name) != each
+        (each.is_finished or each.retries) and not _is_saved(each, stored.get(name))
         for name, each in work.progress.items()
     )
+
+
+def _is_saved(progress: Progress, stored: Progress | None) -> bool:
+    """Whether the stored progress tells the same, if for another reason."""
+    if stored is None or stored.aim == progress.aim:
+        return stored == progress
+    return replace(stored, aim=progress.aim) == progress
 
 
 def _find_candidates(

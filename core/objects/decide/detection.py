@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.memory.observation import Seen, observed, scope_name
+from fnop.core.memory.observation import Seen, observed, scope_name, see
 from fnop.core.objects.decide.background import (
     holds_object,
 )
@@ -58,12 +58,39 @@ def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
         any([prematches(at, record, each) for each in (*kind.deleters, *deleters)])
         or (bool(kind.background) and holds_object(at, record))
         or (bool(kind.reconcilers) and holds_children(at, record))
+        or (deleting and at.settings.as_kopf and _has_more(at, record))
     )
     return finalizer_duty(
         needed=needed,
         present=_is_present(at, record.body, needed=needed),
         deleting=deleting,
     )
+
+
+def _is_new(record: ObjectRecord) -> bool:
+    """Whether its creation has not come to its end."""
+    return record.stored.creating or record.stored.seen is None
+
+
+def _has_more(at: Circumstances, record: ObjectRecord) -> bool:
+    """Whether handlers of other changes are to be called for a deletion, as in Kopf.
+
+    It calls them if a daemon or timer needs the finalizer, even one that has stopped.
+    """
+    if not any(
+        each.holds and not _is_over(record, each) and prematches(at, record, each)
+        for each in at.kind.background
+    ):
+        return False
+    seen = see(record.body, at.kind.observation)
+    cause = cause_of(at, record, seen)
+    is_deletion = cause.reason is Reason.DELETE
+    return is_deletion and bool(selected_for(at, record, cause, seen))
+
+
+def _is_over(record: ObjectRecord, handler: Handler) -> bool:
+    run_state = record.background.get(handler.id)
+    return run_state is not None and run_state.over
 
 
 def _optional_handlers(at: Circumstances) -> tuple[Handler, ...]:
@@ -178,7 +205,9 @@ def _takes_part(
         return cause.initial and (cause.reason is not Reason.DELETE or handler.deleted)
     if not rule.compares:
         return True
-    if cause.reason is Reason.CREATE:
+    # By Kopf's rules an unfinished creation is handled with a deletion.
+    is_new = at.settings.as_kopf and _is_new(record)
+    if cause.reason is Reason.CREATE or is_new:
         is_there = _observed_field(at, record.body, handler) is not None
         return is_there or _is_ahead(handler, record, seen)
     return _has_changed_state(handler, record, seen)

@@ -112,6 +112,10 @@ def current_progress_by_id(
     record: ObjectRecord, work: Work, change: Change, name: str
 ) -> Progress:
     aim, found = change.aims[name], record.progress_of(name)
+    if found is not None and found.aim.endswith(":") and aim.endswith(":"):
+        # By Kopf's rules all that is unfinished belongs to one handling, whose reason
+        # may change: a resumption becomes an update, and an update a deletion.
+        return found if found.aim == aim else replace(found, aim=aim)
     if found is not None and (
         _is_for(found, aim) or _is_done_before(change, name, found, aim)
     ):
@@ -138,10 +142,10 @@ def aim_of(
 
     Entries of an index that are unknown now count as they were `known` before.
     """
-    if handler.rule.is_for_resuming:
-        return f"resume:{at.seed}"  # once per process, whatever the object is
     if at.settings.as_kopf:
         return f"{reason.value}:"  # one handling, whatever changes meanwhile
+    if handler.rule.is_for_resuming:
+        return f"resume:{at.seed}"  # once per process, whatever the object is
     observation, scope = at.kind.observation, scope_name(handler.scope)
     if handler.entries and scope not in see(body, observation).digests:
         return f"{reason.value}:{known.digest(scope, ABSENT)}"

@@ -99,8 +99,23 @@ def begin_write(context: Context, record: ObjectRecord, contents: Contents) -> N
     if contents.finalizer is Duty.REMOVE:
         # The object may be gone before the write is answered.
         _tell_of_release(context, record, contents)
+    if contents.after is not None and context.settings.as_kopf:
+        _tell_of_new_reason(context, record, contents.after)
     contents = housed(context, record, contents)
     continue_write(context, record, Writing(contents))
+
+
+def _tell_of_new_reason(context: Context, record: ObjectRecord, after: Stored) -> None:
+    """Log that records of an earlier change become those of another one."""
+    former = record.stored.progress
+    for aim in sorted(
+        {
+            each.aim
+            for name, each in after.progress.items()
+            if name in former and former[name].aim != each.aim
+        }
+    ):
+        tell_superseded(context, record, aim.partition(":")[0])
 
 
 def _without(record: ObjectRecord, contents: Contents) -> ObjectRecord:

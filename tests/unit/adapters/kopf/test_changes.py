@@ -6,6 +6,7 @@ all handlers have ended.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -61,6 +62,95 @@ def test_an_edit_of_an_unfinished_creation_is_a_part_of_it(
         # The next change is an update, of the object as the creation has left it.
         run.edit(spec={"size": 3})
         assert diary[3:] == ["updated"]
+
+
+@pytest.fixture
+def resuming(
+    registry: OperatorRegistry, diary: Diary
+) -> Iterator[Callable[[], Simulated]]:
+    """New processes of an operator whose resumption does not come to its end."""
+
+    @kopf.on.resume(KIND, id="quick", registry=registry)
+    @kopf.on.update(KIND, id="quick", registry=registry)
+    def quick(reason: Any, **_: Any) -> None:
+        diary.append(("quick", reason))
+
+    @kopf.on.resume(KIND, id="slow", registry=registry)
+    def slow(retry: int, reason: Any, spec: kopf.Spec, **_: Any) -> None:
+        diary.append(("slow", reason, retry))
+        if "size" in spec and spec["size"] < 3:
+            raise kopf.TemporaryError("not yet", delay=100)
+
+    with simulated(registry, example()) as run:
+        run.edit(spec={"size": 1})
+
+        def again() -> Simulated:
+            diary.clear()
+            run.sim.crash()
+            return run.settle(50)
+
+        yield again
+
+
+def test_a_resumption_goes_on_in_the_next_process(
+    resuming: Callable[[], Simulated], diary: Diary
+) -> None:
+    resuming()
+    assert diary == [("quick", "resume"), ("slow", "resume", 0)]
+    resuming().settle(60)
+    assert diary == [("slow", "resume", 1)]
+
+
+def test_an_edit_of_an_unfinished_resumption_is_a_part_of_it(
+    resuming: Callable[[], Simulated], diary: Diary
+) -> None:
+    edit(resuming(), spec={"size": 3}).settle(200)
+    assert diary == [("quick", "resume"), ("slow", "resume", 0), ("slow", "update", 1)]
+
+
+def test_sub_handlers_of_a_resumption_go_on_in_an_update(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.resume(KIND, id="both", registry=registry)
+    @kopf.on.update(KIND, id="both", registry=registry)
+    def both(reason: Any, **_: Any) -> None:
+        diary.append(("both", reason))
+
+        @kopf.subhandler(id="part")
+        def part(retry: int, **_: Any) -> None:
+            diary.append(("part", retry))
+            if retry == 0:
+                raise kopf.TemporaryError("not yet", delay=100)
+
+    with simulated(registry, example(size=1)) as run:
+        diary.clear()
+        run.sim.crash()
+        edit(run.settle(50), spec={"size": 2}).settle(200)
+    assert diary == [("both", "resume"), ("part", 0), ("both", "update"), ("part", 1)]
+    told = "the resume is superseded by the update: 0 succeeded, 0 failed, 1 left"
+    assert told in [each.message for each in run.said]
+
+
+def test_a_field_of_an_unfinished_creation_is_handled_before_the_deletion(
+    registry: OperatorRegistry, diary: Diary
+) -> None:
+    @kopf.on.field(KIND, field="spec.size", id="sized", registry=registry)
+    def sized(retry: int, reason: Any, **_: Any) -> None:
+        diary.append((reason, retry))
+        if retry == 0:
+            raise kopf.TemporaryError("not yet", delay=100)
+
+    # It holds the object, as deletion handlers do.
+    kopf.timer(KIND, id="timed", interval=9_000, registry=registry)(lambda **_: None)
+    with simulated(registry) as run:
+        run.apply(example(size=1)).settle(50)
+        run.sim.request(ApiRequest("DELETE", run.path("example-1")))
+        run.settle(20)
+        assert diary == [("create", 0)]
+        assert run.get() is not None
+        run.settle(200)
+        assert diary == [("create", 0), ("delete", 1)]
+        assert run.get() is None
 
 
 def test_a_finished_handler_is_not_called_for_edits_of_the_same_handling(

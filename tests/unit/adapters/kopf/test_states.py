@@ -305,12 +305,13 @@ def test_a_record_without_a_purpose_is_about_a_creation() -> None:
     assert (found.retries, found.started, found.until) == (3, None, None)
 
 
-def test_a_record_of_a_resumption_ends_with_its_process() -> None:
+def test_a_record_of_a_resumption_counts_in_the_next_process() -> None:
     states, patch = states_of(), theirs.Patch()
-    theirs.AnnotationsProgressStorage().store(
-        key="made", record={"purpose": "resume"}, body=theirs.Body(POD), patch=patch
-    )
-    assert read(states, changed(POD, dict(patch))) is None
+    record = {"purpose": "resume", "retries": 2}
+    storage = theirs.AnnotationsProgressStorage()
+    storage.store(key="made", record=record, body=theirs.Body(POD), patch=patch)
+    found = read(states, changed(POD, dict(patch))).progress["made"]
+    assert (found.aim, found.retries) == ("resume:", 2)
 
 
 def test_finished_progress_is_purged_with_its_cycle() -> None:
