@@ -158,7 +158,7 @@ STATES: Mapping[str, State] = {
             "deleted_too": record("delete", success=True),
         },
     ),
-    "deleted-unhandled": State(due(first=DELETED), is_deleting=True),
+    "deleted-unhandled": State(due(first=(*DELETED, *FIELDS)), is_deleting=True),
     "held-by-others": State(handled=SIZE, held=(OTHER,), is_deleting=True),
     "stored-elsewhere": State(
         due(again=CREATED),
