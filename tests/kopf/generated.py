@@ -152,8 +152,15 @@ def changes(diff):
 '''
 
     def _handler(self, number: int) -> str:
-        roles = ("create", "update", "update", "changed", "delete", "resume", "field")
-        role = self._draw.choice((*roles, "event", "timer", "daemon"))
+        roles: tuple[str, ...] = (
+            *("create", "update", "update", "changed"),
+            *("delete", "resume", "field"),
+        )
+        if number == 0:
+            roles = ("create", "update")  # else fnop stores no last-handled object
+        else:
+            roles = (*roles, "event", "timer", "daemon")
+        role = self._draw.choice(roles)
         name = f"h{number}"
         if role == "event":
             self.loose.append(name)
