@@ -101,6 +101,9 @@ kopf-replicas: .venv/ready ## 27 Kopf operators on fnop, next to what Kopf has l
 kopf-examples: .venv/ready ## Kopf's own examples under Kopf and under fnop (EXAMPLES=the folder in Kopf's sdist; PYTHON has kopf, too; ON="real simulated" NAMES="01 04")
 	$(STORIES) --examples $(EXAMPLES)
 
+kopf-random: .venv/ready ## random operators under Kopf and under fnop (SEEDS=1-20; PYTHON has kopf, too)
+	$(STORIES) --seeds $${SEEDS:-1-20}
+
 kopf-switch: .venv/ready ## 100 objects go from Kopf to fnop and back, with each storage (OBJECTS=34 a phase)
 	FNOP_KOPF_STORAGES=all FNOP_KOPF_OBJECTS=$${OBJECTS:-34} $(BIN)/python -m pytest -q tests/cluster/test_kopf_switch.py
 
