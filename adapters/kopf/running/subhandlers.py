@@ -158,7 +158,7 @@ class SubHandlers:
         record = storage.fetch(key=child.id, body=self._kwargs["body"])
         if record is None:
             return Progress(f"{self._reason}:", started=self._clock.now().wall)
-        # What has begun in another handling of the object goes on in this one.
+        # The record may be of an earlier handling: Kopf continues it in this one.
         found = progress_in(record, f"{record.get('purpose') or self._reason}:")
         return (
             found if found.started else replace(found, started=self._clock.now().wall)

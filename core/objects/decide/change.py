@@ -168,7 +168,7 @@ def _has_unsaved(record: ObjectRecord, work: Work) -> bool:
 
 
 def _is_saved(progress: Progress, stored: Progress | None) -> bool:
-    """Whether the stored progress tells the same, if for another reason."""
+    """Whether the stored progress is the same, apart from its reason."""
     if stored is None or stored.aim == progress.aim:
         return stored == progress
     return replace(stored, aim=progress.aim) == progress
