@@ -134,6 +134,8 @@ class _Operator:
         pick = self._draw.choice
         return f'''"""A random operator."""
 
+import json
+
 import kopf
 
 {_BEHAVIOUR}
@@ -149,7 +151,7 @@ def configure(settings, **_):
 
 
 def changes(diff):
-    return sorted(repr((op, ".".join(path), old, new)) for op, path, old, new in diff)
+    return sorted(json.dumps([op, ".".join(path), *more]) for op, path, *more in diff)
 '''
 
     def _handler(self, number: int) -> str:
