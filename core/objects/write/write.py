@@ -106,16 +106,19 @@ def begin_write(context: Context, record: ObjectRecord, contents: Contents) -> N
 
 
 def _tell_of_new_reason(context: Context, record: ObjectRecord, after: Stored) -> None:
-    """Log that records of an earlier change become those of another one."""
-    former = record.stored.progress
-    for aim in sorted(
-        {
-            each.aim
-            for name, each in after.progress.items()
-            if name in former and former[name].aim != each.aim
-        }
-    ):
-        tell_superseded(context, record, aim.partition(":")[0])
+    """Log that records of an earlier change become those of another one.
+
+    If an attempt of the new change has begun, that is logged already.
+    """
+    former, change = record.stored.progress, record.work and record.work.change
+    aims = {
+        each.aim
+        for name, each in after.progress.items()
+        if name in former and former[name].aim != each.aim
+    }
+    reasons = {each.partition(":")[0] for each in aims}
+    for reason in sorted(reasons - {change.reason.value if change else ""}):
+        tell_superseded(context, record, reason)
 
 
 def _without(record: ObjectRecord, contents: Contents) -> ObjectRecord:

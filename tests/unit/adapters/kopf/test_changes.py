@@ -153,6 +153,32 @@ def test_a_field_of_an_unfinished_creation_is_handled_before_the_deletion(
         assert run.get() is None
 
 
+def test_a_change_that_supersedes_another_is_told_once(
+    registry: OperatorRegistry,
+) -> None:
+    @kopf.on.update(KIND, id="slow", registry=registry)
+    def slow(**_: Any) -> None:
+        raise kopf.TemporaryError("not yet", delay=1000)
+
+    kopf.on.field(KIND, field="spec.size", id="sized", registry=registry)(
+        lambda **_: None
+    )
+
+    @kopf.on.delete(KIND, id="leaves", registry=registry)
+    def leaves(patch: kopf.Patch, **_: Any) -> None:
+        patch.status["left"] = True
+
+    with simulated(registry, example(size=1)) as run:
+        edit(run, spec={"size": 2}).settle(50)
+        run.sim.crash()
+        run.settle(50).delete()
+        assert run.get() is None
+        told = [each.message for each in run.said if "superseded" in each.message]
+        assert told == [
+            "the update is superseded by the delete: 1 succeeded, 0 failed, 1 left"
+        ]
+
+
 def test_a_finished_handler_is_not_called_for_edits_of_the_same_handling(
     registry: OperatorRegistry, diary: Diary
 ) -> None:
