@@ -345,26 +345,21 @@ def _webhook_name(id: str) -> str:
 # Kopf waits for ever for daemons that it must not cancel.
 _FOR_EVER_SECONDS = 10 * 365 * 86_400.0
 
-# A daemon that ends within this time is not cancelled: its result and patch count.
-_AT_ONCE_SECONDS = 0.1
-
 
 def _cancellation(given: Json) -> Json:
     """The options for the end of a daemon or a timer, as Kopf means them.
 
     Without `cancellation_timeout=` it is never cancelled. With it alone, it is
-    cancelled if it does not end at once.
+    cancelled if it does not end at once, see `Operator.on_loop`.
 
     >>> _cancellation({"cancellation_timeout": 5})
-    {'cancellation_backoff': 0.1, 'cancellation_timeout': 5}
+    {'cancellation_backoff': 0.0, 'cancellation_timeout': 5}
     """
     timeout = given.get("cancellation_timeout")
     if timeout is None:
         return {"cancellation_backoff": _FOR_EVER_SECONDS}
     return {
-        "cancellation_backoff": max(
-            given.get("cancellation_backoff") or 0.0, _AT_ONCE_SECONDS
-        ),
+        "cancellation_backoff": given.get("cancellation_backoff") or 0.0,
         "cancellation_timeout": timeout,
     }
 

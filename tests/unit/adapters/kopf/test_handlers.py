@@ -539,7 +539,7 @@ def test_a_daemon_that_goes_on_after_its_cancellation_is_left_alone(
     ("given", "wanted"),
     [
         ({}, (math.inf, None)),
-        ({"cancellation_timeout": 5}, (0.1, 5)),
+        ({"cancellation_timeout": 5}, (0, 5)),
         ({"cancellation_timeout": 5, "cancellation_backoff": 3}, (3, 5)),
         ({"cancellation_polling": 5}, (math.inf, None)),
     ],
