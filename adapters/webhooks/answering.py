@@ -73,7 +73,7 @@ def answering(review: Reviewing) -> WebhookFn:
         sslpeer: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         asked = ASKED.get() or Asked()
-        # A server of an author may pass the names of aiohttp, which are no plain texts.
+        # An author's server may pass header names of aiohttp's own type.
         plain = {str(name): str(value) for name, value in (headers or {}).items()}
 
         async def decided(name: str | None) -> Decision:

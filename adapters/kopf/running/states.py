@@ -171,9 +171,7 @@ class KopfStates:
         for each in self._known:
             record = storage.fetch(key=each.id, body=given)
             if record is not None:
-                found = _progress_of(record)
-                if found is not None:
-                    progress[each.id] = found
+                progress[each.id] = _progress_of(record)
         essence = self._persistence.diffbase_storage.fetch(body=given)
         if essence is not None:
             stored = dict(essence)

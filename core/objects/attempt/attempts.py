@@ -578,17 +578,20 @@ def interrupt(
     context: Context, invocation: Invocation, reason: str, *, cancel: bool = False
 ) -> None:
     """Request an impure handler to stop; other handlers learn it from their answers."""
-    in_flight = invocation.in_flight
-    if runs_outside(invocation) and in_flight is not None:
-        assert in_flight.id is not None
-        context.turn.emit(Interrupt(in_flight.id, reason, cancel))
+    number = _call_of(invocation)
+    if number is not None:
+        context.turn.emit(Interrupt(number, reason, cancel))
 
 
 def runs_outside(invocation: Invocation) -> bool:
     """Whether an impure handler is under way, outside of the core."""
+    return _call_of(invocation) is not None
+
+
+def _call_of(invocation: Invocation) -> int | None:
+    """The number of the command of an impure handler that is under way, if it is."""
     in_flight = invocation.in_flight
-    is_sent = in_flight is not None and in_flight.id is not None
-    return bool(invocation.handler.function) and is_sent
+    return in_flight.id if invocation.handler.function and in_flight else None
 
 
 def _delivered_answers(invocation: Invocation, phase: Conversation) -> driving.Journal:

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from fnop.core.handlers.declare.handler import Handler
-from fnop.core.memory.observation import Seen, observed, scope_name, see
+from fnop.core.memory.observation import Seen, observed, scope_name
 from fnop.core.objects.decide.background import (
     holds_object,
 )
 from fnop.core.objects.decide.progression import aim_of
 from fnop.core.objects.decide.reconcilers import holds_children
 from fnop.core.objects.decide.selection import Circumstances, passes, prematches
+from fnop.core.objects.decide.unknown_entries import seen_now
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Cause, Facts, Reason, detect_cause
@@ -23,8 +24,7 @@ __all__ = ["cause_of", "concerns", "duty_of", "is_held", "selected_for"]
 
 def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
     """Return the cause of an object's state: its facts, looked up in `values.cause`."""
-    stored = record.stored
-    was = stored.seen
+    was = record.stored.seen
     changed = was is not None and (
         _has_changed_scope(was, seen)
         or any([_is_ahead(each, record, seen) for each in at.kind.changes])
@@ -34,7 +34,7 @@ def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
             gone=record.gone,
             deleting=record.body.is_deleting,
             blocked=is_held(at, record.body) or _is_of_interest(at, record),
-            seen=was is not None and not stored.creating,
+            seen=not _is_new(record),
             changed=changed,
             initial=record.initial,
         )
@@ -82,7 +82,7 @@ def _has_more(at: Circumstances, record: ObjectRecord) -> bool:
         for each in at.kind.background
     ):
         return False
-    seen = see(record.body, at.kind.observation)
+    seen = seen_now(at, record)
     cause = cause_of(at, record, seen)
     is_deletion = cause.reason is Reason.DELETE
     return is_deletion and bool(selected_for(at, record, cause, seen))
